@@ -1,0 +1,273 @@
+"""What a project holds: systems, items, references in named sets, outputs, ratings, comparisons, dialogues and
+corpus pairs, as the interchange format has them. Campaigns write their judgements into the same ratings and
+comparisons, so every analysis reads one place.
+
+`upload` on a row is the upload that brought it, null for rows made in the product."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from evalapp.accounts.models import Project
+
+from .uploads import Upload
+from .visible import ProjectRows
+
+ORIGINAL = "original"
+
+
+def upload_column() -> models.ForeignKey:
+    return models.ForeignKey(Upload, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+
+
+class System(models.Model):
+    class Kind(models.TextChoices):
+        MACHINE = "machine", "Machine"
+        HUMAN = "human", "Human"
+        REFERENCE = "reference", "Reference"
+        CONTROL = "control", "Control"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="systems")
+    name = models.CharField(max_length=200)
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.MACHINE)
+    meta = models.JSONField(default=dict)
+    #: Whether systems.jsonl named it (then a dump does, too) or an output brought it in.
+    declared = models.BooleanField(default=False)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_system")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Aspect(models.Model):
+    """A quality that is judged. `low` and `high` are null for one that exists in comparisons only."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="aspects")
+    name = models.CharField(max_length=100)
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+    position = models.PositiveIntegerField(default=0)
+    meta = models.JSONField(default=dict)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_aspect")]
+        ordering = ["position", "id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Item(models.Model):
+    """One context. `key` is its id in the interchange format; `context` is a list of turns, oldest first."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="items")
+    key = models.CharField(max_length=200)
+    context = models.JSONField(default=list)
+    source = models.TextField(null=True)
+    group = models.CharField(max_length=200)
+    meta = models.JSONField(default=dict)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "key"], name="one_item")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class ReferenceSet(models.Model):
+    """A named set of references. Every project has `original`; only uploads change it."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="reference_sets")
+    name = models.CharField(max_length=63, default=ORIGINAL)
+    meta = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_reference_set")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ReferenceRows(models.QuerySet):
+    def visible_to(self, user: object) -> ReferenceRows:
+        return self.filter(item__project__in=Project.objects.visible_to(user, "read"))  # type: ignore[arg-type]
+
+
+class Reference(models.Model):
+    set = models.ForeignKey(ReferenceSet, on_delete=models.CASCADE, related_name="references")
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="references")
+    position = models.PositiveIntegerField()
+    text = models.TextField()
+    meta = models.JSONField(default=dict)
+
+    objects = ReferenceRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["item", "set", "position"], name="one_reference")]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class Output(models.Model):
+    """A system's text for an item; `step` is the training step of the checkpoint that wrote it."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="outputs")
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="outputs")
+    system = models.ForeignKey(System, on_delete=models.CASCADE, related_name="outputs")
+    step = models.BigIntegerField(null=True)
+    text = models.TextField()
+    meta = models.JSONField(default=dict)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [
+            # NULLs are distinct in a plain unique constraint, hence two.
+            models.UniqueConstraint(fields=["item", "system"], condition=Q(step=None), name="one_output"),
+            models.UniqueConstraint(
+                fields=["item", "system", "step"], condition=Q(step__isnull=False), name="one_output_a_step"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class Dialogue(models.Model):
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="dialogues")
+    key = models.CharField(max_length=200)
+    turns = models.JSONField()
+    speakers = models.JSONField(null=True)
+    system = models.ForeignKey(System, null=True, on_delete=models.CASCADE, related_name="dialogues")
+    meta = models.JSONField(default=dict)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "key"], name="one_dialogue")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Rating(models.Model):
+    """One person's value of one aspect of one output, or of a whole dialogue. `judgement` is set by campaigns
+    (the id of the judgement it was derived from)."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="ratings")
+    output = models.ForeignKey(Output, null=True, on_delete=models.CASCADE, related_name="ratings")
+    dialogue = models.ForeignKey(Dialogue, null=True, on_delete=models.CASCADE, related_name="ratings")
+    aspect = models.ForeignKey(Aspect, on_delete=models.CASCADE, related_name="ratings")
+    rater = models.CharField(max_length=100)
+    value = models.FloatField()
+    simulated = models.BooleanField(default=False)
+    meta = models.JSONField(default=dict)
+    judgement = models.BigIntegerField(null=True)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["output", "aspect", "rater"], condition=Q(output__isnull=False), name="one_rating"
+            ),
+            models.UniqueConstraint(
+                fields=["dialogue", "aspect", "rater"],
+                condition=Q(dialogue__isnull=False),
+                name="one_dialogue_rating",
+            ),
+            models.CheckConstraint(
+                condition=Q(output__isnull=False, dialogue=None) | Q(output=None, dialogue__isnull=False),
+                name="rating_of_one_thing",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rater}: {self.value}"
+
+
+class Comparison(models.Model):
+    """One person's verdict on two outputs of one item, or on an output (a) and a reference (b, Turing M1):
+    then `output_b` is null and `reference` is the position in the item's original references."""
+
+    class Verdict(models.TextChoices):
+        A = "a", "The first is better"
+        B = "b", "The second is better"
+        TIE = "tie", "Equal"
+        BOTH_BAD = "both_bad", "Both bad"
+        CANNOT_DECIDE = "cannot_decide", "Cannot decide"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="comparisons")
+    output_a = models.ForeignKey(Output, on_delete=models.CASCADE, related_name="comparisons_a")
+    output_b = models.ForeignKey(Output, null=True, on_delete=models.CASCADE, related_name="comparisons_b")
+    reference = models.PositiveIntegerField(null=True)
+    aspect = models.ForeignKey(Aspect, on_delete=models.CASCADE, related_name="comparisons")
+    rater = models.CharField(max_length=100)
+    verdict = models.CharField(max_length=13, choices=Verdict.choices)
+    simulated = models.BooleanField(default=False)
+    meta = models.JSONField(default=dict)
+    judgement = models.BigIntegerField(null=True)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["output_a", "output_b", "aspect", "rater"],
+                condition=Q(output_b__isnull=False),
+                name="one_comparison",
+            ),
+            models.UniqueConstraint(
+                fields=["output_a", "reference", "aspect", "rater"],
+                condition=Q(reference__isnull=False),
+                name="one_turing_comparison",
+            ),
+            models.CheckConstraint(
+                condition=Q(output_b__isnull=False, reference=None) | Q(output_b=None, reference__isnull=False),
+                name="comparison_with_one_thing",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rater}: {self.verdict}"
+
+
+class CorpusPair(models.Model):
+    """One row of corpus.jsonl, in the order of the file: retrieval breaks ties by it."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="corpus_pairs")
+    position = models.BigIntegerField()
+    query = models.TextField()
+    response = models.TextField()
+    meta = models.JSONField(default=dict)
+    upload = upload_column()
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "position"], name="one_corpus_row")]
+
+    def __str__(self) -> str:
+        return self.query[:60]

@@ -1,0 +1,78 @@
+"""An upload: its files, what was wrong with them by line, and what it changed, so that it can be undone."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from evalapp.accounts.models import Project
+from evalapp.common.models import Run
+
+from .visible import ProjectRows
+
+
+class Upload(models.Model):
+    class State(models.TextChoices):
+        RECEIVED = "received", "Waiting to be checked"
+        CHECKING = "checking", "Being checked"
+        FAULTY = "faulty", "Has faults, nothing was stored"
+        CHECKED = "checked", "Checked, nothing stored (dry run)"
+        DONE = "done", "Stored"
+        UNDONE = "undone", "Undone"
+        CANCELLED = "cancelled", "Cancelled"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="uploads")
+    run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="uploads")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
+    title = models.CharField(max_length=200)
+    #: [{"name", "kind", "bytes", "sha256"}]
+    files = models.JSONField(default=list)
+    content_hash = models.CharField(max_length=64, blank=True)
+    options = models.JSONField(default=dict)
+    #: {"items": {"rows", "added", "same", "replaced", "faulty"}, ...}
+    counts = models.JSONField(default=dict)
+    ignored = models.JSONField(default=list)
+    fault_count = models.BigIntegerField(default=0)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["project", "-id"], name="upload_project")]
+
+    def __str__(self) -> str:
+        return f"upload {self.pk}: {self.title}"
+
+
+class UploadFault(models.Model):
+    """One faulty row. The first thousand of an upload are kept; `Upload.fault_count` counts all."""
+
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="faults")
+    file = models.CharField(max_length=200)
+    line = models.BigIntegerField(null=True)
+    field = models.CharField(max_length=100, blank=True)
+    message = models.TextField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"
+
+
+class UploadChange(models.Model):
+    """The content of a row before an upload with `replace` changed it; undo puts it back."""
+
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="changes")
+    table = models.CharField(max_length=20)
+    row = models.BigIntegerField()
+    before = models.JSONField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.row}"

@@ -1,0 +1,17 @@
+"""One `visible_to(user)` for every row that belongs to a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.roles import Need
+
+
+class ProjectRows(models.QuerySet):
+    """Rows with a `project` column. Data carry system names, hence they need the right to read."""
+
+    def visible_to(self, user: Any, need: Need = "read") -> ProjectRows:
+        return self.filter(project__in=Project.objects.visible_to(user, need))

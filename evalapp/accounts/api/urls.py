@@ -1,0 +1,3 @@
+"""Addresses of this room under /api/v1/."""
+
+urlpatterns: list = []

@@ -1,0 +1,140 @@
+"""People, projects and who may do what: user, project, membership, invitation, API token. What a project
+contains lives in the rooms downstream."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser, AnonymousUser
+from django.core.validators import RegexValidator
+from django.db import models
+from django.utils import timezone
+
+from .roles import ROLES_FOR, Need, Role
+
+SLUG = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,62}$", "Use a-z, 0-9 and hyphens, at most 63 characters.")
+
+
+class User(AbstractUser):
+    """A person. `theme` and `keys` are display settings kept on the server so that they follow the person."""
+
+    class Theme(models.TextChoices):
+        SYSTEM = "system", "As the system"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+
+    theme = models.CharField(max_length=6, choices=Theme.choices, default=Theme.SYSTEM)
+    preferences = models.JSONField(default=dict, blank=True)
+
+    def __str__(self) -> str:
+        return self.get_full_name() or self.username
+
+
+class ProjectQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser, need: Need = "member") -> ProjectQuerySet:
+        """Projects in which `user` has a role that covers `need`."""
+        if not user.is_authenticated:
+            return self.none()
+        if user.is_superuser:
+            return self
+        return self.filter(pk__in=Membership.objects.filter(user=user, role__in=ROLES_FOR[need]).values("project_id"))
+
+
+class Project(models.Model):
+    slug = models.CharField(max_length=63, unique=True, validators=[SLUG])
+    name = models.CharField(max_length=200)
+    task = models.CharField(max_length=40, default="dialogue")
+    lang = models.CharField(max_length=20, default="en")
+    licence = models.TextField(blank=True)
+    source = models.TextField(blank=True)
+    notes = models.TextField(blank=True)
+    meta = models.JSONField(default=dict, blank=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = ProjectQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class MembershipQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> MembershipQuerySet:
+        """Memberships of projects that `user` may read, and one's own."""
+        if not user.is_authenticated:
+            return self.none()
+        return self.filter(models.Q(project__in=Project.objects.visible_to(user, "read")) | models.Q(user=user))
+
+
+class Membership(models.Model):
+    """`pseudonym` is the rater id under which this person's judgements are stored and exported."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices)
+    pseudonym = models.CharField(max_length=40)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = MembershipQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="one_membership"),
+            models.UniqueConstraint(fields=["project", "pseudonym"], name="one_pseudonym"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project}: {self.role}"
+
+
+class InvitationQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> InvitationQuerySet:
+        return self.filter(project__in=Project.objects.visible_to(user, "write"))
+
+
+class Invitation(models.Model):
+    """A link that gives a role. Only the digest of its secret is kept; `landing` is where it leads."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role.choices)
+    label = models.CharField(max_length=100, blank=True)
+    digest = models.CharField(max_length=64, unique=True)
+    landing = models.CharField(max_length=200, blank=True)
+    expires_at = models.DateTimeField()
+    max_uses = models.PositiveIntegerField(default=1)
+    uses = models.PositiveIntegerField(default=0)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = InvitationQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"invitation to {self.project} as {self.role}"
+
+
+class ApiTokenQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> ApiTokenQuerySet:
+        return self.filter(user=user) if user.is_authenticated else self.none()
+
+
+class ApiToken(models.Model):
+    """A key for programs. The secret is shown once; `digest` is its SHA-256. An empty `project` means all
+    projects of its user; `scopes` is a list out of read, write, annotate, manage."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12)
+    digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(default=list)
+    project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = ApiTokenQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.name})"

@@ -1,0 +1,27 @@
+"""What each role may do in a project. Every door asks here; nothing else compares role names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from django.db import models
+
+Need = Literal["manage", "write", "read", "annotate", "member"]
+
+
+class Role(models.TextChoices):
+    OWNER = "owner", "Owner"
+    RESEARCHER = "researcher", "Researcher"
+    ANNOTATOR = "annotator", "Annotator"
+    VIEWER = "viewer", "Viewer"
+
+
+#: manage: people, deletion. write: data, campaigns, runs. read: everything that carries system names and
+#: judgements. annotate: judge. An annotator must never see system names, hence may not read.
+ROLES_FOR: dict[Need, frozenset[str]] = {
+    "manage": frozenset({Role.OWNER}),
+    "write": frozenset({Role.OWNER, Role.RESEARCHER}),
+    "read": frozenset({Role.OWNER, Role.RESEARCHER, Role.VIEWER}),
+    "annotate": frozenset({Role.OWNER, Role.RESEARCHER, Role.ANNOTATOR}),
+    "member": frozenset(Role.values),
+}

@@ -1,0 +1,45 @@
+"""Reading people and projects. Fetching and permission are one call: what a person may not see is not found."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AnonymousUser
+
+from evalapp.common.errors import NotAllowed, NotThere
+
+from .models import Membership, Project, User
+from .roles import ROLES_FOR, Need
+
+
+def get_project(*, user: User | AnonymousUser, slug: str, need: Need = "read") -> Project:
+    """The project `slug` if the user's role covers `need`: 404 for strangers, 403 for a lesser role.
+    The returned object carries `role` (None for a superuser without membership)."""
+    project = Project.objects.filter(slug=slug).first()
+    if project is None or not user.is_authenticated:
+        raise NotThere(f"There is no project “{slug}” that you can see.")
+    role = Membership.objects.filter(project=project, user=user).values_list("role", flat=True).first()
+    if not user.is_superuser:
+        if role is None:
+            raise NotThere(f"There is no project “{slug}” that you can see.")
+        if role not in ROLES_FOR[need]:
+            raise NotAllowed(f"As {role} of this project you may not do this. Ask one of its owners.")
+        token = getattr(user, "api_token", None)
+        if token is not None:
+            check_token(token, project, need)
+    project.role = role  # type: ignore[attr-defined]
+    return project
+
+
+def check_token(token: object, project: Project, need: Need) -> None:
+    """An API token narrows what its user may do: to its project and to its scopes."""
+    if token.project_id not in (None, project.pk):  # type: ignore[attr-defined]
+        raise NotThere(f"There is no project “{project.slug}” that this token can see.")
+    if need != "member" and need not in token.scopes and "manage" not in token.scopes:  # type: ignore[attr-defined]
+        raise NotAllowed(f"This token lacks the scope “{need}”. Make one with it under Account, Tokens.")
+
+
+def can(*, user: User | AnonymousUser, project: Project, need: Need) -> bool:
+    if not user.is_authenticated:
+        return False
+    if user.is_superuser:
+        return True
+    return Membership.objects.filter(project=project, user=user, role__in=ROLES_FOR[need]).exists()

@@ -1,0 +1,62 @@
+"""The Celery application. The database row of a run is the truth; the queue only says "look at row N"."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from celery.signals import setup_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
+
+app = Celery("evalapp")
+
+# A task that runs longer than this is given to a second worker by Redis; long jobs therefore claim their row,
+# so a second delivery finds it running and leaves at once.
+VISIBILITY_TIMEOUT = 60 * 60 * 12
+
+
+def broker(url: str) -> str:
+    return url.replace("unix://", "redis+socket://", 1)
+
+
+def configure() -> None:
+    from django.conf import settings
+
+    app.conf.update(
+        broker_url=broker(settings.REDIS_URL),
+        broker_connection_retry_on_startup=True,
+        broker_transport_options={
+            "visibility_timeout": VISIBILITY_TIMEOUT,
+            # Redis looks for tasks of dead workers every `interval` polls; the defaults look every 100 s.
+            "unacked_restore_interval": 2,
+            "unacked_restore_throttle": 1,
+            "socket_connect_timeout": 2,
+            "max_retries": 2,
+        },
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        task_default_queue="cpu",
+        task_publish_retry=False,
+        worker_prefetch_multiplier=1,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_hijack_root_logger=False,
+        timezone="UTC",
+        imports=["evalapp.common.tasks"],
+        beat_schedule={
+            "reconcile": {
+                "task": "evalapp.reconcile",
+                "schedule": 10.0,
+                "options": {"queue": "live", "expires": 10},
+            },
+        },
+    )
+
+
+@setup_logging.connect
+def _keep_django_logging(**_: object) -> None:
+    """Celery leaves logging to Django's settings."""
+
+
+configure()

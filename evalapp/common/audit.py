@@ -1,0 +1,18 @@
+"""Writing the append-only audit; called by services in the transaction of what they record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .models import AuditEvent
+
+
+def record(*, verb: str, project: Any = None, actor: Any = None, object: Any = "", **detail: Any) -> None:
+    """`verb` is past tense and dotted by noun: `campaign.opened`, `upload.undone`."""
+    AuditEvent.objects.create(
+        project=project,
+        actor=actor if getattr(actor, "pk", None) else None,
+        verb=verb,
+        object=str(object)[:200],
+        detail=detail,
+    )

@@ -1,0 +1,137 @@
+"""Background runs, what they logged, which workers are alive, and the append-only audit. The row of a run is
+the truth about it; the queue only carries its number."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.db import models
+from django.utils import timezone
+
+from evalapp.accounts.models import Project, User
+
+
+class RunQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> RunQuerySet:
+        return self.filter(project__in=Project.objects.visible_to(user, "read"))
+
+
+class Run(models.Model):
+    """One background job."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Waiting"
+        RUNNING = "running", "Running"
+        SUCCEEDED = "succeeded", "Done"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    ACTIVE = (State.QUEUED, State.RUNNING)
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
+    kind = models.CharField(max_length=20)
+    title = models.CharField(max_length=200)
+    queue = models.CharField(max_length=10, default="cpu")
+    params = models.JSONField(default=dict)
+    input_hash = models.CharField(max_length=64)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    worker = models.CharField(max_length=100, blank=True)
+    heartbeat = models.DateTimeField(null=True)
+    cancel_requested = models.BooleanField(default=False)
+    done = models.BigIntegerField(default=0)
+    total = models.BigIntegerField(null=True)
+    unit = models.CharField(max_length=30, blank=True)
+    phase = models.CharField(max_length=100, blank=True)
+    rate = models.FloatField(null=True)
+    result = models.JSONField(null=True)
+    error = models.TextField(blank=True)
+    faults = models.JSONField(default=list)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    sent_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            # The same request joins the run that is already waiting or running.
+            models.UniqueConstraint(
+                fields=["input_hash"],
+                condition=models.Q(state__in=["queued", "running"]),
+                name="one_active_run_per_input",
+            )
+        ]
+        indexes = [
+            models.Index(fields=["project", "-id"], name="run_project"),
+            models.Index(fields=["state", "queue", "id"], name="run_state"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}: {self.title}"
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in self.ACTIVE
+
+    @property
+    def share(self) -> float | None:
+        """Progress in [0, 1]; None when the total is not known."""
+        return min(1.0, self.done / self.total) if self.total else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        if self.state != self.State.RUNNING or not self.total or not self.rate:
+            return None
+        return max(0.0, (self.total - self.done) / self.rate)
+
+
+class RunLog(models.Model):
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log")
+    at = models.DateTimeField(default=timezone.now)
+    text = models.TextField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class WorkerBeat(models.Model):
+    """A worker that was alive at `at`; written by the worker itself every few seconds."""
+
+    name = models.CharField(max_length=100, unique=True)
+    queues = models.JSONField(default=list)
+    pid = models.IntegerField()
+    host = models.CharField(max_length=100)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AuditQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> AuditQuerySet:
+        return self.filter(project__in=Project.objects.visible_to(user, "write"))
+
+
+class AuditEvent(models.Model):
+    """Who did what. Rows are only ever added."""
+
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="audit")
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    verb = models.CharField(max_length=60)
+    object = models.CharField(max_length=200, blank=True)
+    detail = models.JSONField(default=dict)
+    at = models.DateTimeField(default=timezone.now)
+
+    objects = AuditQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["project", "-id"], name="audit_project")]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.object}"

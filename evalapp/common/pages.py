@@ -1,0 +1,19 @@
+"""How pages and their htmx fragments are rendered: one view, one template, one context; the fragment is a
+named part of the page, so every link also works without script."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+
+def page(
+    request: HttpRequest, template: str, context: dict | None = None, *, fragment: str = "", status: int = 200
+) -> HttpResponse:
+    """Render `template`; for an htmx request and a named `fragment`, `components`-style: the template
+    `<template without .html>/_<fragment>.html` only. The page includes the same file, so both agree."""
+    if fragment and getattr(request, "htmx", False) and not request.htmx.boosted:
+        template = f"{template.removesuffix('.html')}/_{fragment}.html"
+    response = render(request, template, context or {}, status=status)
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response

@@ -1,0 +1,67 @@
+"""Errors of the API as RFC 9457 problem details; nothing else renders errors for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from .errors import EvalappError, NotAllowed, NotThere
+
+CONTENT_TYPE = "application/problem+json"
+
+
+def problem(code: str, title: str, status_code: int, detail: str, errors: list | None = None, **extra: Any) -> dict:
+    body = {"type": f"/docs/errors#{code}", "title": title, "status": status_code, "detail": detail, **extra}
+    if errors:
+        body["errors"] = errors
+    return body
+
+
+def _flatten(detail: Any, field: str = "") -> list[dict]:
+    if isinstance(detail, dict):
+        return [row for key, value in detail.items() for row in _flatten(value, f"{field}.{key}".strip("."))]
+    if isinstance(detail, list):
+        rows = []
+        for index, value in enumerate(detail):
+            nested = isinstance(value, (dict, list))
+            rows += _flatten(value, f"{field}[{index}]" if nested else field)
+        return rows
+    return [{"message": str(detail), **({"field": field} if field else {})}]
+
+
+def from_domain(error: EvalappError) -> dict:
+    errors = [fault.as_dict() for fault in error.faults]
+    return problem(error.code, error.title, error.status, error.detail, errors, **error.extra)
+
+
+def exception_handler(error: Exception, context: dict) -> Response | None:
+    headers: dict[str, str] = {}
+    if isinstance(error, Http404):
+        error = NotThere("No such object, or it is not yours to see.")
+    elif isinstance(error, PermissionDenied):
+        error = NotAllowed(str(error) or "Ask an owner of the project for a role that may do this.")
+    if isinstance(error, EvalappError):
+        body = from_domain(error)
+    elif isinstance(error, ValidationError):
+        body = problem("bad-input", "The input has faults", 400, "See errors.", _flatten(error.messages))
+    elif isinstance(error, exceptions.APIException):
+        code = error.get_codes() if isinstance(error.get_codes(), str) else "bad-input"
+        title = str(error.default_detail)
+        errors = _flatten(error.detail) if isinstance(error.detail, (dict, list)) else None
+        detail = "See errors." if errors else str(error.detail)
+        body = problem(str(code).replace("_", "-"), title, error.status_code, detail, errors)
+        if getattr(error, "auth_header", None):
+            headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]
+        if getattr(error, "wait", None):
+            headers["Retry-After"] = str(int(error.wait))  # type: ignore[attr-defined]
+    else:
+        return None
+    set_rollback()
+    if body["status"] == status.HTTP_503_SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = "5"
+    return Response(body, status=body["status"], headers=headers, content_type=CONTENT_TYPE)

@@ -1,0 +1,69 @@
+"""Template filters used on many pages: relative time, figures with their interval, percent, query strings."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+_STEPS = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (5, "weeks"))
+
+
+def _span(seconds: float) -> str:
+    value = float(seconds)
+    for size, unit in _STEPS:
+        if value < size:
+            return f"{int(value)} {unit}"
+        value /= size
+    return f"{int(value)} months"
+
+
+@register.filter
+def ago(moment: datetime | None) -> SafeString | str:
+    """Relative time with the exact one on hover."""
+    if moment is None:
+        return "-"
+    seconds = (timezone.now() - moment).total_seconds()
+    words = "just now" if abs(seconds) < 5 else f"{_span(seconds)} ago" if seconds > 0 else f"in {_span(-seconds)}"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        moment.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        words,
+    )
+
+
+@register.filter
+def span(seconds: float | None) -> str:
+    """A duration in words: 14 s, 3 min, 2 h."""
+    return "-" if seconds is None else _span(max(0.0, float(seconds)))
+
+
+@register.filter
+def figure(value: Any, digits: int = 3) -> str:
+    """A number with fixed digits; undefined is a dash, never NaN."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    return f"{value:.{int(digits)}f}".replace("-", "−")
+
+
+@register.filter
+def percent(value: Any, digits: int = 0) -> str:
+    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.{int(digits)}f} %"
+
+
+@register.filter
+def thousands(value: Any) -> str:
+    return "-" if value is None else f"{int(value):,}".replace(",", " ")
+
+
+@register.filter
+def get(mapping: Any, key: Any) -> Any:
+    return mapping.get(key) if mapping is not None else None

@@ -1,0 +1,45 @@
+"""Error pages: each says what happened and where to go on."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from evalapp.common.problems import CONTENT_TYPE, problem
+
+
+def _answer(request: HttpRequest, code: str, title: str, status: int, detail: str) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        import json
+
+        body = json.dumps(problem(code, title, status, detail))
+        return HttpResponse(body, status=status, content_type=CONTENT_TYPE)
+    return render(request, "errors/page.html", {"title": title, "detail": detail, "status": status}, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(request, "bad-request", "The request could not be read", 400, "Go back and try again.")
+
+
+def not_allowed(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(request, "not-allowed", "Your role does not allow this", 403, "Ask an owner of the project.")
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _answer(
+        request,
+        "not-found",
+        "Nothing is there",
+        404,
+        "The address is wrong, or the object is not yours to see.",
+    )
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _answer(
+        request,
+        "server-error",
+        "Something broke here",
+        500,
+        "Nothing was lost. Try again; the log has the details.",
+    )

@@ -1,0 +1,259 @@
+"""Django settings, the same for a laptop and for many machines; what differs comes from the environment
+through `env`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import dj_database_url
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from . import env
+
+VERSION = "0.1.0"
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+DATA_DIR = env.data_folder()
+UPLOADS_DIR = DATA_DIR / "uploads"
+EXPORTS_DIR = DATA_DIR / "exports"
+ARTEFACTS_DIR = DATA_DIR / "artefacts"
+STAGING_DIR = DATA_DIR / "staging"
+
+DEBUG = env.flag("DEBUG")
+SECRET_KEY = env.secret_key(DATA_DIR)
+ALLOWED_HOSTS = env.hosts(DEBUG)
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "axes",
+    "evalapp",
+    "evalapp.accounts",
+    "evalapp.common",
+    "annotation",
+    "retrieval",
+    "scoring",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "evalapp.common.middleware.ErrorPages",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "evalapp.urls"
+WSGI_APPLICATION = "evalapp.wsgi.application"
+ASGI_APPLICATION = "evalapp.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "evalapp.common.context.site",
+            ],
+            "builtins": ["evalapp.common.templatetags.evalapp"],
+        },
+    }
+]
+
+# ---- database -------------------------------------------------------------------------------------------
+
+_SQLITE_OPTIONS = {
+    # IMMEDIATE: a transaction that will write takes the lock at once, so it waits instead of failing half-way.
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 30,
+    "init_command": (
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=134217728;"
+        "PRAGMA cache_size=-16000; PRAGMA temp_store=MEMORY"
+    ),
+}
+
+
+def database() -> dict:
+    url = env.address("DATABASE_URL", {"postgres", "postgresql", "sqlite"})
+    config = dict(dj_database_url.parse(url or f"sqlite:///{DATA_DIR / 'evalapp.sqlite3'}"))
+    if "sqlite" in config["ENGINE"]:
+        config["OPTIONS"] = dict(_SQLITE_OPTIONS)
+    else:
+        if not config.get("NAME") or not config.get("HOST"):
+            raise ImproperlyConfigured("DATABASE_URL needs host and name: postgres://user:password@host:5432/evalapp")
+        config["CONN_MAX_AGE"] = 600
+        config["CONN_HEALTH_CHECKS"] = True
+    return config
+
+
+DATABASES = {"default": database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# ---- queue ----------------------------------------------------------------------------------------------
+
+
+def redis_url() -> str:
+    """REDIS_URL, else the socket of the Redis that `manage.py up` runs in the data folder."""
+    return env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{DATA_DIR / 'redis.sock'}"
+
+
+REDIS_URL = redis_url()
+ELASTICSEARCH_URL = env.address("ELASTICSEARCH_URL", {"http", "https"})
+
+# ---- people ---------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "home"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_TEMPLATE = "accounts/locked.html"
+AXES_VERBOSE = False
+
+# ---- security -------------------------------------------------------------------------------------------
+
+_BEHIND_TLS = env.flag("SECURE_PROXY")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _BEHIND_TLS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
+SECURE_SSL_REDIRECT = _BEHIND_TLS
+SECURE_HSTS_SECONDS = 31_536_000 if _BEHIND_TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _BEHIND_TLS
+SECURE_REDIRECT_EXEMPT = [r"^health/"]
+if _BEHIND_TLS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+# ---- uploads --------------------------------------------------------------------------------------------
+
+MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000
+MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
+MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
+ENCODERS = env.names("ENCODERS")
+
+# ---- pages ----------------------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+_mail = environ.Env.email_url_config(env.text("EMAIL_URL", "consolemail://"))
+EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
+EMAIL_HOST = _mail.get("EMAIL_HOST") or "localhost"
+EMAIL_PORT = _mail.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = _mail.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "evalapp@localhost")
+
+# ---- API ------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "evalapp.accounts.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "evalapp.common.pagination.KeysetPagination",
+    "PAGE_SIZE": 50,
+    "EXCEPTION_HANDLER": "evalapp.common.problems.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_VERSIONING_CLASS": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "evalapp",
+    "DESCRIPTION": "People and learned evaluators judge generated text, in one loop.",
+    "VERSION": VERSION,
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# ---- log ------------------------------------------------------------------------------------------------
+
+LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
+if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+    raise ImproperlyConfigured(f"LOG_LEVEL={LOG_LEVEL!r} must be DEBUG, INFO, WARNING or ERROR.")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "{levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {"axes": {"level": "WARNING"}, "fontTools": {"level": "WARNING"}},
+}
+
+# The model libraries must never look for a hub: encoders come from packages and folders.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -1,0 +1,145 @@
+"""Reads and validates the environment. Every setting an operator can set is declared here once;
+docs/reference/settings.md is generated from this table and a test holds the two together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+MIN_KEY_LENGTH = 50
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable: its name, default as shown to people, and what it does."""
+
+    name: str
+    default: str
+    help: str
+
+
+SETTINGS = (
+    Setting(
+        "EVALAPP_DATA",
+        "./data",
+        "Folder for everything the installation keeps: database, uploads, artefacts.",
+    ),
+    Setting(
+        "DATABASE_URL",
+        "SQLite in the data folder",
+        "postgres://user:password@host:port/name or sqlite:///path.",
+    ),
+    Setting(
+        "REDIS_URL",
+        "a Redis started by `manage.py up`",
+        "redis://, rediss:// or unix:// address of the queue.",
+    ),
+    Setting("ELASTICSEARCH_URL", "none", "http(s) address of an Elasticsearch 8 for retrieval at scale."),
+    Setting("SECRET_KEY", "generated once in the data folder", "At least 50 characters; signs sessions and links."),
+    Setting("DEBUG", "0", "1 shows error details; refused when ALLOWED_HOSTS names a public host."),
+    Setting("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]", "Host names, separated by commas; no wildcards."),
+    Setting("CSRF_TRUSTED_ORIGINS", "none", "https://... origins of a reverse proxy, separated by commas."),
+    Setting(
+        "SECURE_PROXY",
+        "0",
+        "1 when a TLS reverse proxy stands in front (secure cookies, HSTS, X-Forwarded-Proto).",
+    ),
+    Setting("PORT", "8000", "Port of the web process."),
+    Setting("WEB_WORKERS", "number of cores, 2 to 8", "gunicorn worker processes."),
+    Setting(
+        "EMAIL_URL",
+        "consolemail://",
+        "smtp://user:password@host:port for password resets; console by default.",
+    ),
+    Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
+    Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes, answered before the body is read."),
+    Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
+    Setting("MAX_ROWS", "20000000", "Most rows of one uploaded file."),
+    Setting("ENCODERS", "none", "Names or folders of further encoders people may choose, separated by commas."),
+    Setting("LOG_LEVEL", "INFO", "DEBUG, INFO, WARNING or ERROR."),
+)
+_NAMES = {s.name for s in SETTINGS}
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable's value without surrounding blanks."""
+    assert name in _NAMES, name
+    return os.environ.get(name, "").strip() or default
+
+
+def flag(name: str) -> bool:
+    value = text(name, "0").lower()
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name}={value!r} is neither 1 nor 0. Set {name}=1 or {name}=0.")
+
+
+def number(name: str, default: int, low: int, high: int) -> int:
+    value = text(name, str(default))
+    if not value.isdigit() or not low <= int(value) <= high:
+        raise ImproperlyConfigured(f"{name}={value!r} must be a whole number from {low} to {high}.")
+    return int(value)
+
+
+def names(name: str, default: str = "") -> list[str]:
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def data_folder() -> Path:
+    folder = Path(text("EVALAPP_DATA", "data")).expanduser().resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"EVALAPP_DATA={folder} cannot be created ({error.strerror}). Name a folder this user can write to."
+        ) from error
+    if not os.access(folder, os.W_OK):
+        raise ImproperlyConfigured(f"EVALAPP_DATA={folder} is not writable. Name a folder this user can write to.")
+    return folder
+
+
+def secret_key(folder: Path) -> str:
+    """SECRET_KEY, or one generated at first start and kept (mode 600) in the data folder."""
+    key = text("SECRET_KEY")
+    if key:
+        if len(key) < MIN_KEY_LENGTH or len(set(key)) < 5 or key.startswith("django-insecure-"):
+            raise ImproperlyConfigured(
+                f"SECRET_KEY is too weak. Use at least {MIN_KEY_LENGTH} random characters, for example from: "
+                "python3 -c 'import secrets; print(secrets.token_urlsafe(64))'"
+            )
+        return key
+    path = folder / "secret_key"
+    try:
+        # O_EXCL: two processes that start together agree on the one that was written first.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(64))
+    except FileExistsError:
+        pass
+    key = path.read_text().strip()
+    if len(key) < MIN_KEY_LENGTH:
+        raise ImproperlyConfigured(f"{path} is damaged. Delete it (everybody must sign in again) or set SECRET_KEY.")
+    return key
+
+
+def address(name: str, schemes: set[str]) -> str:
+    value = text(name)
+    if value and urlsplit(value).scheme not in schemes:
+        raise ImproperlyConfigured(f"{name}={value!r} must start with one of: {', '.join(sorted(schemes))} (then ://).")
+    return value
+
+
+def hosts(debug: bool) -> list[str]:
+    value = names("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+    if any("*" in host or host.startswith(".") for host in value):
+        raise ImproperlyConfigured("ALLOWED_HOSTS must name hosts, without wildcards: evalapp.example.org,127.0.0.1")
+    if debug and set(value) - {"127.0.0.1", "localhost", "[::1]", "testserver"}:
+        raise ImproperlyConfigured("DEBUG=1 is refused when ALLOWED_HOSTS names a public host. Set DEBUG=0.")
+    return value

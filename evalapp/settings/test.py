@@ -1,0 +1,18 @@
+"""Settings of the test suite: fast password hashing, mails kept in memory, and the servers that the
+test environment names. SQLite unless TEST_DATABASE_URL is set for tests that ask for PostgreSQL."""
+
+import os
+import tempfile
+
+os.environ.setdefault("EVALAPP_DATA", tempfile.mkdtemp(prefix="evalapp-test-"))
+
+from .base import *  # noqa: F403
+
+ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_AUTOREFRESH = True

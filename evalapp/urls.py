@@ -1,0 +1,16 @@
+"""All addresses. Rooms are included by name: the ground knows none of them by import."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("evalapp.common.urls")),
+    path("", include("evalapp.accounts.urls")),
+    path("", include("annotation.urls")),
+    path("", include("scoring.urls")),
+    path("api/v1/", include("evalapp.api")),
+]
+
+handler404 = "evalapp.common.views.not_found"
+handler403 = "evalapp.common.views.not_allowed"
+handler400 = "evalapp.common.views.bad_request"
+handler500 = "evalapp.common.views.server_error"

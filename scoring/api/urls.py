@@ -1,0 +1,4 @@
+"""Addresses of this room under /api/v1/."""
+
+
+urlpatterns: list = []

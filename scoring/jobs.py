@@ -1,0 +1,5 @@
+"""The kinds of background job of this room."""
+
+from evalapp.common.jobs import Job, register
+
+register(Job("score", "cpu", "scoring.pipelines.score:run", "Apply an evaluator to the outputs of a project."))

@@ -1,0 +1,4 @@
+"""Addresses of this room's pages."""
+
+app_name = "scoring"
+urlpatterns: list = []
