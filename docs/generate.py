@@ -1,0 +1,176 @@
+"""Writes docs/reference/ from the code: settings, commands, pages, API, evaluators, errors. Run it by
+`make docs`; a test holds the files and the code together.
+
+    python docs/generate.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings.test")
+
+NOTE = "<!-- Written by docs/generate.py from the code. Edit the code, then run `make docs`. -->\n\n"
+ROOMS = ("evalapp", "annotation", "retrieval", "scoring")
+OWN_APPS = ("evalapp", "annotation", "scoring", "retrieval", "evalapp.accounts", "evalapp.common")
+COMMON_OPTIONS = {
+    "--version", "-v", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color",
+    "--skip-checks", "-h", "--help",
+}  # fmt: skip
+
+
+def first_line(thing: object) -> str:
+    text = inspect.getdoc(thing) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def cell(text: object) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def table(head: tuple[str, ...], rows: list[tuple]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def settings_page() -> str:
+    from evalapp.settings.env import SETTINGS
+
+    rows = [(f"`{s.name}`", s.default, s.help) for s in SETTINGS]
+    return (
+        "# Settings\n\nEvery setting is an environment variable, read and checked at start.\n\n"
+        + table(("name", "default", "what it does"), rows)
+    )
+
+
+def own_commands() -> dict[str, str]:
+    from django.core.management import get_commands
+
+    return {name: app for name, app in sorted(get_commands().items()) if app in OWN_APPS}
+
+
+def commands_page() -> str:
+    from django.core.management import load_command_class
+
+    parts = ["# Commands\n\n`python manage.py COMMAND`. Exit code 0: done; 1: the work failed; 2: wrong usage.\n"]
+    for name, app in own_commands().items():
+        command = load_command_class(app, name)
+        parser = command.create_parser("manage.py", name)
+        rows = []
+        for action in parser._actions:
+            if set(action.option_strings) & COMMON_OPTIONS or action.help == argparse.SUPPRESS:
+                continue
+            spelled = ", ".join(action.option_strings) or str(action.metavar or action.dest).upper()
+            choices = " \\| ".join(map(str, action.choices)) if action.choices else ""
+            rows.append((f"`{spelled}`", f"{action.help or ''} {f'({choices})' if choices else ''}"))
+            if isinstance(action, argparse._SubParsersAction):
+                rows += [(f"`{verb}`", first_line(sub) or sub.description or "") for verb, sub in action.choices.items()]
+        parts.append(f"\n## {name}\n\n{command.help}\n\n{table(('argument', 'meaning'), rows)}")
+    return "\n".join(parts)
+
+
+def routes() -> Iterator[tuple[str, str, object]]:
+    """(name, path, view) of every address, in the order of the resolver."""
+    from django.urls import URLPattern, URLResolver, get_resolver
+
+    def walk(patterns: list, prefix: str, space: str) -> Iterator[tuple[str, str, object]]:
+        for entry in patterns:
+            path = prefix + str(entry.pattern).removeprefix("^").removesuffix("$")
+            if isinstance(entry, URLResolver):
+                inner = f"{space}{entry.namespace}:" if entry.namespace else space
+                yield from walk(entry.url_patterns, path, inner)
+            elif isinstance(entry, URLPattern):
+                yield f"{space}{entry.name or ''}", "/" + path, entry.callback
+
+    yield from walk(get_resolver().url_patterns, "", "")
+
+
+def view_words(view: object) -> str:
+    target = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
+    return first_line(target) or first_line(sys.modules.get(getattr(target, "__module__", ""), None))
+
+
+def pages_page() -> str:
+    rows = [
+        (f"`{path}`", f"`{name}`", view_words(view))
+        for name, path, view in routes()
+        if not path.startswith("/api/")
+    ]
+    return "# Pages\n\nEvery address of the web pages and of the fragments they load.\n\n" + table(
+        ("address", "name", "what it is for"), rows
+    )
+
+
+def api_page() -> str:
+    from drf_spectacular.generators import SchemaGenerator
+
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    rows = []
+    for path, operations in sorted(schema["paths"].items()):
+        for method, operation in operations.items():
+            words = operation.get("summary") or operation.get("description") or ""
+            rows.append((f"`{method.upper()} {path}`", " ".join(str(words).split("\n\n")[0].split())))
+    return (
+        "# REST API\n\nThe schema is served at `/api/v1/schema/`, a browsable form of it at `/api/v1/docs/`. "
+        "Errors are RFC 9457 problem documents; lists are `results, next, previous` with `cursor` and `limit`.\n\n"
+        + table(("call", "what it does"), rows)
+    )
+
+
+def evaluators_page() -> str:
+    from scoring.ml import catalogue
+
+    rows = [(f"`{e.name}`", e.kind, e.help) for e in catalogue()]
+    return "# Evaluators\n\nWhat `score` applies and `scoring.ml.load(name)` loads.\n\n" + table(
+        ("name", "kind", "what it measures"), rows
+    )
+
+
+def errors_page() -> str:
+    from evalapp.common import errors
+
+    rows = [
+        (f"`{kind.code}`", kind.status, kind.title, first_line(kind) if kind.__doc__ else "")
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.EvalappError) and kind is not errors.EvalappError
+    ]
+    return "# Errors\n\n`type` of a problem document ends in one of these codes.\n\n" + table(
+        ("code", "HTTP status", "title", "when"), rows
+    )
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "commands.md": commands_page,
+    "pages.md": pages_page,
+    "api.md": api_page,
+    "evaluators.md": evaluators_page,
+    "errors.md": errors_page,
+}
+
+
+def generate() -> dict[str, str]:
+    import django
+
+    django.setup()
+    return {name: NOTE + make().rstrip() + "\n" for name, make in PAGES.items()}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "reference"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in generate().items():
+        (folder / name).write_text(text, encoding="utf-8")
+        print(f"wrote {folder.name}/{name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
