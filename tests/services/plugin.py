@@ -1,0 +1,199 @@
+"""Gives tests the servers they ask for: `@pytest.mark.server("postgres", "redis", "elasticsearch")`,
+`@pytest.mark.browser`, or one of the fixtures here, which set the marker themselves. A test whose server is
+missing is skipped and the last lines say why; with CI=true such a skip fails the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+# What can be asked for: name -> (variable that says where it is, what a person calls it).
+SERVERS = {
+    "postgres": ("TEST_DATABASE_URL", "PostgreSQL"),
+    "redis": ("TEST_REDIS_URL", "Redis"),
+    "elasticsearch": ("TEST_ELASTICSEARCH_URL", "Elasticsearch"),
+    "chromium": ("CHROMIUM", "Chromium"),
+}
+_FIXTURES = {
+    "postgres_url": "postgres",
+    "redis_url": "redis",
+    "elasticsearch_url": "elasticsearch",
+    "chromium_path": "chromium",
+}
+# Why a server could not be had, as {"name": "reason"}; written by `tests/services/run.py`.
+REASONS_VARIABLE = "TEST_SERVERS_MISSING"
+_PROPERTY = "missing-server"
+_CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+# ---- what tests ask for -----------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--servers-needed",
+        metavar="FILE",
+        help="write the servers that the selected tests need to FILE, as a JSON list",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "server(*names): needs real servers: " + ", ".join(SERVERS))
+    config.addinivalue_line("markers", "browser: drives a real Chromium")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    for fixture in getattr(item, "fixturenames", ()):
+        name = _FIXTURES.get(fixture)
+        if name == "chromium":
+            item.add_marker(pytest.mark.browser)
+        elif name:
+            item.add_marker(pytest.mark.server(name))
+
+
+def needs(item: pytest.Item) -> set[str]:
+    """The servers this test asks for. `server` without a name marks a test that starts servers of its own."""
+    names = {name for marker in item.iter_markers("server") for name in marker.args}
+    if item.get_closest_marker("browser"):
+        names.add("chromium")
+    unknown = names - set(SERVERS)
+    if unknown:
+        raise pytest.UsageError(f"{item.nodeid} asks for unknown servers: {', '.join(sorted(unknown))}")
+    return names
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    path = session.config.getoption("--servers-needed")
+    if path:
+        names = sorted({name for item in session.items for name in needs(item)})
+        Path(path).write_text(json.dumps(names))
+
+
+# ---- what there is ----------------------------------------------------------------------------------------
+
+
+def location(name: str) -> str:
+    """Where the server is; empty when there is none."""
+    value = os.environ.get(SERVERS[name][0], "")
+    if name == "chromium" and not value:
+        value = next((found for program in _CHROMIUM_NAMES if (found := shutil.which(program))), "")
+    return value
+
+
+def reason(name: str) -> str:
+    """Why there is none."""
+    reasons = json.loads(os.environ.get(REASONS_VARIABLE) or "{}")
+    variable, _ = SERVERS[name]
+    return reasons.get(name) or f"{variable} is not set; `make test` starts what is needed"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    missing = sorted(name for name in needs(item) if not location(name))
+    if missing:
+        item.user_properties.extend((_PROPERTY, name) for name in missing)
+        pytest.skip("; ".join(f"no {SERVERS[name][1]}: {reason(name)}" for name in missing))
+
+
+# ---- the last lines ---------------------------------------------------------------------------------------
+
+
+def _skipped_for_servers(reporter: pytest.TerminalReporter) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for report in reporter.stats.get("skipped", []):
+        for key, value in getattr(report, "user_properties", ()):
+            if key == _PROPERTY:
+                counts[value] += 1
+    return dict(counts)
+
+
+def is_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if is_ci() and exitstatus == pytest.ExitCode.OK and reporter and _skipped_for_servers(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts = _skipped_for_servers(terminalreporter)
+    if not counts:
+        return
+    terminalreporter.section("tests without their server", sep="=", red=is_ci(), yellow=not is_ci())
+    for name, count in sorted(counts.items()):
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.write_line(f"{tests} skipped, no {SERVERS[name][1]}: {reason(name)}")
+    if is_ci():
+        terminalreporter.write_line("CI=true: a skip for a missing server fails the run")
+
+
+# ---- fixtures ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new, empty PostgreSQL database of this test's own; dropped afterwards."""
+    import psycopg2
+    from psycopg2 import sql
+
+    server = location("postgres")
+    name = re.sub(r"\W+", "_", f"t_{os.getpid()}_{request.node.name}".lower())[:60]
+    connection = psycopg2.connect(server)
+    connection.autocommit = True
+    identifier = sql.Identifier(name)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(identifier))
+            cursor.execute(sql.SQL("CREATE DATABASE {}").format(identifier))
+            yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+            cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(identifier))
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def redis_url() -> Iterator[str]:
+    """An empty Redis database that no other test process uses at the same time."""
+    import redis
+
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    url = urlunsplit(urlsplit(location("redis"))._replace(path=f"/{int(worker) + 1}"))
+    client = redis.Redis.from_url(url)
+    client.flushdb()
+    yield url
+    client.flushdb()
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url() -> str:
+    """The test server's address. Tests name their indexes apart and delete them."""
+    return location("elasticsearch")
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The browser's program."""
+    return location("chromium")
+
+
+@pytest.fixture(scope="session")
+def shared_data(pytestconfig: pytest.Config) -> Path:
+    """The real human-rated data sets: EVALAPP_SHARED_DATA, else `../shared/data` beside the checkout."""
+    named = os.environ.get("EVALAPP_SHARED_DATA")
+    folder = Path(named) if named else pytestconfig.rootpath.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the real data sets are not at {folder}; name their folder with EVALAPP_SHARED_DATA")
+    return folder
