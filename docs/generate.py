@@ -45,9 +45,8 @@ def settings_page() -> str:
     from evalapp.settings.env import SETTINGS
 
     rows = [(f"`{s.name}`", s.default, s.help) for s in SETTINGS]
-    return (
-        "# Settings\n\nEvery setting is an environment variable, read and checked at start.\n\n"
-        + table(("name", "default", "what it does"), rows)
+    return "# Settings\n\nEvery setting is an environment variable, read and checked at start.\n\n" + table(
+        ("name", "default", "what it does"), rows
     )
 
 
@@ -72,7 +71,9 @@ def commands_page() -> str:
             choices = " \\| ".join(map(str, action.choices)) if action.choices else ""
             rows.append((f"`{spelled}`", f"{action.help or ''} {f'({choices})' if choices else ''}"))
             if isinstance(action, argparse._SubParsersAction):
-                rows += [(f"`{verb}`", first_line(sub) or sub.description or "") for verb, sub in action.choices.items()]
+                rows += [
+                    (f"`{verb}`", first_line(sub) or sub.description or "") for verb, sub in action.choices.items()
+                ]
         parts.append(f"\n## {name}\n\n{command.help}\n\n{table(('argument', 'meaning'), rows)}")
     return "\n".join(parts)
 
@@ -100,9 +101,7 @@ def view_words(view: object) -> str:
 
 def pages_page() -> str:
     rows = [
-        (f"`{path}`", f"`{name}`", view_words(view))
-        for name, path, view in routes()
-        if not path.startswith("/api/")
+        (f"`{path}`", f"`{name}`", view_words(view)) for name, path, view in routes() if not path.startswith("/api/")
     ]
     return "# Pages\n\nEvery address of the web pages and of the fragments they load.\n\n" + table(
         ("address", "name", "what it is for"), rows
