@@ -1,0 +1,62 @@
+"""Statistics of human and automatic evaluation on plain arrays: NumPy and SciPy, no Django, no rows of a database."""
+
+from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
+from evalapp.stats.coding import ColumnError
+from evalapp.stats.correlation import COEFFICIENTS, Coefficient, kendall, midranks, pearson, spearman
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.meta_evaluation import Bootstrap, Correlations, Grouping, Level, NanRule, correlate
+from evalapp.stats.normalise import (
+    RATING_METHODS,
+    OutputScores,
+    RatingMethod,
+    aggregate_ratings,
+    normalise_ratings,
+)
+from evalapp.stats.ranking import (
+    VERDICTS,
+    CannotDecide,
+    M1Unit,
+    Ranking,
+    SystemScore,
+    rank_by_m1,
+    rank_by_mean,
+    rank_by_win_rate,
+)
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, ClusterDraws, percentile_interval
+
+__all__ = [
+    "COEFFICIENTS",
+    "DEFAULT_CONFIDENCE",
+    "DEFAULT_RESAMPLES",
+    "RATING_METHODS",
+    "SCALES",
+    "VERDICTS",
+    "Bootstrap",
+    "CannotDecide",
+    "ClusterDraws",
+    "Coefficient",
+    "ColumnError",
+    "Correlations",
+    "Estimate",
+    "Grouping",
+    "Level",
+    "M1Unit",
+    "NanRule",
+    "OutputScores",
+    "Ranking",
+    "RatingMethod",
+    "Scale",
+    "SystemScore",
+    "aggregate_ratings",
+    "correlate",
+    "kendall",
+    "krippendorff_alpha",
+    "midranks",
+    "normalise_ratings",
+    "pearson",
+    "percentile_interval",
+    "rank_by_m1",
+    "rank_by_mean",
+    "rank_by_win_rate",
+    "spearman",
+]

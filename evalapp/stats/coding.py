@@ -1,0 +1,86 @@
+"""Turning columns of long-form data into checked float vectors and small integer codes. No statistics here."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
+
+# Two floats closer than this share of the larger one differ by rounding only.
+ROUNDING = 1e-12
+
+
+class ColumnError(ValueError):
+    """A column that cannot be used: carries `column` and `problem`."""
+
+    def __init__(self, column: str, problem: str) -> None:
+        self.column = column
+        self.problem = problem
+        super().__init__(f"column '{column}': {problem}")
+
+
+def float_column(values: ArrayLike, name: str, length: int | None = None) -> FloatArray:
+    """`values` as a float vector; None becomes nan. `ColumnError` for another shape, length or kind."""
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ColumnError(name, f"numbers are needed ({error})") from error
+    return _shaped(column, name, length)
+
+
+def identifiers(values: ArrayLike, name: str, length: int | None = None) -> NDArray[Any]:
+    """`values` as a vector of integers or strings. `ColumnError` for another shape or length."""
+    return _shaped(np.asarray(values), name, length)
+
+
+def encode(values: ArrayLike, name: str, length: int | None = None) -> tuple[IntArray, NDArray[Any]]:
+    """Codes 0..k-1 and the k sorted labels of a column of integers or strings, `labels[codes]` = the column."""
+    column = identifiers(values, name, length)
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise ColumnError(name, "an identifier is missing (nan)")
+    labels, codes = np.unique(column, return_inverse=True)
+    return codes.astype(np.int64, copy=False).reshape(-1), labels
+
+
+def encode_pair(first: IntArray, second: IntArray, n_second: int) -> tuple[IntArray, IntArray]:
+    """Codes of the pairs (first, second), and for each code the row of its first occurrence."""
+    _, rows, codes = np.unique(first * max(n_second, 1) + second, return_index=True, return_inverse=True)
+    return codes.astype(np.int64, copy=False).reshape(-1), rows.astype(np.int64, copy=False)
+
+
+def parents(child: IntArray, parent: IntArray, n_children: int, name: str) -> IntArray:
+    """The parent code of every child; `ColumnError` when a child has two (an item in two clusters)."""
+    of = np.zeros(n_children, dtype=np.int64)
+    of[child] = parent
+    if not np.array_equal(of[child], parent):
+        raise ColumnError(name, "one item has two values here; an item belongs to one cluster")
+    return of
+
+
+def is_constant(values: FloatArray) -> bool:
+    """Whether all values are equal up to rounding (1e-12 of the largest)."""
+    low, high = float(values.min()), float(values.max())
+    return low == high or high - low <= ROUNDING * max(abs(low), abs(high))
+
+
+def snap(values: FloatArray) -> FloatArray:
+    """`values` rounded at 1e-12 of the largest magnitude along the last axis, so that rounding breaks no ties."""
+    if values.size == 0:
+        return values
+    scale = np.nanmax(np.abs(values), axis=-1, keepdims=True, initial=0.0)
+    scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
+    return np.asarray(np.round(values / scale, 12) * scale, dtype=np.float64)
+
+
+def _shaped(column: NDArray[T], name: str, length: int | None) -> NDArray[T]:
+    if column.ndim != 1:
+        raise ColumnError(name, f"one dimension is needed, there are {column.ndim}")
+    if length is not None and len(column) != length:
+        raise ColumnError(name, f"{length} values are needed, there are {len(column)}")
+    return column

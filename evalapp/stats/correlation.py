@@ -1,0 +1,119 @@
+"""Correlation of two vectors: Pearson, Spearman and Kendall tau-b, with the reason where one is undefined.
+
+Correlation of an evaluator with people over items and systems, with intervals, is in `meta_evaluation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.coding import FloatArray, IntArray, float_column, is_constant
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.weighted import dense_ranks, kendall_inversions
+
+Coefficient: TypeAlias = Literal["pearson", "spearman", "kendall"]
+COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+
+# Two points always lie on a line; a coefficient needs at least this many pairs.
+MIN_PAIRS = 3
+
+TOO_FEW = "fewer than 3 pairs"
+CONSTANT_METRIC = "the metric is constant"
+CONSTANT_HUMAN = "the human scores are constant"
+
+
+def pearson(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Pearson's r = cov(x, y) / (sd(x) sd(y)) over the complete pairs; the metric is `x`, people are `y`.
+
+    nan and infinite values are missing. Undefined below 3 pairs or when a side is constant. No interval.
+    """
+    return _coefficient(x, y, pearson_value)
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Spearman's rho: Pearson's r of the midranks. Otherwise as `pearson`."""
+    return _coefficient(x, y, spearman_value)
+
+
+def kendall(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Kendall's tau-b = (C - D) / sqrt((P - T_x)(P - T_y)) in O(n log n) (Knight 1966). Otherwise as `pearson`.
+
+    P all pairs, C concordant, D discordant, T_x and T_y pairs tied in x and in y (pairs tied in both count in each).
+    """
+    return _coefficient(x, y, kendall_value)
+
+
+def pearson_value(x: FloatArray, y: FloatArray) -> float:
+    """Pearson's r of two complete vectors, neither constant."""
+    # Scaling by the largest deviation first keeps the squares of huge or tiny values finite.
+    first, second = x - x.mean(), y - y.mean()
+    first, second = first / np.abs(first).max(), second / np.abs(second).max()
+    r = float(first @ second) / float(np.sqrt(first @ first) * np.sqrt(second @ second))
+    return min(max(r, -1.0), 1.0)
+
+
+def spearman_value(x: FloatArray, y: FloatArray) -> float:
+    """Spearman's rho of two complete vectors, neither constant."""
+    return pearson_value(midranks(x), midranks(y))
+
+
+def kendall_value(x: FloatArray, y: FloatArray) -> float:
+    """Kendall's tau-b of two complete vectors, neither constant."""
+    ranks_x, _ = dense_ranks(x)
+    ranks_y, n_y = dense_ranks(y)
+    n = len(x)
+    order = np.lexsort((ranks_y, ranks_x))
+    by_y = np.lexsort((np.arange(n), ranks_y[order]))
+    place = np.empty(n, dtype=np.int64)
+    place[by_y] = np.arange(n)
+    pairs = n * (n - 1) // 2
+    tied_x, tied_y = _tied_pairs(ranks_x), _tied_pairs(ranks_y)
+    tied_both = _tied_pairs(ranks_x * n_y + ranks_y)
+    surplus = pairs - tied_x - tied_y + tied_both - 2 * kendall_inversions(place)
+    tau = surplus / (float(np.sqrt(float(pairs - tied_x))) * float(np.sqrt(float(pairs - tied_y))))
+    return min(max(tau, -1.0), 1.0)
+
+
+def midranks(values: FloatArray) -> FloatArray:
+    """Ranks 1..n in rising order, tied values sharing the mean of their places."""
+    ranks, n_levels = dense_ranks(values)
+    sizes = np.bincount(ranks, minlength=n_levels)
+    return np.asarray((np.cumsum(sizes) - (sizes - 1) / 2.0)[ranks])
+
+
+def undefined_reason(metric: FloatArray, human: FloatArray) -> str:
+    """Why no coefficient of these complete vectors is defined; "" when they are."""
+    if len(metric) < MIN_PAIRS:
+        return TOO_FEW
+    if is_constant(metric):
+        return CONSTANT_METRIC
+    if is_constant(human):
+        return CONSTANT_HUMAN
+    return ""
+
+
+VALUES: dict[Coefficient, Callable[[FloatArray, FloatArray], float]] = {
+    "pearson": pearson_value,
+    "spearman": spearman_value,
+    "kendall": kendall_value,
+}
+
+
+def _coefficient(x: ArrayLike, y: ArrayLike, value: Callable[[FloatArray, FloatArray], float]) -> Estimate:
+    metric = float_column(x, "x")
+    human = float_column(y, "y", len(metric))
+    complete = np.isfinite(metric) & np.isfinite(human)
+    metric, human = metric[complete], human[complete]
+    reason = undefined_reason(metric, human)
+    if reason:
+        return Estimate.undefined(reason, len(metric))
+    return Estimate.point(value(metric, human), len(metric))
+
+
+def _tied_pairs(codes: IntArray) -> int:
+    _, sizes = np.unique(codes, return_counts=True)
+    return int((sizes * (sizes - 1) // 2).sum())

@@ -1,0 +1,343 @@
+"""Systems ranked by people (mean rating, win rate, Turing M1 share), with intervals from one paired bootstrap.
+
+Rating models (Glicko-2, Bradley-Terry) do not live here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evalapp.stats.coding import (
+    BoolArray,
+    ColumnError,
+    FloatArray,
+    IntArray,
+    encode,
+    encode_pair,
+    float_column,
+    identifiers,
+    snap,
+)  # fmt: skip
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.resampling import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_RESAMPLES,
+    resampled_sums,
+    with_interval,
+)
+
+CannotDecide: TypeAlias = Literal["drop", "tie"]
+M1Unit: TypeAlias = Literal["judgement", "output"]
+
+VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
+_A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScore:
+    """One system's row.
+
+    `rank` is 1 + the number of strictly better systems; `rank_low`..`rank_high` is its interval over the resamples
+    (best and worst place, ties counted generously at both ends). `tier` numbers the rank sets: systems of different
+    tiers have rank intervals that do not overlap; all within a tier are linked by overlaps. `n_ratings` counts
+    judgements, `n_outputs` the distinct outputs behind them; `shares` gives the parts of the judgements by verdict.
+    """
+
+    system: Any
+    estimate: Estimate
+    n_outputs: int
+    n_ratings: int
+    rank: int
+    rank_low: int
+    rank_high: int
+    tier: int
+    shares: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Systems from best to worst (undefined last, then by label), with the settings of the bootstrap.
+
+    `totals` counts what the method saw and left out, e.g. judgements, ties, both_bad, cannot_decide, self.
+    """
+
+    method: str
+    systems: tuple[SystemScore, ...]
+    n_items: int
+    n_clusters: int
+    resamples: int
+    seed: int
+    confidence: float
+    totals: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def signature(self) -> str:
+        """The settings as one line."""
+        return f"method:{self.method}|boot:inputs|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Every figure is the mean of `points` over the rows of a system; rows belong to clusters."""
+
+    method: str
+    points: FloatArray
+    system: IntArray
+    cluster: IntArray
+    labels: NDArray[Any]
+    n_items: int
+    n_clusters: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    resamples: int
+    seed: int
+    confidence: float
+
+
+def rank_by_mean(
+    value: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Ranking:
+    """Systems by mean rating: first the mean over raters of each output, then the mean over the system's outputs.
+
+    (n,) columns, one row per rating of one aspect, nan = missing. Bootstrap over clusters of items (default the item),
+    the same draws for all systems. An output is (item, system); a system at a step is a system of its own.
+    """
+    values = float_column(value, "value")
+    n = len(values)
+    present = np.isfinite(values)
+    systems, labels = encode(system, "system", n)
+    items, clusters = _items_and_clusters(item, cluster, n)
+    output, first = encode_pair(items[present], systems[present], len(labels))
+    counts = np.bincount(output, minlength=len(first))
+    means = np.bincount(output, weights=values[present], minlength=len(first)) / np.maximum(counts, 1)
+    shares = _Shares(
+        "mean", means, systems[present][first], clusters[present][first], labels,
+        _distinct(items[present]), _distinct(clusters[present]),
+    )  # fmt: skip
+    n_outputs = np.bincount(shares.system, minlength=len(labels))
+    n_ratings = np.bincount(systems[present], minlength=len(labels))
+    settings = _Settings(resamples, seed, confidence)
+    totals = {"ratings": int(present.sum()), "missing": int(n - present.sum())}
+    return _rank(shares, n_outputs, n_ratings, settings, totals)
+
+
+def rank_by_win_rate(
+    item: ArrayLike,
+    system_a: ArrayLike,
+    system_b: ArrayLike,
+    verdict: ArrayLike,
+    *,
+    cannot_decide: CannotDecide = "drop",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Ranking:
+    """Systems by win rate: mean over their comparisons of 1 for a win, 1/2 for a tie or `both_bad`, 0 for a loss.
+
+    (n,) columns, one row per judgement; `verdict` is one of `VERDICTS`. `cannot_decide` rows are left out, or count as
+    ties. Comparisons of a system with itself are left out and counted in `totals["self"]`. Each system's `shares` give
+    win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`.
+    """
+    if cannot_decide not in ("drop", "tie"):
+        raise ValueError(f"cannot_decide is 'drop' or 'tie', not '{cannot_decide}'")
+    codes = verdict_codes(verdict)
+    n = len(codes)
+    both, labels = encode(
+        np.concatenate([identifiers(system_a, "system_a", n), identifiers(system_b, "system_b", n)]), "system"
+    )
+    a, b = both[:n], both[n:]
+    items, clusters = _items_and_clusters(item, cluster, n)
+    totals = {"judgements": n, "self": int((a == b).sum())}
+    totals |= {name: int((codes == code).sum()) for code, name in enumerate(VERDICTS) if code >= _TIE}
+    used = (a != b) & ((codes != _CANNOT_DECIDE) | (cannot_decide == "tie"))
+    a, b, codes, items, clusters = a[used], b[used], codes[used], items[used], clusters[used]
+    points_a = np.where(codes == _A, 1.0, np.where(codes == _B, 0.0, 0.5))
+    sides = np.concatenate([a, b])
+    shares = _Shares(
+        "win-rate", np.concatenate([points_a, 1.0 - points_a]), sides,
+        np.concatenate([clusters, clusters]), labels, _distinct(items), _distinct(clusters),
+    )  # fmt: skip
+    _, first = encode_pair(np.concatenate([items, items]), sides, len(labels))
+    n_outputs = np.bincount(sides[first], minlength=len(labels))
+    n_ratings = np.bincount(sides, minlength=len(labels))
+    won = np.concatenate([codes == _A, codes == _B])
+    twice = np.concatenate([codes, codes])
+    parts: dict[str, BoolArray] = {"win": won}
+    parts |= {VERDICTS[code]: twice == code for code in (_TIE, _BOTH_BAD, _CANNOT_DECIDE)}
+    parts["loss"] = np.concatenate([codes == _B, codes == _A])
+    settings = _Settings(resamples, seed, confidence)
+    return _rank(shares, n_outputs, n_ratings, settings, totals, parts)
+
+
+def rank_by_m1(
+    item: ArrayLike,
+    system: ArrayLike,
+    verdict: ArrayLike,
+    *,
+    per: M1Unit = "judgement",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Ranking:
+    """Turing M1 (EVALUATORS 3.5): share of judgements that a generation is better than or as good as the reference.
+
+    (n,) columns, one row per judgement of a generation (side a) against a reference (side b): every verdict but `b`
+    counts ("better", "cannot decide", ties). `per="output"` takes the majority of each output's judgements instead, an
+    even split counting as better or equal. Bootstrap as in `rank_by_mean`.
+    """
+    if per not in ("judgement", "output"):
+        raise ValueError(f"per is 'judgement' or 'output', not '{per}'")
+    codes = verdict_codes(verdict)
+    n = len(codes)
+    systems, labels = encode(system, "system", n)
+    items, clusters = _items_and_clusters(item, cluster, n)
+    good = (codes != _B).astype(np.float64)
+    output, first = encode_pair(items, systems, len(labels))
+    n_ratings = np.bincount(systems, minlength=len(labels))
+    n_outputs = np.bincount(systems[first], minlength=len(labels))
+    parts: dict[str, BoolArray] = {"better": codes == _A, "worse": codes == _B}
+    parts["undecided"] = ~(parts["better"] | parts["worse"])
+    part_shares = {name: _part(rows, systems, n_ratings) for name, rows in parts.items()}
+    if per == "output":
+        good = (np.bincount(output, weights=good) * 2 >= np.bincount(output)).astype(np.float64)
+        systems, clusters = systems[first], clusters[first]
+    shares = _Shares(f"m1-{per}", good, systems, clusters, labels, _distinct(items), _distinct(clusters))
+    settings = _Settings(resamples, seed, confidence)
+    return _rank(shares, n_outputs, n_ratings, settings, {"judgements": n}, known=part_shares)
+
+
+def verdict_codes(verdict: ArrayLike) -> IntArray:
+    """Positions in `VERDICTS` of a column of verdicts; `ColumnError` names an unknown one."""
+    column = identifiers(verdict, "verdict")
+    if len(column) == 0:
+        return np.empty(0, dtype=np.int64)
+    codes, labels = encode(column.astype(str), "verdict")
+    unknown = [str(label) for label in labels if str(label) not in VERDICTS]
+    if unknown:
+        raise ColumnError("verdict", f"'{unknown[0]}' is none of {', '.join(VERDICTS)}")
+    return np.array([VERDICTS.index(str(label)) for label in labels], dtype=np.int64)[codes]
+
+
+def _items_and_clusters(item: ArrayLike, cluster: ArrayLike | None, n: int) -> tuple[IntArray, IntArray]:
+    items, _ = encode(item, "item", n)
+    return (items, items) if cluster is None else (items, encode(cluster, "cluster", n)[0])
+
+
+def _distinct(codes: IntArray) -> int:
+    return len(np.unique(codes))
+
+
+def _part(rows: BoolArray, system: IntArray, totals: IntArray) -> FloatArray:
+    hits = np.bincount(system[rows], minlength=len(totals))
+    return np.asarray(np.divide(hits, totals, out=np.full(len(totals), np.nan), where=totals > 0))
+
+
+def _rank(
+    shares: _Shares,
+    n_outputs: IntArray,
+    n_ratings: IntArray,
+    settings: _Settings,
+    totals: dict[str, int],
+    parts: dict[str, BoolArray] | None = None,
+    known: dict[str, FloatArray] | None = None,
+) -> Ranking:
+    part_shares = known or {name: _part(rows, shares.system, n_ratings) for name, rows in (parts or {}).items()}
+    scores = _system_means(shares, _cell_columns(shares).sum(axis=0)[None, :])[0]
+    replicates = _replicates(shares, settings)
+    defined = ~np.isnan(scores)
+    ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
+    rank_low, rank_high = _rank_intervals(scores, ranks, replicates, settings.confidence)
+    order = sorted(range(len(scores)), key=lambda k: (not defined[k], -np.nan_to_num(scores[k]), k))
+    tiers = _tiers(order, rank_low, rank_high)
+    rows = []
+    for k in order:
+        estimate = Estimate.undefined("no judgement of this system")
+        if defined[k]:
+            point = Estimate.point(float(scores[k]), int(n_outputs[k]))
+            clusters = {"items": shares.n_clusters}
+            estimate = with_interval(point, replicates[:, k], clusters=clusters, confidence=settings.confidence)
+        row = SystemScore(
+            system=np.asarray(shares.labels)[k : k + 1].tolist()[0],
+            estimate=estimate,
+            n_outputs=int(n_outputs[k]),
+            n_ratings=int(n_ratings[k]),
+            rank=int(ranks[k]),
+            rank_low=int(rank_low[k]),
+            rank_high=int(rank_high[k]),
+            tier=tiers[k],
+            shares={name: float(share[k]) for name, share in part_shares.items() if n_ratings[k]},
+        )
+        rows.append(row)
+    return Ranking(
+        shares.method, tuple(rows), shares.n_items, shares.n_clusters, settings.resamples, settings.seed,
+        settings.confidence, totals,
+    )  # fmt: skip
+
+
+def _cell_columns(shares: _Shares) -> FloatArray:
+    """Points and counts per cluster and system, (clusters, 2 systems)."""
+    n_systems = len(shares.labels)
+    cluster, _ = encode(shares.cluster, "cluster")
+    n_clusters = max(shares.n_clusters, 1)
+    cells = cluster * n_systems + shares.system
+    tables = [
+        np.bincount(cells, weights=column, minlength=n_clusters * n_systems).reshape(n_clusters, n_systems)
+        for column in (shares.points, np.ones(len(cells)))
+    ]
+    return np.concatenate(tables, axis=1)
+
+
+def _system_means(shares: _Shares, sums: FloatArray) -> FloatArray:
+    n_systems = len(shares.labels)
+    points, counts = sums[:, :n_systems], sums[:, n_systems:]
+    return snap(np.divide(points, counts, out=np.full(points.shape, np.nan), where=counts > 0))
+
+
+def _replicates(shares: _Shares, settings: _Settings) -> FloatArray:
+    columns = _cell_columns(shares)
+    rows = np.arange(len(columns))
+    sums = resampled_sums(columns, rows, len(columns), resamples=settings.resamples, seed=settings.seed)
+    return _system_means(shares, sums)
+
+
+def _rank_intervals(
+    scores: FloatArray, ranks: IntArray, replicates: FloatArray, confidence: float
+) -> tuple[IntArray, IntArray]:
+    """Best and worst place of each system; without resamples, or without judgements, its observed places."""
+    low, high = ranks.copy(), ranks.copy()
+    tables = replicates if len(replicates) else scores[None, :]
+    tail = 50.0 * (1.0 - confidence)
+    for k in np.flatnonzero(~np.isnan(scores)):
+        column = tables[:, k]
+        others, own = tables[~np.isnan(column)], column[~np.isnan(column), None]
+        if len(own):
+            low[k] = np.percentile(1 + (others > own).sum(axis=1), tail, method="lower")
+            high[k] = np.percentile((others >= own).sum(axis=1), 100.0 - tail, method="higher")
+    return low, high
+
+
+def _tiers(order: list[int], low: IntArray, high: IntArray) -> dict[int, int]:
+    """Numbers of the groups of systems linked by overlapping rank intervals, best first."""
+    tiers: dict[int, int] = {}
+    tier, reach = 0, 0
+    for k in sorted(order, key=lambda k: (low[k], high[k])):
+        if low[k] > reach:
+            tier += 1
+        reach = max(reach, int(high[k]))
+        tiers[k] = tier
+    return tiers

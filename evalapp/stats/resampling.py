@@ -1,0 +1,101 @@
+"""Cluster bootstrap: drawing clusters with replacement as multiplicities, resampled sums, percentile intervals.
+
+What is resampled are clusters (items, groups of items, systems), never rows. The statistics themselves live elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from evalapp.stats.coding import FloatArray, IntArray
+from evalapp.stats.estimate import NAN, Estimate
+
+DEFAULT_RESAMPLES = 1000
+DEFAULT_CONFIDENCE = 0.95
+
+# Cells of one chunk of multiplicities (float64: 16 MB); a handful of such arrays live at once.
+_CHUNK_CELLS = 1 << 21
+# Below this share of defined resamples an interval would describe the lucky ones only.
+_MIN_DEFINED = 0.5
+
+
+def chunk_sizes(resamples: int, rows: int) -> list[int]:
+    """Sizes of chunks of resamples that keep a (rows, chunk) array near 16 MB; they sum to `resamples`."""
+    size = min(max(_CHUNK_CELLS // max(rows, 1), 1), max(resamples, 1))
+    whole, rest = divmod(resamples, size)
+    return [size] * whole + ([rest] if rest else [])
+
+
+class ClusterDraws:
+    """Multiplicities of `n_clusters` clusters, each resample drawing n_clusters of them with replacement.
+
+    The same seed gives the same draws whatever the chunks, so two statistics over the same clusters are paired.
+    `stream` separates draws that must be independent under one seed (items and systems).
+    """
+
+    def __init__(self, n_clusters: int, seed: int, stream: int = 0) -> None:
+        self.n_clusters = n_clusters
+        self._generator = np.random.default_rng([seed, stream])
+
+    def take(self, size: int) -> FloatArray:
+        """The next `size` resamples as counts (n_clusters, size)."""
+        # int64 draws are consumed one by one, whatever the chunk; smaller types are drawn in packs.
+        drawn = self._generator.integers(0, self.n_clusters, size=(size, self.n_clusters), dtype=np.int64)
+        drawn += np.arange(size, dtype=np.int64)[:, None] * self.n_clusters
+        counts = np.bincount(drawn.ravel(), minlength=size * self.n_clusters)
+        return np.ascontiguousarray(counts.reshape(size, self.n_clusters).T, dtype=np.float64)
+
+
+def resampled_sums(columns: FloatArray, cluster: IntArray, n_clusters: int, *, resamples: int, seed: int) -> FloatArray:
+    """Sums of the columns (n, k) in every resample of the clusters, (resamples, k).
+
+    Only the sums per cluster (n_clusters, k) enter the draws, so the cost does not grow with the rows.
+    """
+    sums = np.stack([np.bincount(cluster, weights=column, minlength=n_clusters) for column in columns.T], axis=1)
+    draws = ClusterDraws(n_clusters, seed)
+    parts = [draws.take(size).T @ sums for size in chunk_sizes(resamples, n_clusters)]
+    return np.concatenate(parts) if parts else np.empty((0, columns.shape[1]))
+
+
+def percentile_interval(replicates: FloatArray, confidence: float = DEFAULT_CONFIDENCE) -> tuple[float, float]:
+    """The central `confidence` share of the defined replicates (linear percentiles); nan, nan when there are none."""
+    defined = replicates[~np.isnan(replicates)]
+    if defined.size == 0:
+        return NAN, NAN
+    tail = 50.0 * (1.0 - confidence)
+    low, high = np.percentile(defined, [tail, 100.0 - tail])
+    return float(low), float(high)
+
+
+def with_interval(
+    point: Estimate,
+    replicates: FloatArray,
+    *,
+    clusters: dict[str, int],
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Estimate:
+    """`point` with the percentile interval of `replicates`, or with a note on why it has none.
+
+    `clusters` says how many of what were resampled ({"items": 60}); fewer than 2 of any give no interval, and neither
+    does a set of replicates of which less than half are defined. Without replicates (none asked for) nothing is added.
+    """
+    if not point.is_defined or replicates.size == 0:
+        return point
+    for what, count in clusters.items():
+        if count < 2:
+            return point.with_note(f"no interval: there are fewer than 2 {what} to resample")
+    share = float(np.mean(~np.isnan(replicates)))
+    if share < _MIN_DEFINED:
+        return point.with_note(f"no interval: only {share:.0%} of the resamples give a defined value")
+    low, high = percentile_interval(replicates, confidence)
+    return Estimate(point.value, low, high, point.n, point.note)
+
+
+def iterate_draws(
+    items: ClusterDraws | None, systems: ClusterDraws | None, resamples: int, rows: int
+) -> Iterator[tuple[int, FloatArray | None, FloatArray | None]]:
+    """Chunks (size, counts of item clusters or None, counts of systems or None) that add up to `resamples`."""
+    for size in chunk_sizes(resamples, rows):
+        yield size, items.take(size) if items else None, systems.take(size) if systems else None
