@@ -20,4 +20,6 @@ class ErrorPages:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not isinstance(error, EvalappError):
             return None
-        return render(request, "errors/domain.html", {"error": error}, status=error.status)
+        part = getattr(request, "htmx", False) and not request.htmx.boosted
+        template = "errors/_domain.html" if part else "errors/domain.html"
+        return render(request, template, {"error": error}, status=error.status)

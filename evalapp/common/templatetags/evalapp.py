@@ -1,4 +1,5 @@
-"""Template filters used on many pages: relative time, figures with their interval, percent, query strings."""
+"""Template filters and tags used on many pages: relative time, figures, percent, links that exist, the
+project's navigation."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+
+from evalapp.common.navigation import places_of
 
 register = template.Library()
 
@@ -67,3 +71,26 @@ def thousands(value: Any) -> str:
 @register.filter
 def get(mapping: Any, key: Any) -> Any:
     return mapping.get(key) if mapping is not None else None
+
+
+@register.filter
+def per_second(rate: float | None) -> str:
+    """A rate with about three figures: 0.42, 7.3, 1 250."""
+    if rate is None or not math.isfinite(rate):
+        return "-"
+    return f"{rate:.2f}" if rate < 1 else f"{rate:.1f}" if rate < 100 else thousands(rate)
+
+
+@register.simple_tag
+def nav_url(name: str, *args: Any, **kwargs: Any) -> str:
+    """The address of a page, or nothing where no room offers it. Only for navigation between rooms."""
+    try:
+        return reverse(name, args=args, kwargs=kwargs)
+    except NoReverseMatch:
+        return ""
+
+
+@register.simple_tag(takes_context=True)
+def project_nav(context: template.Context) -> list[dict[str, Any]]:
+    """The places of `project` that the reader's role may open, in the order of the loop."""
+    return places_of(context.get("request"), context["project"])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from evalapp.common.problems import CONTENT_TYPE, problem
 
 
 def _answer(request: HttpRequest, code: str, title: str, status: int, detail: str) -> HttpResponse:
     if request.path.startswith("/api/"):
-        import json
-
         body = json.dumps(problem(code, title, status, detail))
         return HttpResponse(body, status=status, content_type=CONTENT_TYPE)
     return render(request, "errors/page.html", {"title": title, "detail": detail, "status": status}, status=status)
@@ -36,10 +37,8 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return _answer(
-        request,
-        "server-error",
-        "Something broke here",
-        500,
-        "Nothing was lost. Try again; the log has the details.",
-    )
+    title, detail = "Something broke here", "Nothing was lost. Try again; the log has the details."
+    if request.path.startswith("/api/"):
+        return _answer(request, "server-error", title, 500, detail)
+    body = render_to_string("errors/server.html", {"title": title, "detail": detail, "status": 500})
+    return HttpResponse(body, status=500)

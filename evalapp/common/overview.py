@@ -1,0 +1,52 @@
+"""The port through which rooms put sections and next steps on the overview of a project. The ground knows the
+functions only after the rooms registered them in `AppConfig.ready`.
+
+Orders in use: counts 10, campaigns 20, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
+campaigns 30, scores 40, rankings 50."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from evalapp.accounts.models import Project
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do: what, why or how far it is, whether it is done, and the way there."""
+
+    title: str
+    text: str
+    url: str
+    action: str
+    done: bool = False
+
+
+SectionFunction = Callable[[HttpRequest, Project], str | None]
+StepFunction = Callable[[HttpRequest, Project], Step | None]
+
+_sections: dict[str, tuple[int, SectionFunction]] = {}
+_steps: dict[str, tuple[int, StepFunction]] = {}
+
+
+def register_section(name: str, order: int, function: SectionFunction) -> None:
+    """`function(request, project)` returns safe HTML (`render_to_string`) or None for nothing to show."""
+    _sections[name] = (order, function)
+
+
+def register_step(name: str, order: int, function: StepFunction) -> None:
+    """`function(request, project)` returns the step as it stands for this reader, or None."""
+    _steps[name] = (order, function)
+
+
+def sections_for(request: HttpRequest, project: Project) -> list[str]:
+    ordered = sorted(_sections.values(), key=lambda pair: pair[0])
+    return [html for _, function in ordered if (html := function(request, project))]
+
+
+def steps_for(request: HttpRequest, project: Project) -> list[Step]:
+    ordered = sorted(_steps.values(), key=lambda pair: pair[0])
+    return [step for _, function in ordered if (step := function(request, project)) is not None]

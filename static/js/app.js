@@ -1,0 +1,79 @@
+// What every page shares: the keyboard help, copying, dialogs, and saying when the server cannot be reached.
+// Pages work without it.
+"use strict";
+
+const typing = (target) =>
+  target.closest("input:not([type=radio]):not([type=checkbox]):not([type=submit]), textarea, select, [contenteditable=true]");
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  if (event.key === "?") {
+    const help = document.getElementById("keys");
+    if (help && !help.open) { event.preventDefault(); help.showModal(); }
+  } else if (event.key === "/") {
+    const search = document.querySelector("[data-search]");
+    if (search) { event.preventDefault(); search.focus(); search.select(); }
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) {
+    const dialog = document.getElementById(opener.dataset.dialog);
+    if (dialog) { event.preventDefault(); dialog.showModal(); }
+    return;
+  }
+  const copier = event.target.closest("[data-copy]");
+  if (copier) {
+    const source = document.getElementById(copier.dataset.copy);
+    navigator.clipboard.writeText(source.value ?? source.textContent.trim()).then(() => {
+      const before = copier.textContent;
+      copier.textContent = "Copied";
+      setTimeout(() => { copier.textContent = before; }, 1500);
+    }, () => { if (source.select) source.select(); });
+    return;
+  }
+  if (event.target.matches("dialog")) event.target.close();
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.closest("[data-autosubmit]")) event.target.form.requestSubmit();
+});
+
+// A form is sent once, however often its button is pressed.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.matches("[data-once]")) {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+  }
+});
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
+function say(text, level) {
+  const place = document.getElementById("messages");
+  if (!place) return;
+  const flash = document.createElement("div");
+  flash.className = "flash";
+  flash.dataset.level = level;
+  const line = document.createElement("p");
+  line.textContent = text;
+  flash.append(line);
+  for (const old of place.querySelectorAll("[data-from=network]")) old.remove();
+  flash.dataset.from = "network";
+  place.append(flash);
+}
+document.addEventListener("htmx:sendError", () => say("The server cannot be reached. This page goes on when it is back.", "warning"));
+document.addEventListener("htmx:responseError", (event) => {
+  const status = event.detail.xhr.status;
+  say(status === 403 ? "You are signed out, or your role does not allow this. Reload the page." :
+      `That did not work (${status}). Reload the page and try again.`, "error");
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful) for (const old of document.querySelectorAll("#messages [data-from=network]")) old.remove();
+});
