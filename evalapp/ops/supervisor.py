@@ -20,6 +20,7 @@ from .processes import Child, Ending, Family
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 SETTLED = 30.0  # a process that lived this long starts again after the first pause
+ECHO = 1.0  # seconds within which further signals repeat the first
 KEPT_LINES = 20  # of a quiet process
 NAME = "evalapp"
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -75,6 +76,7 @@ class Supervisor:
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         self._family = Family(keep_open, idle=lambda: self._pump(0.02))
         self._signals = 0
+        self._last_signal = -ECHO
 
     # ---- the whole life -----------------------------------------------------------------------------------
 
@@ -98,7 +100,11 @@ class Supervisor:
         return {state.service.name: state.child.pid for state in self._states if state.child}
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._signals += 1
+        # Make and `timeout` pass on a signal that the whole group has got already: one order, not two.
+        now = time.monotonic()
+        if now - self._last_signal > ECHO:
+            self._signals += 1
+        self._last_signal = now
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_write, b"!")
 

@@ -1,0 +1,99 @@
+# What people type. `make help` lists it; every target prepares what it needs and keeps what is there.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo serve install test test-fast lint format typecheck bench soak services schema docs clean
+
+UV_VERSION := 0.13.8
+VENV := .venv
+PY := $(VENV)/bin/python
+RUN := $(PY) tests/services/run.py
+FILE ?= openapi.yaml
+export PYTHONUNBUFFERED := 1
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  demo and serve read PORT=, EVALAPP_DATA= and DATA= (demo: an interchange folder of your own);"
+	@echo "  test reads ARGS= (what pytest is given: make test ARGS=\"tests/flows -x\") and WORKERS=."
+
+# ---- running ----------------------------------------------------------------------------------------------
+
+demo: $(VENV)/.installed ## everything: environment, demonstration project, Redis, workers, web; Ctrl-C ends it
+	@exec $(PY) manage.py up $(if $(DATA),--data "$(DATA)",--demo)
+
+serve: $(VENV)/.installed ## the same without the demonstration project
+	@exec $(PY) manage.py up
+
+# ---- environment ------------------------------------------------------------------------------------------
+
+install: $(VENV)/.installed-dev ## the environment with all development requirements, no server
+
+# A Python of at least 3.11 that can make environments; says what to install where there is none.
+$(VENV)/.python:
+	@set -e; chosen=; \
+	for python in "$${PYTHON:-python3}" python3 python3.13 python3.12 python3.11; do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then chosen=$$python; break; fi; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+	  echo "evalapp needs Python 3.11 or newer. On Debian or Ubuntu: apt-get install python3 python3-venv" >&2; exit 1; \
+	fi; \
+	if ! "$$chosen" -c 'import ensurepip, venv' 2>/dev/null; then \
+	  echo "$$chosen cannot make an environment: its venv or pip is missing." >&2; \
+	  echo "On Debian or Ubuntu: apt-get install python3-venv python3-pip" >&2; exit 1; \
+	fi; \
+	echo "making $(VENV) with $$("$$chosen" --version)"; \
+	"$$chosen" -m venv $(VENV); \
+	$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
+	touch $@
+
+$(VENV)/.installed: requirements.txt | $(VENV)/.python
+	@$(PY) evalapp/ops/install.py requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/.python
+	@$(PY) evalapp/ops/install.py requirements.txt requirements-dev.txt
+	@touch $(VENV)/.installed $@
+
+# ---- checking ---------------------------------------------------------------------------------------------
+
+test: $(VENV)/.installed-dev $(if $(ARGS),,lint typecheck) ## everything, with real servers on ports of their own
+	@$(RUN) test $(ARGS)
+
+test-fast: $(VENV)/.installed-dev ## what needs no server, in under a minute
+	@$(PY) -m pytest -q -m "not server and not browser and not slow" $(ARGS)
+
+lint: $(VENV)/.installed-dev ## ruff, formatting, import contracts
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/lint-imports
+
+format: $(VENV)/.installed-dev ## put the code into the common form
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+typecheck: $(VENV)/.installed-dev ## mypy
+	@$(VENV)/bin/mypy
+
+bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH=name)
+	@set -e; for file in $(if $(BENCH),benchmarks/$(BENCH).py,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))); do \
+	  echo "== $$file"; $(RUN) with postgres,redis -- $(PY) "$$file" $(ARGS); \
+	done
+
+soak: $(VENV)/.installed-dev ## the tests on real servers with many more repetitions (SOAK=1)
+	@SOAK=1 $(RUN) test -m server $(ARGS)
+
+services: $(VENV)/.installed-dev ## start the test servers and leave them up until Ctrl-C (some: NAMES="redis postgres")
+	@$(RUN) stay $(NAMES)
+
+# ---- writing ----------------------------------------------------------------------------------------------
+
+schema: $(VENV)/.installed-dev ## the OpenAPI schema of the REST API (FILE=openapi.yaml)
+	@$(PY) manage.py spectacular --validate --fail-on-warn --file $(FILE)
+
+docs: $(VENV)/.installed-dev ## docs/reference/ from the code
+	@$(PY) docs/generate.py
+
+clean: ## what tools left behind; keeps data and the environment
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks htmlcov .coverage
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf

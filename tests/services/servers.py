@@ -1,0 +1,203 @@
+"""Starts PostgreSQL, Redis and Elasticsearch for tests, each on a port and in a folder of its own, with
+settings that are quick and safe for nothing but tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from evalapp.ops import redis
+from evalapp.ops.ports import answers, free_port, wait_until
+from evalapp.ops.processes import Child, Ending, Family, User
+from tests.services import installing
+from tests.services.installing import CannotHave
+
+# Root's stand-ins: PostgreSQL and Elasticsearch refuse to run as root.
+_POSTGRES_USERS, _ORDINARY_USERS = ("postgres", "nobody"), ("nobody", "daemon")
+
+
+def start(name: str, family: Family, folder: Path, durable: bool = False) -> str:
+    """Starts one server and returns where it is, or raises CannotHave. `durable`: PostgreSQL waits for the disk
+    as in real use, which a measurement must."""
+    if name == "postgres":
+        return _postgres(family, folder / name, durable)
+    return {"redis": _redis, "elasticsearch": _elasticsearch, "chromium": _chromium}[name](family, folder / name)
+
+
+def _ordinary(candidates: tuple[str, ...]) -> User | None:
+    """Whom to run as: nobody else for an ordinary user, the first account that exists for root."""
+    if os.geteuid() != 0:
+        return None
+    for name in candidates:
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return User(name, entry.pw_gid)
+    raise CannotHave(f"it refuses to run as root, and none of the accounts {', '.join(candidates)} exists")
+
+
+def _own(folder: Path, user: User | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if user:
+        shutil.chown(folder, user.name, user.group)
+
+
+def _wait(name: str, child: Child, ready, seconds: float, log: Path) -> None:
+    wait_until(lambda: ready() or child.process.poll() is not None, seconds, every=0.1)
+    if child.process.poll() is None and ready():
+        return
+    how = "ended" if child.process.poll() is not None else f"gave no answer within {seconds:.0f} s"
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("at ")][-6:]  # without Java's stack
+    raise CannotHave(f"{name} {how}: " + " / ".join(said))
+
+
+# ---- PostgreSQL -------------------------------------------------------------------------------------------
+
+_CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_POSTGRES_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "300",
+    "shared_buffers": "128MB",
+    "autovacuum_naptime": "10s",
+    "timezone": "UTC",
+}
+
+
+def _postgres(family: Family, folder: Path, durable: bool) -> str:
+    binaries = installing.postgres_binaries()
+    user = _ordinary(_POSTGRES_USERS)
+    _own(folder, user)
+    data, port = folder / "data", free_port()
+    made = subprocess.run(
+        [binaries / "initdb", "--pgdata", data, "--auth", "trust", "--username", "evalapp", "--encoding", "UTF8",
+         "--locale", "C.UTF-8", "--no-sync"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        user=user.name if user else None,
+        group=user.group if user else None,
+        extra_groups=[] if user else None,
+    )  # fmt: skip
+    if made.returncode != 0:
+        raise CannotHave("initdb failed: " + " / ".join(made.stdout.strip().splitlines()[-3:]))
+    options = {
+        **_POSTGRES_SETTINGS,
+        **({} if durable else _CARELESS),
+        "port": str(port),
+        "unix_socket_directories": str(folder),
+    }
+    command: list[str | Path] = [binaries / "postgres", "-D", data]
+    for key, value in options.items():
+        command += ["-c", f"{key}={value}"]
+    log = folder / "log"
+    with log.open("wb") as output:
+        # INT is PostgreSQL's fast end: sessions are cut instead of waited for.
+        ending = Ending(((signal.SIGINT, 10.0),))
+        child = family.spawn("postgres", command, cwd=folder, output=output, user=user, ending=ending)
+    ready = [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
+    _wait("PostgreSQL", child, lambda: subprocess.run(ready, check=False).returncode == 0, 30, log)
+    return f"postgres://evalapp@127.0.0.1:{port}/postgres"
+
+
+# ---- Redis ------------------------------------------------------------------------------------------------
+
+
+def _redis(family: Family, folder: Path) -> str:
+    program = installing.redis_program()
+    folder.mkdir(parents=True, exist_ok=True)
+    port, log = free_port(), folder / "log"
+    url = f"redis://127.0.0.1:{port}/0"
+    command = [
+        str(program), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "",
+        "--appendonly", "no", "--databases", "64",
+    ]  # fmt: skip
+    with log.open("wb") as output:
+        child = family.spawn("redis", command, cwd=folder, output=output)
+    _wait("Redis", child, lambda: redis.answers(url), 15, log)
+    return url
+
+
+# ---- Elasticsearch ----------------------------------------------------------------------------------------
+
+
+def _elasticsearch(family: Family, folder: Path) -> str:
+    java, home = installing.java_home(), installing.elasticsearch_home()
+    user = _ordinary(_ORDINARY_USERS)
+    port, log = free_port(), folder / "log"
+    _own(folder, user)
+    configuration, temporary = folder / "config", folder / "tmp"
+    shutil.copytree(home / "config", configuration)
+    (configuration / "elasticsearch.yml").write_text(
+        json.dumps(  # JSON is YAML
+            {
+                "cluster.name": "evalapp-test",
+                "discovery.type": "single-node",
+                "xpack.security.enabled": False,
+                "network.host": "127.0.0.1",
+                "http.port": port,
+                "transport.port": free_port(),
+                "path.data": str(folder / "data"),
+                "path.logs": str(folder / "logs"),
+                "cluster.routing.allocation.disk.threshold_enabled": False,
+                "action.destructive_requires_name": False,
+            }
+        )
+    )
+    options = configuration / "jvm.options"
+    # These name files in the distribution's own folder, which the server's user may not write to.
+    elsewhere = ("-Xlog:gc", "HeapDump", "-XX:ErrorFile")
+    kept = [line for line in options.read_text().splitlines() if not any(part in line for part in elsewhere)]
+    options.write_text("\n".join(kept) + "\n")
+    _own(temporary, user)
+    if user:
+        for path in [configuration, *configuration.rglob("*")]:
+            shutil.chown(path, user.name, user.group)
+    env = {
+        **os.environ,
+        "ES_HOME": str(home),
+        "ES_PATH_CONF": str(configuration),
+        "ES_JAVA_HOME": str(java),
+        "ES_JAVA_OPTS": "-Xms1g -Xmx1g",
+        "ES_TMPDIR": str(temporary),
+        "HOME": str(folder),
+    }
+    with log.open("wb") as output:
+        child = family.spawn(
+            "elasticsearch",
+            [home / "bin" / "elasticsearch"],
+            env=env,
+            cwd=folder,
+            output=output,
+            user=user,
+            ending=Ending(((signal.SIGTERM, 15.0),)),
+        )
+    url = f"http://127.0.0.1:{port}"
+    _wait("Elasticsearch", child, lambda: answers("127.0.0.1", port) and _healthy(url), 120, log)
+    return url
+
+
+def _healthy(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{url}/_cluster/health", timeout=2) as answer:
+            return json.load(answer)["status"] in {"green", "yellow"}
+    except (OSError, ValueError, urllib.error.HTTPError):
+        return False
+
+
+# ---- Chromium ---------------------------------------------------------------------------------------------
+
+
+def _chromium(family: Family, folder: Path) -> str:
+    return installing.chromium_program()
