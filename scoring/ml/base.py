@@ -1,0 +1,267 @@
+"""The common face of every evaluator: what is undefined, what is empty, duplicates, signatures, saving.
+
+The measures themselves stand one a file in `baselines/` and `evaluators/`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.signature import VERSION, SignatureField, render
+from scoring.ml.types import Record
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Progress: TypeAlias = Callable[[int, int], object]
+ARTIFACT = "evaluator.json"
+
+
+class Query(NamedTuple):
+    """Texts to be measured against references, every one against every one."""
+
+    hypotheses: Sequence[str]
+    references: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one call with everything one should know about them.
+
+    `values` (n,), nan = undefined, then `reasons` says why ("" where defined). `components` are further
+    columns of the same length, such as precision and recall. The counts are of records.
+    """
+
+    values: Floats
+    reasons: tuple[str, ...]
+    signature: str
+    n_truncated: int = 0
+    n_empty: int = 0
+    n_duplicate: int = 0
+    components: Mapping[str, Floats] = field(default_factory=dict)
+    #: Which records had a text that was cut; None where nothing is ever cut.
+    truncated: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def n_undefined(self) -> int:
+        """How many records have no score."""
+        return int(np.isnan(self.values).sum())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What happened, one short sentence each; empty when nothing did."""
+        lines = []
+        for reason in dict.fromkeys(reason for reason in self.reasons if reason):
+            lines.append(f"{self.reasons.count(reason)} of {len(self.reasons)} undefined: {reason}")
+        if self.n_empty:
+            lines.append(f"{self.n_empty} empty texts got the worst value")
+        if self.n_truncated:
+            lines.append(f"{self.n_truncated} records had a text longer than the encoder reads: it was cut")
+        if self.n_duplicate:
+            lines.append(f"{self.n_duplicate} records repeat an earlier one and share its score")
+        return tuple(lines)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What a measure returns for distinct, non-empty, well-defined records."""
+
+    values: Floats
+    truncated: npt.NDArray[np.bool_] | None = None
+    components: Mapping[str, Floats] = field(default_factory=dict)
+
+
+class Evaluator(ABC):
+    """Base of all evaluators. Higher is better. `details` holds the `Scores` of the last `score` call."""
+
+    #: Components of a score beside the value itself; each gets a column in `Scores.components`.
+    component_names: tuple[str, ...] = ()
+
+    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
+        self.entry = entry
+        self.options = dict(options)
+        self.details: Scores | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.signature}>"
+
+    @property
+    def name(self) -> str:
+        """The name in the catalogue."""
+        return self.entry.name
+
+    @property
+    def signature(self) -> str:
+        """Everything that changes a score, in one line."""
+        return render(self.name, self.signature_fields())
+
+    @property
+    def short_signature(self) -> str:
+        """The signature with abbreviated keys."""
+        return render(self.name, self.signature_fields(), short=True)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the last `score` call."""
+        return self.details.notes if self.details else ()
+
+    @property
+    def worst(self) -> float:
+        """What an empty text gets: the low end of the scale."""
+        return float(self.entry.scale[0] or 0.0)
+
+    def score(self, records: Sequence[Record], *, progress: Progress | None = None) -> Floats:
+        """(n,) scores in the order of the records, nan = undefined; `details` then says the rest."""
+        self.details = self.evaluate(records, progress=progress)
+        return self.details.values
+
+    def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
+        """As `score`, with reasons, counts and components; keeps nothing, so threads may share it.
+
+        `progress(done, total)` counts distinct records; an exception it raises ends the work.
+        """
+        values = np.full(len(records), np.nan)
+        components = {name: np.full(len(records), np.nan) for name in self.component_names}
+        reasons = [""] * len(records)
+        unique: list[Record] = []
+        place_of: dict[Hashable, int] = {}
+        rows: list[int] = []
+        places: list[int] = []
+        n_empty = n_duplicate = 0
+        for row, record in enumerate(records):
+            empty = not record.text.strip()
+            n_empty += empty
+            key = self.identity(record)
+            duplicate = key in place_of
+            n_duplicate += duplicate
+            reasons[row] = self.undefined(record)
+            if reasons[row] or empty:
+                place_of.setdefault(key, -1)
+                if not reasons[row]:
+                    values[row] = self.worst
+                    for column in components.values():
+                        column[row] = self.worst
+                continue
+            if not duplicate:
+                place_of[key] = len(unique)
+                unique.append(record)
+            rows.append(row)
+            places.append(place_of[key])
+        partial = self.measure(unique, progress or _silent) if unique else Partial(np.empty(0))
+        index = np.asarray(places, dtype=np.intp)
+        truncated: npt.NDArray[np.bool_] | None = None
+        if partial.truncated is not None:
+            truncated = np.zeros(len(records), dtype=np.bool_)
+            truncated[rows] = partial.truncated[index]
+        values[rows] = partial.values[index]
+        for name, column in partial.components.items():
+            components[name][rows] = column[index]
+        return Scores(
+            values=values,
+            reasons=tuple(reasons),
+            signature=self.signature,
+            n_truncated=0 if truncated is None else int(truncated.sum()),
+            n_empty=n_empty,
+            n_duplicate=n_duplicate,
+            components=components,
+            truncated=truncated,
+        )
+
+    def system_score(self, records: Sequence[Record]) -> float:
+        """One number for the outputs of one system: the mean of the defined scores, nan without any."""
+        values = self.evaluate(records).values
+        defined = values[~np.isnan(values)]
+        return float(defined.mean()) if defined.size else float("nan")
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `evaluator.json`; `load(folder)` then gives the same scores."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        content: dict[str, Any] = {
+            "evaluator": self.name,
+            "options": self.options,
+            "signature": self.signature,
+            "version": VERSION,
+        }
+        (path / ARTIFACT).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def option_text(self, name: str) -> str:
+        """An option that is a text."""
+        return str(self.options[name])
+
+    def option_int(self, name: str) -> int:
+        """An option that is a whole number."""
+        return int(cast(int, self.options[name]))
+
+    def option_float(self, name: str) -> float:
+        """An option that is a number."""
+        return float(cast(float, self.options[name]))
+
+    def undefined(self, record: Record) -> str:
+        """Why this record cannot have a score, "" when it can."""
+        if "references" in self.entry.needs and not references_of(record):
+            return "no references"
+        return ""
+
+    def identity(self, record: Record) -> Hashable:
+        """What the score depends on; records that agree in it are scored once."""
+        if "references" in self.entry.needs:
+            return (record.text, record.references)
+        return record.text
+
+    @abstractmethod
+    def signature_fields(self) -> Sequence[SignatureField]:
+        """The parts of the signature between name and version."""
+
+    @abstractmethod
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        """The scores of distinct records with a non-empty text and everything the entry needs."""
+
+
+class PairEvaluator(Evaluator):
+    """A measure m(text, reference); several references: the best one, m(y, R) = max over r of m(y, r)."""
+
+    @abstractmethod
+    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
+        """For each query the matrix (hypotheses, references) of m. Blank texts get the worst value.
+
+        Queries may be plain tuples of two lists. `progress(done, total)` counts queries.
+        """
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        queries, places = group_by_references(records)
+        matrices = self.all_pairs(queries, progress=progress)
+        return Partial(scatter_best(matrices, places, len(records)))
+
+
+def references_of(record: Record) -> tuple[str, ...]:
+    """The record's references without the blank ones, which are no references."""
+    return tuple(text for text in record.references if text.strip())
+
+
+def group_by_references(records: Sequence[Record]) -> tuple[list[Query], list[list[int]]]:
+    """Records that share their references as one query, with the places of its hypotheses."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, record in enumerate(records):
+        groups.setdefault(references_of(record), []).append(place)
+    queries = [Query([records[p].text for p in places], refs) for refs, places in groups.items()]
+    return queries, list(groups.values())
+
+
+def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n: int) -> Floats:
+    """(n,) the best reference of each hypothesis, back in the order of the records."""
+    values = np.full(n, np.nan)
+    for matrix, rows in zip(matrices, places, strict=True):
+        values[list(rows)] = matrix.max(axis=1)
+    return values
+
+
+def _silent(done: int, total: int) -> None:
+    """The progress callback of those who do not ask."""

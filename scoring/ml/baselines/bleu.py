@@ -1,0 +1,200 @@
+"""The BLEU family except BLEU*: sentence BLEU-1 to 4, their average, and corpus BLEU, all multi-reference.
+
+Several references are one: matches are clipped against the largest count in any of them, and the brevity
+penalty takes the length closest to the text's (the shorter one of two equally close).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from scoring.ml.base import Evaluator, Floats, Partial, Progress, group_by_references
+from scoring.ml.baselines.bleu_statistics import SMOOTHING, bleu, orders_needed
+from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.signature import SignatureField, yes_no
+from scoring.ml.text.ngrams import index_queries, totals, union_matches
+from scoring.ml.text.tokens import BLEU_TOKENIZERS, token_table, tokenizer_for
+from scoring.ml.types import Record
+
+TOKEN_OPTIONS = (
+    Option(
+        "tokenize",
+        "str",
+        "auto",
+        "Tokeniser: 13a, zh, char or none (white space only); auto takes the one of `lang`.",
+        choices=("auto", *BLEU_TOKENIZERS),
+    ),
+    Option("lang", "str", "en", "Language of the texts; zh is cut by zh, ja th lo km my by characters."),
+    Option("lowercase", "bool", False, "Compare without regard to case."),
+)
+SMOOTH_OPTIONS = (
+    Option(
+        "smooth",
+        "str",
+        "exp",
+        "Smoothing of orders without a match: sacrebleu's exp, floor, add-k, none; NLTK's method0 to 5, method7.",
+        choices=SMOOTHING,
+    ),
+    Option("smooth_value", "float", None, "Floor (.1), added count (1) or epsilon of method1 (.1).", minimum=0),
+    Option("effective_order", "bool", True, "Stop at the longest n-gram the text has (sacrebleu's smoothings)."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Sufficient statistics of sentences, one column each; corpora add them up."""
+
+    matches: Floats  # (order, n)
+    totals: Floats  # (order, n)
+    hyp_len: Floats  # (n,)
+    ref_len: Floats  # (n,)
+
+
+def resolve_tokenizer(options: dict[str, OptionValue]) -> str:
+    """The tokeniser an evaluator's options ask for."""
+    asked = str(options["tokenize"])
+    return tokenizer_for(str(options["lang"])) if asked == "auto" else asked
+
+
+def bleu_fields(options: dict[str, OptionValue], tokenizer: str) -> list[SignatureField]:
+    """The signature of the family, in sacrebleu's terms."""
+    smooth, value = str(options["smooth"]), options["smooth_value"]
+    if value is not None:
+        smooth = f"{smooth}[{value:g}]"
+    lower, effective = bool(options["lowercase"]), bool(options["effective_order"])
+    return [
+        SignatureField("nrefs", "#", "var"),
+        SignatureField("case", "c", ("lc" if lower else "mixed")),
+        SignatureField("eff", "e", yes_no(effective)),
+        SignatureField("tok", "tok", tokenizer),
+        SignatureField("smooth", "s", smooth),
+    ]
+
+
+def sentence_statistics(records: Sequence[Record], order: int, tokenizer: str, lowercase: bool) -> Statistics:
+    """Matches against all references of each record together."""
+    queries, places = group_by_references(records)
+    texts, rows = index_queries(queries)
+    table = token_table(texts, tokenizer, lowercase)
+    n = len(records)
+    stats = Statistics(np.zeros((order, n)), np.zeros((order, n)), np.zeros(n), np.zeros(n))
+    found = union_matches(table, rows, order)
+    for (hyps, refs), at, matches in zip(rows, places, found, strict=True):
+        lengths, ref_lengths = table.lengths[hyps], np.sort(table.lengths[refs])
+        # argmin takes the first, that is the shorter, of two equally close lengths.
+        closest = np.abs(ref_lengths[None, :] - lengths[:, None]).argmin(axis=1)
+        stats.matches[:, at] = matches
+        stats.totals[:, at] = totals(lengths, order)
+        stats.hyp_len[at] = lengths
+        stats.ref_len[at] = ref_lengths[closest]
+    return stats
+
+
+class SentenceBleu(Evaluator):
+    """BLEU-1 ... BLEU-4 of each text: BP * exp(mean over i <= n of log p_i), in 0..100."""
+
+    def __init__(self, entry: Entry, options: dict[str, OptionValue], *, orders: Sequence[int]) -> None:
+        super().__init__(entry, options)
+        self.orders = tuple(orders)
+        self.tokenizer = resolve_tokenizer(self.options)
+
+    def signature_fields(self) -> list[SignatureField]:
+        return bleu_fields(self.options, self.tokenizer)
+
+    def statistics(self, records: Sequence[Record]) -> Statistics:
+        """The sufficient statistics of the records, all orders the smoothing needs."""
+        order = orders_needed(max(self.orders), self.option_text("smooth"))
+        return sentence_statistics(records, order, self.tokenizer, bool(self.options["lowercase"]))
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        stats = self.statistics(records)
+        effective = bool(self.options.get("effective_order", True))
+        values = np.mean([self.bleu_of(stats, n, effective_order=effective) for n in self.orders], axis=0)
+        progress(len(records), len(records))
+        return Partial(values)
+
+    def bleu_of(self, stats: Statistics, order: int, *, effective_order: bool) -> Floats:
+        """BLEU of each column of the statistics, smoothed as the options say."""
+        value = self.options["smooth_value"]
+        return bleu(
+            stats.matches,
+            stats.totals,
+            stats.hyp_len,
+            stats.ref_len,
+            order=order,
+            smooth=self.option_text("smooth"),
+            smooth_value=None if value is None else float(value),
+            effective_order=effective_order,
+        )
+
+
+class CorpusBleu(SentenceBleu):
+    """Corpus BLEU of a system: the statistics of its texts are added up before the precisions are taken.
+
+    `score` gives what one text alone is worth, sentence BLEU-4 over the same statistics with effective order;
+    `system_score` is the measure itself, equal to sacrebleu's `corpus_score` (hence `eff:no`).
+    """
+
+    def __init__(self, entry: Entry, options: dict[str, OptionValue]) -> None:
+        super().__init__(entry, options, orders=(4,))
+
+    def signature_fields(self) -> list[SignatureField]:
+        return bleu_fields({**self.options, "effective_order": False}, self.tokenizer)
+
+    def system_score(self, records: Sequence[Record]) -> float:
+        """Corpus BLEU over the records that have references; empty texts count with their missing length."""
+        defined = [record for record in records if not self.undefined(record)]
+        if not defined:
+            return float("nan")
+        stats = self.statistics(defined)
+        summed = Statistics(
+            stats.matches.sum(axis=1, keepdims=True),
+            stats.totals.sum(axis=1, keepdims=True),
+            stats.hyp_len.sum(keepdims=True),
+            stats.ref_len.sum(keepdims=True),
+        )
+        return float(self.bleu_of(summed, 4, effective_order=False)[0])
+
+
+PAPINENI = "Papineni et al. 2002, BLEU: a method for automatic evaluation of machine translation"
+ENTRIES = (
+    *(
+        Entry(
+            name=f"bleu-{order}",
+            kind="baseline",
+            summary=f"Sentence BLEU up to {order}-grams, references taken together.",
+            build=partial(SentenceBleu, orders=(order,)),
+            scale=(0.0, 100.0),
+            needs=("references",),
+            options=(*TOKEN_OPTIONS, *SMOOTH_OPTIONS),
+            citation=PAPINENI,
+        )
+        for order in (1, 2, 3, 4)
+    ),
+    Entry(
+        name="bleu-avg",
+        kind="baseline",
+        summary="Mean of sentence BLEU-2, BLEU-3 and BLEU-4.",
+        build=partial(SentenceBleu, orders=(2, 3, 4)),
+        scale=(0.0, 100.0),
+        needs=("references",),
+        options=(*TOKEN_OPTIONS, *SMOOTH_OPTIONS),
+        citation="Zhou and Xu 2020, Learning to compare for better training and evaluation of open domain NLG",
+    ),
+    Entry(
+        name="bleu-corpus",
+        kind="baseline",
+        summary="Corpus BLEU of a system, references taken together; per text its sentence BLEU-4.",
+        build=CorpusBleu,
+        scale=(0.0, 100.0),
+        needs=("references",),
+        options=(*TOKEN_OPTIONS, *(option for option in SMOOTH_OPTIONS if option.name != "effective_order")),
+        level="system",
+        system_score="corpus",
+        citation=PAPINENI,
+    ),
+)

@@ -1,0 +1,124 @@
+"""chrF and chrF++: F-score of character n-grams, per text and for a whole system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from scoring.ml.base import (
+    Floats,
+    PairEvaluator,
+    Progress,
+    Query,
+    group_by_references,
+)
+from scoring.ml.catalogue import Entry, Option
+from scoring.ml.signature import SignatureField
+from scoring.ml.text.ngrams import index_queries, pair_matches, totals
+from scoring.ml.text.tokens import character_table, sequence_table
+from scoring.ml.types import Record
+
+_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+def chrf_score(matches: Floats, hyp_totals: Floats, ref_totals: Floats, beta: float) -> Floats:
+    """chrF in 0..100 from counts (orders, ...): precision and recall are averaged over the orders both sides
+    have n-grams of, then F = (1 + b^2) P R / (b^2 P + R). Source: Popovic 2015; equal to sacrebleu 2.6."""
+    both = (hyp_totals > 0) & (ref_totals > 0)
+    n_orders = np.maximum(both.sum(axis=0), 1)
+    precision = np.where(both, matches / np.maximum(hyp_totals, 1), 0.0).sum(axis=0) / n_orders
+    recall = np.where(both, matches / np.maximum(ref_totals, 1), 0.0).sum(axis=0) / n_orders
+    below = beta**2 * precision + recall
+    return 100.0 * (1 + beta**2) * precision * recall / np.where(below > 0, below, 1.0)
+
+
+def split_punctuation(text: str) -> list[str]:
+    """Words of chrF++: one punctuation mark is cut off the end of a word, or else off its beginning."""
+    words: list[str] = []
+    for word in text.split():
+        if len(word) > 1 and word[-1] in _PUNCTUATION:
+            words += [word[:-1], word[-1]]
+        elif len(word) > 1 and word[0] in _PUNCTUATION:
+            words += [word[0], word[1:]]
+        else:
+            words.append(word)
+    return words
+
+
+class Chrf(PairEvaluator):
+    """Best over references of chrF (character n-grams up to 6, beta 2); `word_order=2` gives chrF++."""
+
+    def signature_fields(self) -> list[SignatureField]:
+        return [
+            SignatureField("nrefs", "#", "var"),
+            SignatureField("case", "c", "lc" if self.options["lowercase"] else "mixed"),
+            SignatureField("eff", "e", "yes"),
+            SignatureField("nc", "nc", str(self.options["char_order"])),
+            SignatureField("nw", "nw", str(self.options["word_order"])),
+            SignatureField("beta", "b", f"{self.option_float('beta'):g}"),
+            SignatureField("space", "s", "no"),
+        ]
+
+    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
+        """chrF of every hypothesis against every reference of its query: matrices (H, R)."""
+        beta = self.option_float("beta")
+        matrices = []
+        for matches, hyp_totals, ref_totals in self._counts(queries):
+            matrices.append(chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta))
+            if progress is not None:
+                progress(len(matrices), len(queries))
+        return matrices
+
+    def system_score(self, records: Sequence[Record]) -> float:
+        """chrF of a system: each text's counts against its best reference are added up first (sacrebleu)."""
+        defined = [record for record in records if not self.undefined(record)]
+        if not defined:
+            return float("nan")
+        queries, _ = group_by_references(defined)
+        beta = self.option_float("beta")
+        summed = np.zeros((3, self.option_int("char_order") + self.option_int("word_order")))
+        for matches, hyp_totals, ref_totals in self._counts(queries):
+            values = chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta)
+            for row, best in enumerate(values.argmax(axis=1)):
+                reference = ref_totals[:, best]
+                # An order the reference does not have is no miss of the text.
+                summed += [matches[:, row, best], np.where(reference > 0, hyp_totals[:, row], 0), reference]
+        return float(chrf_score(summed[0], summed[1], summed[2], beta))
+
+    def _counts(self, queries: Sequence[Query]) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Per query matches (orders, H, R), n-gram counts (orders, H) and (orders, R)."""
+        lower = bool(self.options["lowercase"])
+        texts, rows = index_queries(queries)
+        texts = [text.lower() for text in texts] if lower else texts
+        sources = [(character_table(texts), self.option_int("char_order"))]
+        if self.option_int("word_order"):
+            words = sequence_table([split_punctuation(text) for text in texts])
+            sources.append((words, self.option_int("word_order")))
+        streams = [pair_matches(table, rows, order) for table, order in sources]
+        for (hyps, refs), *found in zip(rows, *streams, strict=True):
+            yield (
+                np.concatenate(found),
+                np.concatenate([totals(table.lengths[hyps], order) for table, order in sources]),
+                np.concatenate([totals(table.lengths[refs], order) for table, order in sources]),
+            )
+
+
+ENTRIES = (
+    Entry(
+        name="chrf",
+        kind="baseline",
+        summary="F-score of character n-grams, best reference.",
+        build=Chrf,
+        scale=(0.0, 100.0),
+        needs=("references",),
+        options=(
+            Option("char_order", "int", 6, "Longest character n-gram.", minimum=1),
+            Option("word_order", "int", 0, "Longest word n-gram; 2 gives chrF++.", minimum=0),
+            Option("beta", "float", 2.0, "Weight of recall.", minimum=0),
+            Option("lowercase", "bool", False, "Compare without regard to case."),
+        ),
+        system_score="corpus",
+        citation="Popovic 2015, chrF: character n-gram F-score for automatic MT evaluation",
+    ),
+)

@@ -1,0 +1,49 @@
+"""Token F1: the overlap of two texts as bags of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scoring.ml.base import Floats, PairEvaluator, Progress, Query
+from scoring.ml.catalogue import Entry
+from scoring.ml.signature import SignatureField
+from scoring.ml.text.ngrams import index_queries, pair_matches
+from scoring.ml.text.tokens import sequence_table, word_tokens
+
+
+class TokenF1(PairEvaluator):
+    """Best over references of F1 = 2 |y & r| / (|y| + |r|) on bags of word tokens, in 0..1.
+
+    Word tokens are `[a-z0-9']+` of the lower-cased text, the ones of the length sentinel; a text without any
+    gets 0.
+    """
+
+    def signature_fields(self) -> list[SignatureField]:
+        return [SignatureField("nrefs", "#", "var"), SignatureField("tok", "tok", "words")]
+
+    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
+        """F1 of every hypothesis against every reference of its query: matrices (H, R)."""
+        texts, rows = index_queries(queries)
+        table = sequence_table([word_tokens(text) for text in texts])
+        matrices = []
+        for (hyps, refs), matches in zip(rows, pair_matches(table, rows, 1), strict=True):
+            sizes = table.lengths[hyps][:, None] + table.lengths[refs][None, :]
+            matrices.append(2.0 * matches[0] / np.maximum(sizes, 1))
+            if progress is not None:
+                progress(len(matrices), len(rows))
+        return matrices
+
+
+ENTRIES = (
+    Entry(
+        name="token-f1",
+        kind="baseline",
+        summary="Best F1 of word tokens over the references.",
+        build=TokenF1,
+        scale=(0.0, 1.0),
+        needs=("references",),
+        citation="Rajpurkar et al. 2016, SQuAD (F1 of bags of tokens)",
+    ),
+)

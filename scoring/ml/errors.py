@@ -1,0 +1,46 @@
+"""The errors of `scoring.ml`: each carries its facts as fields and says the way out in its message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ScoringError(ValueError):
+    """Base of every error a user of the library can cause and mend."""
+
+
+class DatasetError(ScoringError):
+    """A row or file of an interchange folder that cannot be read."""
+
+    def __init__(self, file: str, line: int | None, message: str) -> None:
+        self.file, self.line, self.message = file, line, message
+        place = file if line is None else f"{file}:{line}"
+        super().__init__(f"{place}: {message}")
+
+
+class UnknownEvaluator(ScoringError):
+    """Neither a name of the catalogue nor a folder with a saved evaluator."""
+
+    def __init__(self, name: str, near: Sequence[str]) -> None:
+        self.name, self.near = name, tuple(near)
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        super().__init__(
+            f"There is no evaluator named {name!r} and no folder of that name holds a saved one.{hint} "
+            "scoring.ml.catalogue() lists all names."
+        )
+
+
+class InvalidOption(ScoringError):
+    """An option the evaluator does not have, or a value it cannot take."""
+
+    def __init__(self, evaluator: str, option: str, message: str) -> None:
+        self.evaluator, self.option = evaluator, option
+        super().__init__(f"{evaluator}: option {option!r} {message}")
+
+
+class EncoderError(ScoringError):
+    """An encoder that is not on this machine, or that may not be loaded."""
+
+    def __init__(self, encoder: str, message: str) -> None:
+        self.encoder = encoder
+        super().__init__(f"encoder {encoder!r}: {message}")

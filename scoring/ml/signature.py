@@ -1,0 +1,51 @@
+"""Signatures of scores in the manner of sacrebleu: everything that changes a number, in one line.
+
+`bleu-star|nrefs:var|case:mixed|eff:yes|tok:13a|smooth:exp|v:0.1.0`. Two scores may be compared when their
+signatures are equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureField:
+    """One part of a signature: its key, its abbreviation, its value."""
+
+    key: str
+    short: str
+    value: str
+
+
+def render(name: str, fields: Sequence[SignatureField], *, short: bool = False) -> str:
+    """The line, long or short; the version of the library always closes it."""
+    parts = [name, *(f"{field.short if short else field.key}:{field.value}" for field in fields)]
+    return "|".join([*parts, f"v:{VERSION}"])
+
+
+def yes_no(value: bool, *, short: bool = False) -> str:
+    """How a switch is written in a signature."""
+    word = "yes" if value else "no"
+    return word[0] if short else word
+
+
+def text_hash(texts: Iterable[str], length: int = 8) -> str:
+    """A short hash of an ordered list of texts."""
+    digest = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.hexdigest()[:length]
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

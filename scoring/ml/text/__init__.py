@@ -1,0 +1,1 @@
+"""Text before any model: tokenisers and n-gram matching on integer arrays."""

@@ -1,0 +1,198 @@
+"""Tokenisers of the baselines, and texts as arrays of token numbers.
+
+The tokenisers of BLEU (`13a`, `zh`, `char`, `none`) give the tokens of sacrebleu 2.6; all of them work on one
+white-space-separated word at a time, so that each distinct word is tokenised once.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+SplitWord: TypeAlias = Callable[[str], Sequence[str]]
+
+_WORD = re.compile(r"[a-z0-9']+")
+# The language-dependent part of mteval-v13a: all ASCII symbols but ' , - . stand alone ...
+_SYMBOL = re.compile(r"([!-&(-+/:-@\[-`{-~])")
+# ... a full stop or comma unless it stands between digits, and a dash after a digit.
+_STOP_AFTER_OTHER = re.compile(r"([^0-9])([.,])")
+_STOP_BEFORE_OTHER = re.compile(r"([.,])([^0-9])")
+_DASH_AFTER_DIGIT = re.compile(r"([0-9])(-)")
+# What sacrebleu's `zh` cuts into characters. Its two astral ranges are written with four-digit escapes there
+# and so cover U+2001 to U+2A6D instead; kept, because equal scores matter more here than the better rule.
+_ZH_RANGES = (
+    (0x2001, 0x2A6D), (0x2E80, 0x2EFF), (0x2F00, 0x2FDF), (0x2FF0, 0x2FFF), (0x3000, 0x303F), (0x3100, 0x312F),
+    (0x31A0, 0x31BF), (0x31C0, 0x31EF), (0x3200, 0x33FF), (0x3400, 0x4DB5), (0x4E00, 0x9FBB), (0xF900, 0xFA2D),
+    (0xFA30, 0xFA6A), (0xFA70, 0xFAD9), (0xFE10, 0xFE1F), (0xFE30, 0xFE4F), (0xFF00, 0xFFEF),
+)  # fmt: skip
+_ZH = re.compile("([" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _ZH_RANGES) + "])")
+# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han (all planes). One character, one token.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9d\U00020000-\U0003ffff]"
+)
+
+
+def word_tokens(text: str) -> list[str]:
+    """The word tokens of the sentinels and token-F1: `[a-z0-9']+` in the lower-cased text."""
+    return _WORD.findall(text.lower())
+
+
+def split_13a(word: str) -> Sequence[str]:
+    """Tokens of one word under mteval-v13a, as sacrebleu's `13a`."""
+    if word.isalnum():
+        return (word,)
+    word = word.replace("<skipped>", "")
+    if "&" in word:
+        for entity, character in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
+            word = word.replace(entity, character)
+    return _split_symbols(word)
+
+
+def split_zh(word: str) -> Sequence[str]:
+    """Tokens of one word with each Chinese character on its own, as sacrebleu's `zh`."""
+    return _split_symbols(_ZH.sub(r" \1 ", word))
+
+
+def split_none(word: str) -> Sequence[str]:
+    """The word itself: the text is tokenised already."""
+    return (word,)
+
+
+def split_unicode(word: str) -> Sequence[str]:
+    """Letters, digits and their marks in runs, in any script; without punctuation, symbols on their own.
+
+    Scripts that set no spaces (Thai, Lao, Khmer, Myanmar, Chinese, Japanese) are cut into characters.
+    """
+    if word.isascii() and word.isalnum():
+        return (word,)
+    parts: list[str] = []
+    run = ""
+    for character in word:
+        category = unicodedata.category(character)[0]
+        alone = category == "S" or _UNSPACED.match(character) is not None
+        if category in "LNM" and not alone:
+            run += character
+            continue
+        if run:
+            parts.append(run)
+            run = ""
+        if alone:
+            parts.append(character)
+    return [*parts, run] if run else parts
+
+
+def split_rouge(word: str) -> Sequence[str]:
+    """Runs of `[a-z0-9]` in a lower-cased word, as the rouge-score package without stemmer."""
+    return re.findall(r"[a-z0-9]+", word)
+
+
+def _split_symbols(word: str) -> list[str]:
+    text = _SYMBOL.sub(r" \1 ", f" {word} ")
+    text = _STOP_AFTER_OTHER.sub(r"\1 \2 ", text)
+    text = _STOP_BEFORE_OTHER.sub(r" \1 \2", text)
+    return _DASH_AFTER_DIGIT.sub(r"\1 \2 ", text).split()
+
+
+SPLITTERS: dict[str, SplitWord] = {
+    "13a": split_13a,
+    "zh": split_zh,
+    "char": tuple,
+    "none": split_none,
+    "unicode": split_unicode,
+    "rouge-score": split_rouge,
+}
+BLEU_TOKENIZERS = ("13a", "zh", "char", "none")
+
+
+def tokenizer_for(language: str) -> str:
+    """The BLEU tokeniser of a language code: `zh` for Chinese, `char` without word spaces, else `13a`."""
+    base = language.lower().replace("_", "-").partition("-")[0]
+    if base == "zh":
+        return "zh"
+    return "char" if base in ("ja", "th", "lo", "km", "my") else "13a"
+
+
+def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:
+    """What sacrebleu does to the whole line before its tokeniser cuts it."""
+    text = (text.lower() if lowercase else text).rstrip()
+    if tokenizer == "13a" and "\n" in text:
+        return text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
+    return text
+
+
+def tokenize(text: str, tokenizer: str, lowercase: bool = False) -> list[str]:
+    """The tokens of one text. `tokenizer` is a key of `SPLITTERS`."""
+    split = SPLITTERS[tokenizer]
+    return [token for word in clean(text, tokenizer, lowercase).split() for token in split(word)]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTable:
+    """Texts as token numbers: text i is `ids[starts[i] : starts[i] + lengths[i]]`; ids < `size`."""
+
+    ids: Ints
+    starts: Ints
+    lengths: Ints
+    size: int
+
+    def row(self, index: int) -> Ints:
+        """The token numbers of one text."""
+        return self.ids[self.starts[index] : self.starts[index] + self.lengths[index]]
+
+
+def token_table(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -> TokenTable:
+    """Tokenise texts; equal tokens get equal numbers across the table."""
+    words = _Words(SPLITTERS[tokenizer])
+    look_up = words.__getitem__
+    flat: list[int] = []
+    ends: list[int] = []
+    for text in texts:
+        flat.extend(chain.from_iterable(map(look_up, clean(text, tokenizer, lowercase).split())))
+        ends.append(len(flat))
+    return _table(np.array(flat, dtype=np.int64), ends, len(words.numbers))
+
+
+def sequence_table(sequences: Sequence[Sequence[str]]) -> TokenTable:
+    """As `token_table` for texts that are token lists already."""
+    numbers: dict[str, int] = {}
+    flat = [numbers.setdefault(token, len(numbers)) for token in chain.from_iterable(sequences)]
+    ends = np.cumsum([len(sequence) for sequence in sequences]).tolist()
+    return _table(np.array(flat, dtype=np.int64), ends, len(numbers))
+
+
+def character_table(texts: Sequence[str]) -> TokenTable:
+    """Texts as code points, white space left out."""
+    bare = ["".join(text.split()) for text in texts]
+    joined = "".join(bare).encode("utf-32-le", "surrogatepass")
+    ids = np.frombuffer(joined, dtype="<u4").astype(np.int64)
+    return _table(ids, np.cumsum([len(text) for text in bare]).tolist(), 0x110000)
+
+
+def _table(ids: Ints, ends: Sequence[int], size: int) -> TokenTable:
+    stops = np.array(ends, dtype=np.int64)
+    lengths = np.diff(stops, prepend=0)
+    return TokenTable(ids, stops - lengths, lengths, max(size, 1))
+
+
+class _Words(dict[str, tuple[int, ...]]):
+    """The token numbers of each distinct word, found when it is first asked for."""
+
+    def __init__(self, split: SplitWord) -> None:
+        super().__init__()
+        self.split = split
+        self.numbers: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        numbers = self.numbers
+        found = tuple(numbers.setdefault(token, len(numbers)) for token in self.split(word))
+        self[word] = found
+        return found

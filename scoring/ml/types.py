@@ -1,0 +1,202 @@
+"""The plain records of the library: what an interchange folder holds and what an evaluator scores.
+
+Nothing here reads files (`dataset.py`), computes or knows a database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+Verdict: TypeAlias = Literal["a", "b", "tie", "both_bad", "cannot_decide"]
+SystemKind: TypeAlias = Literal["machine", "human", "reference", "control"]
+Meta: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """A quality people rate; `minimum` and `maximum` are None for one that occurs only in comparisons."""
+
+    name: str
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A producer of outputs; a system nobody declared is a machine."""
+
+    id: str
+    kind: SystemKind = "machine"
+    meta: Meta = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One input: dialogue turns (oldest first) or a source, its references, and its group of the split."""
+
+    id: str
+    context: tuple[str, ...] = ()
+    source: str | None = None
+    references: tuple[str, ...] = ()
+    group: str = ""
+    meta: Meta = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The text of one system for one item; `step` is the training step of the checkpoint, if any."""
+
+    item: str
+    system: str
+    text: str
+    step: int | None = None
+    meta: Meta = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One person's value of one aspect for an output, or for a whole dialogue when `dialogue` is set."""
+
+    rater: str
+    aspect: str
+    value: float
+    item: str | None = None
+    system: str | None = None
+    step: int | None = None
+    dialogue: str | None = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One person's verdict between two outputs; `reference_b` is set when side b is that reference."""
+
+    item: str
+    system_a: str
+    system_b: str | None
+    rater: str
+    aspect: str
+    verdict: Verdict
+    reference_b: int | None = None
+    step_a: int | None = None
+    step_b: int | None = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A whole conversation, to train unreferenced metrics or to be judged as one."""
+
+    id: str
+    turns: tuple[str, ...]
+    system: str | None = None
+    speakers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an evaluator scores: a text with everything it may be measured against."""
+
+    text: str
+    references: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    source: str | None = None
+    item: str = ""
+    system: str = ""
+    step: int | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A whole interchange folder. Rows keep the order of their files."""
+
+    name: str
+    task: str = ""
+    lang: str = ""
+    aspects: tuple[Aspect, ...] = ()
+    systems: tuple[System, ...] = ()
+    items: tuple[Item, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    ratings: tuple[Rating, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    dialogues: tuple[Dialogue, ...] = ()
+    meta: Meta = field(default_factory=dict)
+
+    def outputs_with_context(self) -> list[Record]:
+        """Every output with context, source and references of its item, in the order of `outputs`."""
+        items = {item.id: item for item in self.items}
+        records = []
+        for output in self.outputs:
+            item = items[output.item]
+            records.append(
+                Record(
+                    text=output.text,
+                    references=item.references,
+                    context=item.context,
+                    source=item.source,
+                    item=item.id,
+                    system=output.system,
+                    step=output.step,
+                    group=item.group,
+                )
+            )
+        return records
+
+    def split(
+        self, seed: int = 13, by: Literal["group"] = "group", shares: Sequence[float] = (0.8, 0.1, 0.1)
+    ) -> tuple[Dataset, ...]:
+        """Part the data by whole groups, by default into train, dev and test of 80, 10 and 10 %.
+
+        Groups (an item without one is its own; so is a dialogue) are ordered by sha256 of seed and name and
+        cut at the cumulative shares of their number, so that the result depends on the seed and the set of
+        groups only, never on the order of rows. Rows of one group never part. Raises ValueError when `by` is
+        not "group" or there are fewer groups than parts.
+        """
+        if by != "group":
+            raise ValueError(f"split(by={by!r}): only whole groups may be parted; use by='group'")
+        group_of_item = {item.id: item.group or f"item:{item.id}" for item in self.items}
+        group_of_dialogue = {d.id: f"dialogue:{d.id}" for d in self.dialogues}
+        parts = assign_groups({*group_of_item.values(), *group_of_dialogue.values()}, seed, shares)
+        part_of_item = {item: parts[group] for item, group in group_of_item.items()}
+        part_of_dialogue = {dialogue: parts[group] for dialogue, group in group_of_dialogue.items()}
+
+        def part_of_rating(rating: Rating) -> int:
+            if rating.dialogue is not None:
+                return part_of_dialogue[rating.dialogue]
+            return part_of_item[rating.item or ""]
+
+        return tuple(
+            replace(
+                self,
+                items=tuple(row for row in self.items if part_of_item[row.id] == part),
+                outputs=tuple(row for row in self.outputs if part_of_item[row.item] == part),
+                ratings=tuple(row for row in self.ratings if part_of_rating(row) == part),
+                comparisons=tuple(row for row in self.comparisons if part_of_item[row.item] == part),
+                dialogues=tuple(row for row in self.dialogues if part_of_dialogue[row.id] == part),
+            )
+            for part in range(len(shares))
+        )
+
+
+def assign_groups(groups: set[str], seed: int, shares: Sequence[float]) -> dict[str, int]:
+    """The number of the part each group falls into; every part gets at least one group."""
+    if len(groups) < len(shares):
+        raise ValueError(f"{len(groups)} groups cannot be parted into {len(shares)}: collect more groups")
+    ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())
+    total, n = float(sum(shares)), len(ordered)
+    ends: list[int] = []
+    cumulative = 0.0
+    for index, share in enumerate(shares):
+        cumulative += share
+        low = (ends[-1] if ends else 0) + 1
+        high = n - (len(shares) - 1 - index)
+        ends.append(min(max(round(n * cumulative / total), low), high))
+    ends[-1] = n
+    starts = [0, *ends[:-1]]
+    return {
+        group: part for part, (start, end) in enumerate(zip(starts, ends, strict=True)) for group in ordered[start:end]
+    }

@@ -1,0 +1,57 @@
+"""ROUGE-L against rouge-score, plain dynamic programming, and scripts that package cannot read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+from scoring.ml import Record, load
+from scoring.ml.baselines.rouge_l import Subsequence
+
+text = st.lists(
+    st.sampled_from(["The", "cat", "sat,", "on", "a", "mat", "it's", "naïve", "3.5", "-"]), min_size=1, max_size=9
+).map(" ".join)
+tokens = st.lists(st.integers(0, 3), max_size=70)
+
+
+def longest(one: list[int], two: list[int]) -> int:
+    row = [0] * (len(two) + 1)
+    for a in one:
+        diagonal = 0
+        for j, b in enumerate(two, start=1):
+            diagonal, row[j] = row[j], diagonal + 1 if a == b else max(row[j], row[j - 1])
+    return row[-1]
+
+
+@given(one=tokens, two=tokens)
+@settings(max_examples=200, deadline=None)
+def test_subsequence_equals_dynamic_programming(one, two):
+    assert Subsequence(one).length(two) == longest(one, two)
+
+
+@given(hyp=text, refs=st.lists(text, min_size=1, max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_equals_rouge_score(hyp, refs):
+    expected = RougeScorer(["rougeL"]).score_multi(refs, hyp)["rougeL"].fmeasure
+    found = load("rouge-l", tokenize="rouge-score").score([Record(hyp, tuple(refs))])[0]
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_by_hand_with_beta():
+    # LCS("a b c d", "b x d") = 2: P = 2/4, R = 2/3.
+    record = Record("a b c d", ("b x d",))
+    assert load("rouge-l").score([record])[0] == pytest.approx(2 * 0.5 * (2 / 3) / (0.5 + 2 / 3))
+    weight = 1.2**2
+    expected = (1 + weight) * 0.5 * (2 / 3) / (2 / 3 + weight * 0.5)
+    assert load("rouge-l", beta=1.2).score([record])[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("line", ["ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "お茶が好き", "مرحبا بالعالم", "😀"])
+def test_identical_text_in_any_script_is_one(line):
+    assert load("rouge-l").score([Record(line, (line,))])[0] == 1.0
+
+
+def test_different_thai_text_is_below_one():
+    assert 0 < load("rouge-l").score([Record("ฉันชอบชา", ("ฉันชอบกาแฟ",))])[0] < 1

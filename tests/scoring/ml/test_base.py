@@ -1,0 +1,117 @@
+"""What all evaluators share: undefined, empty, duplicates, order, progress."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoring.ml import Record, catalogue, load
+
+LIGHT = [entry for entry in catalogue() if "encoder" not in entry.needs]
+words = st.lists(
+    st.sampled_from(
+        ["the", "a", "cat", "dog", "sat", "ran", "on", "mat", ".", ",", "tea's", "3.5", "café", "猫", "ไทย"]
+    ),
+    max_size=8,
+)
+texts = words.map(" ".join)
+records = st.builds(
+    Record,
+    text=texts,
+    references=st.lists(texts, max_size=3).map(tuple),
+    context=st.lists(texts, max_size=2).map(tuple),
+    item=st.sampled_from("xyz"),
+    system=st.sampled_from("st"),
+)
+
+
+@pytest.mark.parametrize("entry", LIGHT, ids=lambda entry: entry.name)
+@given(rows=st.lists(records, min_size=1, max_size=8), seed=st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_order_does_not_matter_and_alone_equals_together(entry, rows, seed):
+    evaluator = load(entry.name)
+    together = evaluator.score(rows)
+    order = list(range(len(rows)))
+    seed.shuffle(order)
+    np.testing.assert_array_equal(evaluator.score([rows[i] for i in order]), together[order])
+    alone = [evaluator.score([row])[0] for row in rows]
+    np.testing.assert_allclose(alone, together, rtol=0, atol=1e-12)
+    low, high = entry.scale
+    defined = together[~np.isnan(together)]
+    assert (defined >= (low or 0) - 1e-12).all()
+    assert high is None or (defined <= high + 1e-9).all()
+
+
+@pytest.mark.parametrize("entry", LIGHT, ids=lambda entry: entry.name)
+def test_no_records(entry):
+    evaluator = load(entry.name)
+    assert evaluator.score([]).shape == (0,)
+    assert math.isnan(evaluator.system_score([]))
+
+
+@pytest.mark.parametrize("entry", LIGHT, ids=lambda entry: entry.name)
+def test_empty_text_is_worst_and_counted(entry):
+    evaluator = load(entry.name)
+    result = evaluator.evaluate([Record(text, ("a ref",), ("a turn",)) for text in ("", " \n\t", "fine")])
+    assert result.values[:2].tolist() == [0.0, 0.0]
+    assert result.n_empty == 2
+    assert "2 empty texts got the worst value" in result.notes
+
+
+@pytest.mark.parametrize("entry", [e for e in LIGHT if "references" in e.needs], ids=lambda entry: entry.name)
+def test_without_references_undefined_with_reason(entry):
+    evaluator = load(entry.name)
+    values = evaluator.score([Record("text"), Record("text", (" ",)), Record("text", ("text",))])
+    assert np.isnan(values).tolist() == [True, True, False]
+    assert evaluator.details is not None
+    assert evaluator.details.reasons == ("no references", "no references", "")
+    assert evaluator.details.n_undefined == 2
+    assert evaluator.notes == ("2 of 3 undefined: no references",)
+    assert math.isnan(evaluator.system_score([Record("text")]))
+
+
+@pytest.mark.parametrize("entry", [e for e in LIGHT if "references" in e.needs], ids=lambda entry: entry.name)
+def test_identical_text_gets_the_top_in_any_script(entry):
+    lines = ["the cat sat on the mat .", "ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "मुझे चाय पसंद है", "Ich trinke Tee!"]
+    rows = [Record(line, (line, "other words here")) for line in lines]
+    values = load(entry.name, **({"tokenize": "char"} if "bleu" in entry.name else {})).score(rows)
+    expected = entry.scale[1]
+    if entry.name == "token-f1":  # its tokens are [a-z0-9'] by definition
+        rows, values = rows[:1], values[[0, 4]]
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+
+def test_duplicates_are_counted_and_share_their_score():
+    result = load("bleu-star").evaluate([Record("a b", ("a c",)), Record("a b", ("a c",)), Record("a b", ("d",))])
+    assert result.n_duplicate == 1
+    assert result.values[0] == result.values[1] != result.values[2]
+    assert result.notes == ("1 records repeat an earlier one and share its score",)
+
+
+def test_more_references_never_lower_the_best():
+    references = ("it is a cat", "the cat sat", "a dog ran on the mat")
+    for name in ("bleu-star", "token-f1", "chrf", "rouge-l"):
+        values = [load(name).score([Record("the cat ran", references[:n])])[0] for n in (1, 2, 3)]
+        assert values == sorted(values)
+
+
+def test_system_score_is_the_mean_of_the_defined():
+    rows = [Record("a b", ("a b",)), Record("c", ("d",)), Record("e")]
+    assert load("token-f1").system_score(rows) == 0.5
+
+
+def test_progress_reaches_the_end_and_may_stop_the_work():
+    seen: list[tuple[int, int]] = []
+    rows = [Record(f"a {n}", (f"b {n}",)) for n in range(5)]
+    load("bleu-star").score(rows, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (5, 5)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        load("bleu-star").score(rows, progress=stop)

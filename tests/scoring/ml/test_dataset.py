@@ -1,0 +1,113 @@
+"""Reading the interchange folder: every format, every clear refusal."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from scoring.ml import DatasetError, read_dataset
+
+HEADER = {"name": "toy", "task": "dialogue", "lang": "en", "aspects": [{"name": "overall", "min": 1, "max": 5}]}
+ITEM = {"id": "i1", "context": ["hi", "hello"], "source": None, "references": ["r1", "r2"], "group": "g", "meta": {}}
+OUTPUT = {"item": "i1", "system": "s", "text": "yes", "step": None, "meta": {}}
+RATING = {"item": "i1", "system": "s", "rater": "a", "aspect": "overall", "value": 4}
+
+
+def write(folder: Path, **files: list[dict] | str) -> Path:
+    (folder / "dataset.json").write_text(json.dumps(HEADER), encoding="utf-8")
+    for name, rows in files.items():
+        text = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_reads_all_kinds_of_rows(tmp_path):
+    folder = write(
+        tmp_path,
+        systems=[{"id": "s", "kind": "human"}],
+        items=[{**ITEM, "colour": "red"}],
+        outputs=[OUTPUT, {**OUTPUT, "system": "t", "step": 3}],
+        ratings=[RATING, {"dialogue": "d", "rater": "a", "aspect": "overall", "value": 2.5, "simulated": True}],
+        comparisons=[
+            {"item": "i1", "system_a": "s", "system_b": "t", "rater": "a", "aspect": "overall", "verdict": "tie"},
+            {"item": "i1", "system_a": "s", "system_b": {"reference": 0}, "rater": "a", "aspect": "overall",
+             "verdict": "cannot_decide"},
+        ],
+        dialogues=[{"id": "d", "turns": ["a", "b"]}],
+    )  # fmt: skip
+    data = read_dataset(folder)
+    assert (data.name, data.task, data.aspects[0].maximum) == ("toy", "dialogue", 5)
+    assert data.systems[0].kind == "human"
+    assert data.items[0].context == ("hi", "hello")
+    assert data.items[0].meta == {"colour": "red"}
+    assert data.outputs[1].step == 3
+    assert data.ratings[1].dialogue == "d"
+    assert data.ratings[1].simulated
+    assert data.comparisons[1].reference_b == 0
+    assert data.comparisons[1].system_b is None
+
+
+def test_tables_and_gzip_equal_jsonl(tmp_path):
+    plain, table, packed = (tmp_path / name for name in ("plain", "table", "packed"))
+    for folder in (plain, table, packed):
+        folder.mkdir()
+    write(plain, items=[ITEM], outputs=[{**OUTPUT, "text": 'two\nlines, "quoted"'}], ratings=[RATING])
+    write(table)
+    (table / "items.csv").write_text(
+        '\ufeffid,context,source,references,group\r\ni1,"[""hi"", ""hello""]",,"[""r1"", ""r2""]",g\r\n',
+        encoding="utf-8",
+    )
+    (table / "outputs.csv").write_text('item,system,text\r\ni1,s,"two\nlines, ""quoted"""\r\n', encoding="utf-8")
+    (table / "ratings.tsv").write_text("item\tsystem\trater\taspect\tvalue\ni1\ts\ta\toverall\t4\n", encoding="utf-8")
+    write(packed)
+    for name in ("items", "outputs", "ratings"):
+        packed.joinpath(f"{name}.jsonl.gz").write_bytes(gzip.compress((plain / f"{name}.jsonl").read_bytes()))
+    assert read_dataset(plain) == read_dataset(table) == read_dataset(packed)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"items": [ITEM, ITEM]}, r"items.jsonl:2: the same key stands in line 1"),
+        ({"items": '{"id": "i1", '}, r"items.jsonl:1: is not JSON"),
+        ({"items": "[1]\n"}, r"items.jsonl:1: must hold one JSON object a line"),
+        ({"items": [{**ITEM, "references": "r"}]}, r"items.jsonl:1: field 'references' must be a list of texts"),
+        ({"items": [{"context": []}]}, r"items.jsonl:1: field 'id' must be a text"),
+        ({"items": [ITEM], "outputs": [{**OUTPUT, "item": "x"}]}, r"outputs.jsonl: names the unknown item 'x'"),
+        ({"items": [ITEM], "outputs": [{**OUTPUT, "step": "1"}]}, r"field 'step' must be a whole number or null"),
+        ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "system": "t"}]}, "unknown output 't' of 'i1'"),
+        ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "value": "5"}]}, "must be a finite number"),
+        ({"items": [ITEM], "ratings": '{"item": "i1", "value": NaN}'}, r"ratings.jsonl:1: NaN is not a value"),
+        ({"systems": [{"id": "s", "kind": "robot"}]}, "must be one of machine, human, reference, control"),
+    ],
+)  # fmt: skip
+def test_faulty_rows_say_file_line_and_reason(tmp_path, files, message):
+    with pytest.raises(DatasetError, match=message):
+        read_dataset(write(tmp_path, **files))
+
+
+def test_missing_folder_header_and_doubles(tmp_path):
+    with pytest.raises(DatasetError, match="no such folder"):
+        read_dataset(tmp_path / "nowhere")
+    with pytest.raises(DatasetError, match=r"dataset\.json: is missing"):
+        read_dataset(tmp_path)
+    write(tmp_path, items=[ITEM])
+    (tmp_path / "items.csv").write_text("id\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match="twice"):
+        read_dataset(tmp_path)
+
+
+def test_wrong_encoding_is_told(tmp_path):
+    write(tmp_path)
+    (tmp_path / "items.jsonl").write_bytes('{"id": "é"}'.encode("latin-1"))
+    with pytest.raises(DatasetError, match="UTF-8"):
+        read_dataset(tmp_path)
+
+
+def test_error_carries_its_facts(tmp_path):
+    with pytest.raises(DatasetError) as caught:
+        read_dataset(write(tmp_path, items=[ITEM, ITEM]))
+    assert (caught.value.file, caught.value.line) == ("items.jsonl", 2)
