@@ -11,6 +11,7 @@ from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 
+from . import limits
 from .models import ApiToken
 
 TOUCH = timedelta(minutes=1)
@@ -35,8 +36,11 @@ class TokenAuthentication(BaseAuthentication):
         except UnicodeDecodeError as error:
             raise AuthenticationFailed("The token has characters that no token has.") from error
         now = timezone.now()
+        address = limits.client_ip(request)
+        limits.check(limits.TOKEN_FAILURES, address)
         token = ApiToken.objects.select_related("user").filter(digest=digest(secret)).first()
         if token is None or token.revoked_at or token.expires_at < now or not token.user.is_active:
+            limits.count(limits.TOKEN_FAILURES, address)
             raise AuthenticationFailed(
                 "The token is unknown, expired or revoked. Make a new one under Account, Tokens."
             )

@@ -33,6 +33,13 @@ class ProjectQuerySet(models.QuerySet):
         """Projects in which `user` has a role that covers `need`."""
         if not user.is_authenticated:
             return self.none()
+        token = getattr(user, "api_token", None)
+        if token is not None:
+            # A token narrows its user: to its scopes, and to its project.
+            if need != "member" and not {need, "manage"} & set(token.scopes):
+                return self.none()
+            if token.project_id is not None:
+                self = self.filter(pk=token.project_id)
         if user.is_superuser:
             return self
         return self.filter(pk__in=Membership.objects.filter(user=user, role__in=ROLES_FOR[need]).values("project_id"))
@@ -138,3 +145,18 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.name})"
+
+
+class AttemptCount(models.Model):
+    """How often something was tried in a window of time; see `limits`. The key is a digest, no address."""
+
+    key = models.CharField(max_length=64)
+    window = models.BigIntegerField()
+    count = models.PositiveIntegerField(default=0)
+    limit = models.CharField(max_length=20)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["key", "window"], name="one_attempt_count")]
+
+    def __str__(self) -> str:
+        return f"{self.limit}: {self.count}"

@@ -25,3 +25,11 @@ ROLES_FOR: dict[Need, frozenset[str]] = {
     "annotate": frozenset({Role.OWNER, Role.RESEARCHER, Role.ANNOTATOR}),
     "member": frozenset(Role.values),
 }
+
+#: What an API token may be narrowed to: the needs above, without mere membership.
+SCOPES: dict[str, str] = {
+    "read": "Read data, scores and leaderboards",
+    "write": "Upload data, plan campaigns, start runs",
+    "annotate": "Judge",
+    "manage": "Everything, people and deletion included",
+}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from evalapp.common.errors import NotAllowed, NotThere
 
-from .models import Membership, Project, User
+from .models import Invitation, Membership, Project, User
 from .roles import ROLES_FOR, Need
 
 
@@ -22,9 +23,9 @@ def get_project(*, user: User | AnonymousUser, slug: str, need: Need = "read") -
             raise NotThere(f"There is no project “{slug}” that you can see.")
         if role not in ROLES_FOR[need]:
             raise NotAllowed(f"As {role} of this project you may not do this. Ask one of its owners.")
-        token = getattr(user, "api_token", None)
-        if token is not None:
-            check_token(token, project, need)
+    token = getattr(user, "api_token", None)
+    if token is not None:
+        check_token(token, project, need)
     project.role = role  # type: ignore[attr-defined]
     return project
 
@@ -40,6 +41,38 @@ def check_token(token: object, project: Project, need: Need) -> None:
 def can(*, user: User | AnonymousUser, project: Project, need: Need) -> bool:
     if not user.is_authenticated:
         return False
+    token = getattr(user, "api_token", None)
+    if token is not None and not Project.objects.visible_to(user, need).filter(pk=project.pk).exists():
+        return False
     if user.is_superuser:
         return True
     return Membership.objects.filter(project=project, user=user, role__in=ROLES_FOR[need]).exists()
+
+
+def check_scope(user: User, need: Need) -> None:
+    """For doors outside any project: a token must carry the scope and be bound to no project."""
+    token = getattr(user, "api_token", None)
+    if token is None:
+        return
+    if token.project_id is not None:
+        raise NotAllowed("This token is bound to one project. Make one without a project under Account, Tokens.")
+    if not {need, "manage"} & set(token.scopes):
+        raise NotAllowed(f"This token lacks the scope “{need}”. Make one with it under Account, Tokens.")
+
+
+def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
+    """The projects of a person, each with `my_role` and `people`."""
+    mine = Membership.objects.filter(project=OuterRef("pk"), user=user if user.is_authenticated else None)
+    return (
+        Project.objects.visible_to(user)
+        .annotate(my_role=Subquery(mine.values("role")[:1]), people=Count("memberships"))
+        .order_by("name", "pk")
+    )
+
+
+def members_of(project: Project) -> QuerySet[Membership]:
+    return Membership.objects.filter(project=project).select_related("user").order_by("user__username", "pk")
+
+
+def invitations_of(project: Project) -> QuerySet[Invitation]:
+    return Invitation.objects.filter(project=project).select_related("created_by", "project").order_by("-pk")

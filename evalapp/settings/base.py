@@ -148,6 +148,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_TEMPLATE = "accounts/locked.html"
 AXES_VERBOSE = False
+AXES_CLIENT_IP_CALLABLE = "evalapp.accounts.limits.client_ip"
 
 # ---- security -------------------------------------------------------------------------------------------
 
@@ -253,7 +254,14 @@ LOGGING = {
     "formatters": {"plain": {"format": "{levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
-    "loggers": {"axes": {"level": "WARNING"}, "fontTools": {"level": "WARNING"}},
+    "loggers": {
+        "axes": {"level": "WARNING"},
+        "fontTools": {"level": "WARNING"},
+        # A line for each delivery of the clock's task every ten seconds would bury everything else.
+        "celery.beat": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
 }
 
 # The model libraries must never look for a hub: encoders come from packages and folders.

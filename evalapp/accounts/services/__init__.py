@@ -1,0 +1,23 @@
+"""Writing people and projects. Every change is one transaction with its line in the audit."""
+
+from .invitations import accept_invitation, create_invitation, find_invitation, join_with_new_account, revoke_invitation
+from .members import add_member, change_role, remove_member
+from .projects import create_project, delete_project, may_create_projects, update_project
+from .tokens import create_token, revoke_token
+
+__all__ = [
+    "accept_invitation",
+    "add_member",
+    "change_role",
+    "create_invitation",
+    "create_project",
+    "create_token",
+    "delete_project",
+    "find_invitation",
+    "join_with_new_account",
+    "may_create_projects",
+    "remove_member",
+    "revoke_invitation",
+    "revoke_token",
+    "update_project",
+]

@@ -1,0 +1,126 @@
+"""Invitation links: a secret that gives a role, for a time and a number of uses. Only its digest is kept."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from evalapp.accounts.authentication import digest
+from evalapp.accounts.models import Invitation, Membership, Project, User
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+
+from .members import add_member, check_role
+
+MAX_DAYS = 365
+MAX_USES = 10_000
+GONE = "This invitation is not valid any more, or the link is incomplete. Ask for a new one."
+
+
+@transaction.atomic
+def create_invitation(
+    *,
+    project: Project,
+    role: str,
+    actor: User,
+    label: str = "",
+    days: int = 14,
+    max_uses: int = 1,
+    landing: str = "",
+) -> tuple[Invitation, str]:
+    """The invitation and its secret, which is never seen again. `landing` is a page of this site."""
+    check_role(role)
+    if not 1 <= days <= MAX_DAYS:
+        raise BadInput("An invitation needs an end.", faults=[Fault(f"From 1 to {MAX_DAYS} days.", field="days")])
+    if not 1 <= max_uses <= MAX_USES:
+        raise BadInput(
+            f"uses must be from 1 to {MAX_USES}.", faults=[Fault(f"From 1 to {MAX_USES}.", field="max_uses")]
+        )
+    if landing and not (landing.startswith("/") and url_has_allowed_host_and_scheme(landing, allowed_hosts=None)):
+        text = "Give a page of this site, starting with a slash."
+        raise BadInput(text, faults=[Fault(text, field="landing")])
+    secret = secrets.token_urlsafe(24)
+    invitation = Invitation.objects.create(
+        project=project,
+        role=role,
+        label=label[:100],
+        digest=digest(secret),
+        landing=landing[:200],
+        expires_at=timezone.now() + timedelta(days=days),
+        max_uses=max_uses,
+        created_by=actor,
+    )
+    audit.record(
+        verb="invitation.created", project=project, actor=actor, object=invitation.pk, role=role, uses=max_uses
+    )
+    return invitation, secret
+
+
+def find_invitation(*, secret: str) -> Invitation:
+    """The invitation if it can still be used."""
+    found = Invitation.objects.select_related("project", "created_by").filter(digest=digest(secret)).first()
+    if found is None or found.revoked_at or found.expires_at <= timezone.now() or found.uses >= found.max_uses:
+        raise NotThere(GONE)
+    return found
+
+
+@transaction.atomic
+def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitation]:
+    """Join. Who belongs already keeps the role and uses up nothing; two people never share the last use."""
+    invitation = find_invitation(secret=secret)
+    member = Membership.objects.filter(project=invitation.project, user=user).first()
+    if member is not None:
+        return member, invitation
+    usable = Invitation.objects.filter(
+        pk=invitation.pk, revoked_at=None, expires_at__gt=timezone.now(), uses__lt=F("max_uses")
+    )
+    if usable.update(uses=F("uses") + 1) != 1:
+        raise NotThere(GONE)
+    member = add_member(project=invitation.project, user=user, role=invitation.role, actor=user)
+    audit.record(verb="invitation.accepted", project=invitation.project, actor=user, object=invitation.pk)
+    return member, invitation
+
+
+@transaction.atomic
+def join_with_new_account(
+    *, secret: str, username: str, password: str, email: str = "", name: str = ""
+) -> tuple[Membership, Invitation]:
+    """The only way to an account: an invitation. Both are made together or not at all."""
+    find_invitation(secret=secret)
+    user = User(username=username, email=email, first_name=name[:150])
+    faults = []
+    try:
+        user.clean_fields(exclude=["password"])
+    except ValidationError as error:
+        faults += [Fault(text, field=field) for field, texts in error.message_dict.items() for text in texts]
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        faults += [Fault(text, field="password") for text in error.messages]
+    if faults:
+        raise BadInput("The account could not be made.", faults=faults)
+    user.set_password(password)
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError as error:
+        text = "This user name is taken. Choose another, or sign in if it is yours."
+        raise Conflict(text, faults=[Fault(text, field="username")]) from error
+    audit.record(verb="account.created", actor=user, object=user.username)
+    return accept_invitation(secret=secret, user=user)
+
+
+@transaction.atomic
+def revoke_invitation(*, invitation: Invitation, actor: User) -> Invitation:
+    """The link stops working; who came by it stays. Revoking twice is revoking once."""
+    if Invitation.objects.filter(pk=invitation.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit.record(verb="invitation.revoked", project=invitation.project, actor=actor, object=invitation.pk)
+    invitation.refresh_from_db()
+    return invitation

@@ -1,0 +1,91 @@
+"""Who belongs to a project and in which role. A project never loses its last owner."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.db import IntegrityError, transaction
+
+from evalapp.accounts.models import Membership, Project, User
+from evalapp.accounts.roles import Role
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict
+
+#: Without characters that are mistaken for one another when read aloud or copied by hand.
+ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+
+
+def new_pseudonym() -> str:
+    return "r-" + "".join(secrets.choice(ALPHABET) for _ in range(8))
+
+
+def check_role(role: str) -> None:
+    if role not in Role.values:
+        raise BadInput(f"There is no role “{role}”. There are: {', '.join(Role.values)}.")
+
+
+@transaction.atomic
+def add_member(*, project: Project, user: User, role: str, actor: User | None) -> Membership:
+    """A new membership under a fresh pseudonym; somebody who belongs already is a conflict."""
+    check_role(role)
+    for _ in range(20):
+        pseudonym = new_pseudonym()
+        if Membership.objects.filter(project=project, pseudonym=pseudonym).exists():
+            continue
+        try:
+            with transaction.atomic():
+                member = Membership.objects.create(project=project, user=user, role=role, pseudonym=pseudonym)
+        except IntegrityError as error:
+            if Membership.objects.filter(project=project, user=user).exists():
+                raise Conflict(f"{user} belongs to this project already.") from error
+            continue
+        audit.record(verb="member.added", project=project, actor=actor, object=user.username, role=role)
+        return member
+    raise Conflict("No free pseudonym was found. Try again.")
+
+
+def _keep_an_owner(member: Membership) -> None:
+    """Called in the transaction of the change. The row lock orders two owners who leave at once."""
+    Project.objects.select_for_update().get(pk=member.project_id)
+    others = Membership.objects.filter(project_id=member.project_id, role=Role.OWNER, user__is_active=True)
+    if not others.exclude(pk=member.pk).exists():
+        raise Conflict("This is the last owner of the project. Make somebody else an owner first.")
+
+
+@transaction.atomic
+def change_role(*, member: Membership, role: str, actor: User) -> Membership:
+    check_role(role)
+    member = Membership.objects.select_for_update().select_related("user", "project").get(pk=member.pk)
+    before = member.role
+    if before == role:
+        return member
+    if before == Role.OWNER:
+        _keep_an_owner(member)
+    member.role = role
+    member.save(update_fields=["role"])
+    audit.record(
+        verb="member.changed",
+        project=member.project,
+        actor=actor,
+        object=member.user.username,
+        before=before,
+        role=role,
+    )
+    return member
+
+
+@transaction.atomic
+def remove_member(*, member: Membership, actor: User) -> None:
+    """What the person judged stays under the pseudonym."""
+    member = Membership.objects.select_for_update().select_related("user", "project").get(pk=member.pk)
+    if member.role == Role.OWNER:
+        _keep_an_owner(member)
+    audit.record(
+        verb="member.removed",
+        project=member.project,
+        actor=actor,
+        object=member.user.username,
+        role=member.role,
+        pseudonym=member.pseudonym,
+    )
+    member.delete()

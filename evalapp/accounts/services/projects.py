@@ -1,0 +1,79 @@
+"""Projects: made, described, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+
+from evalapp.accounts.models import SLUG, Membership, Project, User
+from evalapp.accounts.roles import Role
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault
+
+from .members import add_member
+
+#: Words that are pages themselves under /projects/.
+RESERVED = frozenset({"new"})
+DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
+
+
+def may_create_projects(user: Any) -> bool:
+    """Whoever runs a project already, and superusers. People invited only to judge or look may not."""
+    if not user.is_authenticated:
+        return False
+    running = Membership.objects.filter(user=user, role__in=[Role.OWNER, Role.RESEARCHER])
+    return bool(user.is_superuser or running.exists())
+
+
+def check_slug(slug: str) -> None:
+    try:
+        SLUG(slug)
+    except ValidationError as error:
+        raise BadInput(str(error.message), faults=[Fault(str(error.message), field="slug")]) from error
+    if slug in RESERVED:
+        text = f"“{slug}” is a page of its own; choose another short name."
+        raise BadInput(text, faults=[Fault(text, field="slug")])
+
+
+@transaction.atomic
+def create_project(*, slug: str, name: str = "", owner: User | None, **description: Any) -> Project:
+    """A new project whose first member is `owner`. `description` takes task, lang, licence, source, notes, meta."""
+    check_slug(slug)
+    try:
+        with transaction.atomic():
+            project = Project.objects.create(slug=slug, name=name or slug, created_by=owner, **description)
+    except IntegrityError as error:
+        text = f"The short name “{slug}” is taken. Choose another."
+        raise Conflict(text, faults=[Fault(text, field="slug")]) from error
+    audit.record(verb="project.created", project=project, actor=owner, object=project.slug)
+    if owner is not None:
+        add_member(project=project, user=owner, role=Role.OWNER, actor=owner)
+    return project
+
+
+@transaction.atomic
+def update_project(*, project: Project, actor: User, **changes: str) -> Project:
+    """Change the description; unknown fields are refused, equal values are not recorded."""
+    unknown = set(changes) - set(DESCRIPTION)
+    if unknown:
+        raise BadInput(f"A project has no field {', '.join(sorted(unknown))}.")
+    changed = [name for name, value in changes.items() if getattr(project, name) != value]
+    if changed:
+        for name in changed:
+            setattr(project, name, changes[name])
+        project.save(update_fields=changed)
+        audit.record(verb="project.changed", project=project, actor=actor, object=project.slug, fields=changed)
+    return project
+
+
+@transaction.atomic
+def delete_project(*, project: Project, actor: User, confirmation: str) -> None:
+    """Delete a project and all it holds. `confirmation` is its short name, typed by the person."""
+    if confirmation != project.slug:
+        text = f"Type “{project.slug}” to delete the project."
+        raise BadInput(text, faults=[Fault(text, field="confirmation")])
+    slug = project.slug
+    project.delete()
+    audit.record(verb="project.deleted", actor=actor, object=slug)

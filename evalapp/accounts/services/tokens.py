@@ -1,0 +1,55 @@
+"""API tokens: scoped, hashed, expiring, shown once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from evalapp.accounts.authentication import digest
+from evalapp.accounts.models import ApiToken, Project, User
+from evalapp.accounts.roles import SCOPES
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Fault
+
+MAX_DAYS = 365
+
+
+@transaction.atomic
+def create_token(
+    *, user: User, name: str, scopes: Sequence[str], days: int = 90, project: Project | None = None
+) -> tuple[ApiToken, str]:
+    """The token and its secret, which is never seen again. It can never do more than its user."""
+    faults = []
+    if not name.strip():
+        faults.append(Fault("Give the token a name that says where it is used.", field="name"))
+    if not scopes or set(scopes) - set(SCOPES):
+        faults.append(Fault(f"Choose at least one of: {', '.join(SCOPES)}.", field="scopes"))
+    if not 1 <= days <= MAX_DAYS:
+        faults.append(Fault(f"From 1 to {MAX_DAYS} days.", field="days"))
+    if faults:
+        raise BadInput("The token could not be made.", faults=faults)
+    secret = "ea_" + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user,
+        name=name.strip()[:100],
+        prefix=secret[:10],
+        digest=digest(secret),
+        scopes=[scope for scope in SCOPES if scope in scopes],
+        project=project,
+        expires_at=timezone.now() + timedelta(days=days),
+    )
+    audit.record(verb="token.created", project=project, actor=user, object=token.prefix, scopes=token.scopes)
+    return token, secret
+
+
+@transaction.atomic
+def revoke_token(*, token: ApiToken, actor: User) -> ApiToken:
+    """The token stops working at once. Revoking twice is revoking once."""
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit.record(verb="token.revoked", project=token.project, actor=actor, object=token.prefix)
+    token.refresh_from_db()
+    return token
