@@ -1,0 +1,117 @@
+"""An evaluator with its options in a project, what it gave to each output, and under which signature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from annotation.models import Output
+from annotation.models.visible import ProjectRows
+from evalapp.accounts.models import Project
+from evalapp.common.models import Run
+
+
+class Evaluator(models.Model):
+    """A name of the catalogue with its options, as applied in one project. The catalogue itself is code; a row
+    comes into being when an evaluator is applied for the first time."""
+
+    class Kind(models.TextChoices):
+        SENTINEL = "sentinel", "Sentinel"
+        BASELINE = "baseline", "Baseline"
+        TRAINED = "trained", "Trained"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="evaluators")
+    slug = models.CharField(max_length=100)
+    name = models.CharField(max_length=60)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    #: All options with their values, defaults included, so that a later default changes nothing stored.
+    options = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "slug"], name="one_evaluator")]
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class ScoreSet(models.Model):
+    """All scores of one evaluator under one signature, against one set of references (empty: it needs none)."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="score_sets")
+    evaluator = models.ForeignKey(Evaluator, on_delete=models.CASCADE, related_name="score_sets")
+    signature = models.CharField(max_length=500)
+    short_signature = models.CharField(max_length=300)
+    references = models.CharField(max_length=63, blank=True)
+    #: Order-free hash of every input that was scored; part of the signature that is shown.
+    data_hash = models.CharField(max_length=16, blank=True)
+    run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="score_sets")
+    created_at = models.DateTimeField(default=timezone.now)
+    #: When the last application came to its end; null while the first is still under way.
+    scored_at = models.DateTimeField(null=True)
+    #: [{"system", "step", "value", "n"}] for evaluators that look at all outputs of a system at once.
+    systems = models.JSONField(default=list)
+    n_scores = models.BigIntegerField(default=0)
+    n_undefined = models.BigIntegerField(default=0)
+    n_truncated = models.BigIntegerField(default=0)
+    n_empty = models.BigIntegerField(default=0)
+    n_duplicate = models.BigIntegerField(default=0)
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["evaluator", "signature", "references"], name="one_score_set"),
+        ]
+        indexes = [models.Index(fields=["project", "-id"], name="score_set_project")]
+
+    def __str__(self) -> str:
+        return self.full_signature
+
+    @property
+    def full_signature(self) -> str:
+        """The evaluator's signature with what it was measured against and the hash of the data."""
+        return self._with_data(self.signature)
+
+    @property
+    def full_short_signature(self) -> str:
+        return self._with_data(self.short_signature)
+
+    def _with_data(self, signature: str) -> str:
+        parts = [signature]
+        if self.references:
+            parts.append(f"refs:{self.references}")
+        if self.data_hash:
+            parts.append(f"data:{self.data_hash}")
+        return "|".join(parts)
+
+
+class ScoreRows(models.QuerySet):
+    def visible_to(self, user: Any) -> ScoreRows:
+        return self.filter(score_set__project__in=Project.objects.visible_to(user, "read"))
+
+
+class Score(models.Model):
+    """One output's score; null is undefined, and `note` then says why. `input_hash` is the hash of all that the
+    value depends on: when it changes, and only then, the output is scored again."""
+
+    score_set = models.ForeignKey(ScoreSet, on_delete=models.CASCADE, related_name="scores")
+    output = models.ForeignKey(Output, on_delete=models.CASCADE, related_name="scores")
+    value = models.FloatField(null=True)
+    note = models.CharField(max_length=200, blank=True)
+    input_hash = models.BigIntegerField()
+    is_empty = models.BooleanField(default=False)
+    is_truncated = models.BooleanField(default=False)
+
+    objects = ScoreRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["score_set", "output"], name="one_score")]
+
+    def __str__(self) -> str:
+        return "-" if self.value is None else f"{self.value:.4f}"

@@ -1,0 +1,68 @@
+"""The catalogue of the library for people: what can be applied, what it needs, its options. The library is imported
+when it is asked for, so that the start of the web process does not wait for it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from evalapp.common.errors import BadInput, Fault, NotThere
+
+if TYPE_CHECKING:
+    from scoring.ml import Entry
+
+NEEDS = {
+    "references": "references",
+    "context": "context or source",
+    "encoder": "an encoder",
+}
+
+
+def entries() -> tuple[Entry, ...]:
+    from scoring.ml import catalogue
+
+    return catalogue()
+
+
+def get_entry(name: str) -> Entry:
+    known = {entry.name: entry for entry in entries()}
+    if name not in known:
+        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        raise NotThere(f"There is no evaluator “{name}”.{hint} `manage.py evaluators` lists all.")
+    return known[name]
+
+
+def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options with their values. A value that the evaluator cannot take is a fault with the option's name."""
+    from scoring.ml import InvalidOption
+
+    try:
+        return entry.parse_options(given)
+    except InvalidOption as error:
+        raise BadInput(str(error), faults=[Fault(str(error), field=f"options.{error.option}")]) from error
+
+
+def entry_as_dict(entry: Entry) -> dict[str, Any]:
+    """One line of the catalogue as plain values, for API and command."""
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "summary": entry.summary,
+        "needs": list(entry.needs),
+        "level": entry.level,
+        "scale": list(entry.scale),
+        "profiles": list(entry.profiles),
+        "options": [
+            {
+                "name": option.name,
+                "type": option.type,
+                "default": option.default,
+                "help": option.help,
+                "choices": list(option.choices),
+            }
+            for option in entry.options
+        ],
+        "citation": entry.citation,
+    }

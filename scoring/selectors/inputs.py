@@ -1,0 +1,117 @@
+"""Reading what an evaluator needs of a project, in chunks of items, so that memory stays flat in the size of the
+project. Nothing is scored or written here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from annotation.models import Item, Output, Reference, ReferenceSet
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.common.errors import NotThere
+
+if TYPE_CHECKING:
+    from scoring.ml import Record
+
+ITEMS_PER_CHUNK = 400
+
+
+@dataclass(frozen=True)
+class Input:
+    """One output as a record of the library, with the numbers of its rows."""
+
+    output: int
+    system: int
+    step: int | None
+    record: Record
+
+
+def get_reference_set(project: Project, name: str) -> ReferenceSet:
+    """The named set; the original one may be empty and then need not exist as a row."""
+    found = ReferenceSet.objects.filter(project=project, name=name).first()
+    if found is None and name != ORIGINAL:
+        names = ", ".join(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
+        raise NotThere(f"There is no reference set “{name}” in {project.slug}. There are: {names or ORIGINAL}.")
+    return found or ReferenceSet(project=project, name=name)
+
+
+def count_outputs(project: Project) -> int:
+    return Output.objects.filter(project=project).count()
+
+
+def iterate_inputs(
+    project: Project, *, references: ReferenceSet | None, system: int | None = None, items: int = ITEMS_PER_CHUNK
+) -> Iterator[list[Input]]:
+    """All outputs (or those of one system) with context, source and references, some items at a time."""
+    from scoring.ml import Record
+
+    last = 0
+    while True:
+        chunk = list(
+            Item.objects.filter(project=project, pk__gt=last)
+            .order_by("pk")
+            .values("pk", "key", "context", "source", "group")[:items]
+        )
+        if not chunk:
+            return
+        last = chunk[-1]["pk"]
+        texts = _texts(references, chunk[0]["pk"], last)
+        rows: Any = Output.objects.filter(item__pk__gte=chunk[0]["pk"], item__pk__lte=last, project=project)
+        if system is not None:
+            rows = rows.filter(system=system)
+        of_item: dict[int, list[Any]] = defaultdict(list)
+        for row in rows.order_by("item", "pk").values_list("item", "pk", "system", "system__name", "step", "text"):
+            of_item[row[0]].append(row)
+        found = []
+        for item in chunk:
+            context = tuple(str(turn) for turn in item["context"])
+            refs = tuple(texts.get(item["pk"], ()))
+            for _, pk, system_pk, name, step, text in of_item.get(item["pk"], ()):
+                record = Record(
+                    text=text,
+                    references=refs,
+                    context=context,
+                    source=item["source"],
+                    item=item["key"],
+                    system=name,
+                    step=step,
+                    group=item["group"],
+                )
+                found.append(Input(pk, system_pk, step, record))
+        if found:
+            yield found
+
+
+def _texts(references: ReferenceSet | None, first: int, last: int) -> dict[int, list[str]]:
+    texts: dict[int, list[str]] = defaultdict(list)
+    if references is not None and references.pk:
+        rows = Reference.objects.filter(item__gte=first, item__lte=last, set=references)
+        for item, text in rows.order_by("item", "position").values_list("item", "text"):
+            texts[item].append(text)
+    return texts
+
+
+def input_hash(identity: Hashable) -> int:
+    """A signed 64-bit hash of everything a score depends on, as it fits into a column of integers."""
+    digest = hashlib.blake2b(repr(identity).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class DataHash:
+    """Order-free hash of scored rows: the same data give the same hash in any database."""
+
+    def __init__(self) -> None:
+        self._sum = 0
+
+    def add(self, record: Record, hash_of_input: int) -> None:
+        key = "\x1f".join((record.item, record.system, str(record.step), str(hash_of_input)))
+        digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        self._sum = (self._sum + int.from_bytes(digest, "big")) % (1 << 64)
+
+    @property
+    def text(self) -> str:
+        return f"{self._sum:016x}"[:8]

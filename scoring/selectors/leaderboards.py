@@ -1,0 +1,123 @@
+"""What a leaderboard is asked for, and the state of the data it stands on. Computing is in `rankings` and
+`meta_evaluation`, keeping in `services.leaderboards`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Count, Max
+
+from annotation.models import Aspect, Comparison, Rating, System, Upload
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, Fault
+
+from ..models import Leaderboard, ScoreSet
+
+#: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
+TABLE_VERSION = 1
+
+METHODS = {"mean": "Mean rating", "win-rate": "Win rate", "m1": "Turing M1"}
+RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
+LEVELS = {"segment": "Outputs", "system": "Systems"}
+GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
+SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "machine": "Machine systems only"}
+
+
+@dataclass(frozen=True)
+class SystemsQuery:
+    """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people."""
+
+    aspect: str = ""
+    method: str = "mean"
+    ratings: str = "raw"
+    systems: str = "all"
+    by: str = ""
+    references: str = ORIGINAL
+
+    kind = Leaderboard.Kind.SYSTEMS
+
+
+@dataclass(frozen=True)
+class EvaluatorsQuery:
+    """What `meta` and its page may ask for."""
+
+    aspect: str = ""
+    level: str = "segment"
+    grouping: str = "none"
+    systems: str = "all"
+    references: str = ORIGINAL
+    ratings: str = "raw"
+
+    kind = Leaderboard.Kind.EVALUATORS
+
+
+CHOICES: dict[str, dict[str, str]] = {
+    "method": METHODS,
+    "ratings": RATINGS,
+    "systems": SUBSETS,
+    "level": LEVELS,
+    "grouping": GROUPINGS,
+}
+
+
+def parse_query(shape: type[SystemsQuery] | type[EvaluatorsQuery], given: Mapping[str, Any]) -> Any:
+    """A query from the parameters of an address or a command; unknown values are faults that list the known ones."""
+    names = shape.__dataclass_fields__
+    values = {name: str(given[name]) for name in names if given.get(name) not in (None, "")}
+    faults = [
+        Fault(f"{name} is one of {', '.join(CHOICES[name])}, not “{value}”.", field=name)
+        for name, value in values.items()
+        if name in CHOICES and value not in CHOICES[name]
+    ]
+    query = shape(**values)
+    if isinstance(query, EvaluatorsQuery) and query.level == "system" and query.grouping != "none":
+        faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    return query
+
+
+def key_of(query: SystemsQuery | EvaluatorsQuery) -> str:
+    return _digest([TABLE_VERSION, query.kind, asdict(query)])
+
+
+def stamp_of(project: Project) -> str:
+    """The state of everything a leaderboard of this project reads, from a few indexed look-ups."""
+    parts: list[Any] = [
+        Rating.objects.filter(project=project).aggregate(Max("pk")),
+        Comparison.objects.filter(project=project).aggregate(Max("pk")),
+        list(_uploads(project)),
+        list(System.objects.filter(project=project).order_by("pk").values_list("pk", "name", "kind")),
+        list(Aspect.objects.filter(project=project).order_by("pk").values_list("pk", "name", "position")),
+        list(ScoreSet.objects.filter(project=project).order_by("pk").values_list("pk", "scored_at")),
+    ]
+    if apps.is_installed("annotation") and "judgement" in apps.all_models["annotation"]:
+        # A revised judgement changes a rating in its place, so the ratings' numbers alone would not show it.
+        judgement = apps.get_model("annotation", "Judgement")
+        parts.append(judgement.objects.filter(**_of_project(judgement, project)).aggregate(Max("pk")))
+    return _digest(parts)
+
+
+def _uploads(project: Project) -> Any:
+    rows = Upload.objects.filter(project=project).order_by("state")
+    return rows.values_list("state").annotate(Count("pk"), Max("pk"))
+
+
+def _of_project(model: Any, project: Project) -> dict[str, Any]:
+    """The path from a judgement to its project, whichever way the room of judging has laid it."""
+    names = {field.name for field in model._meta.get_fields()}
+    return {"project": project} if "project" in names else {"campaign__project": project}
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def find_leaderboard(project: Project, query: SystemsQuery | EvaluatorsQuery) -> Leaderboard | None:
+    return Leaderboard.objects.filter(project=project, key=key_of(query)).first()

@@ -1,0 +1,207 @@
+"""What people said, as columns for the statistics: ratings of one aspect, comparisons, Turing judgements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from annotation.models import Aspect, Comparison, Output, Rating, System
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, NotThere
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Subset = Literal["all", "machine", "no-reference"]
+SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")
+CHUNK = 20_000
+
+#: Which kinds of system a subset leaves out.
+LEFT_OUT: dict[str, frozenset[str]] = {
+    "all": frozenset(),
+    "machine": frozenset({System.Kind.HUMAN, System.Kind.REFERENCE, System.Kind.CONTROL}),
+    "no-reference": frozenset({System.Kind.REFERENCE}),
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A system at a training step: what a leaderboard ranks. `step` is null where the system has no checkpoints."""
+
+    name: str
+    step: int | None
+    kind: str
+
+    @property
+    def label(self) -> str:
+        return self.name if self.step is None else f"{self.name} @ {self.step}"
+
+
+@dataclass
+class Units:
+    """Numbers systems at steps as they turn up in rows; `units[code]` is the unit."""
+
+    systems: dict[int, tuple[str, str]]
+    units: list[Unit] = field(default_factory=list)
+    codes: dict[tuple[int, int | None], int] = field(default_factory=dict)
+
+    def code(self, system: int, step: int | None) -> int:
+        key = (system, step)
+        if key not in self.codes:
+            name, kind = self.systems[system]
+            self.codes[key] = len(self.units)
+            self.units.append(Unit(name, step, kind))
+        return self.codes[key]
+
+    def wanted(self, subset: str) -> NDArray[np.bool_]:
+        return np.array([unit.kind not in LEFT_OUT[subset] for unit in self.units], dtype=bool)
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Columns of equal length, one row per rating of an output."""
+
+    output: NDArray[np.int64]
+    item: NDArray[np.int64]
+    cluster: NDArray[np.str_]
+    system: NDArray[np.int64]
+    rater: NDArray[np.str_]
+    value: NDArray[np.float64]
+    simulated: NDArray[np.bool_]
+    units: Units
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def only(self, rows: NDArray[np.bool_]) -> Ratings:
+        columns = ("output", "item", "cluster", "system", "rater", "value", "simulated")
+        return Ratings(**{name: getattr(self, name)[rows] for name in columns}, units=self.units)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Columns of equal length, one row per comparison; `system_b` is -1 where side b is a reference."""
+
+    item: NDArray[np.int64]
+    cluster: NDArray[np.str_]
+    system_a: NDArray[np.int64]
+    system_b: NDArray[np.int64]
+    verdict: NDArray[np.str_]
+    simulated: NDArray[np.bool_]
+    units: Units
+
+
+def get_units(project: Project) -> Units:
+    rows = System.objects.filter(project=project).values_list("pk", "name", "kind")
+    return Units({pk: (name, kind) for pk, name, kind in rows})
+
+
+def choose_aspect(project: Project, name: str, *, judged_by: Literal["ratings", "comparisons"]) -> Aspect:
+    """The aspect of that name; without a name the first one that people judged."""
+    aspects = list(Aspect.objects.filter(project=project))
+    if name:
+        for aspect in aspects:
+            if aspect.name == name:
+                return aspect
+        known = ", ".join(aspect.name for aspect in aspects)
+        raise NotThere(f"There is no aspect “{name}” in {project.slug}. There are: {known or 'none yet'}.")
+    rows: Any = Rating.objects if judged_by == "ratings" else Comparison.objects
+    for aspect in aspects:
+        found = rows.filter(aspect=aspect)
+        if judged_by == "ratings":
+            found = found.filter(output__isnull=False)
+        if found.exists():
+            return aspect
+    raise BadInput(
+        f"Nobody has made {judged_by} of outputs in {project.slug} yet. "
+        "Upload some, or open a campaign to have outputs judged."
+    )
+
+
+def load_ratings(project: Project, aspect: Aspect) -> Ratings:
+    """All ratings of outputs for one aspect. Ratings of whole dialogues belong to no output and are left out."""
+    units = get_units(project)
+    rows = Rating.objects.filter(aspect=aspect, output__isnull=False).values_list(
+        "output_id",
+        "output__item_id",
+        "output__item__group",
+        "output__system_id",
+        "output__step",
+        "rater",
+        "value",
+        "simulated",
+    )
+    parts: list[tuple[Any, ...]] = []
+    iterator = rows.iterator(chunk_size=CHUNK)
+    while chunk := list(islice(iterator, CHUNK)):
+        output, item, group, system, step, rater, value, simulated = zip(*chunk, strict=True)
+        codes = [units.code(s, t) for s, t in zip(system, step, strict=True)]
+        parts.append(
+            (
+                np.array(output, dtype=np.int64),
+                np.array(item, dtype=np.int64),
+                np.array(group, dtype=np.str_),
+                np.array(codes, dtype=np.int64),
+                np.array(rater, dtype=np.str_),
+                np.array(value, dtype=np.float64),
+                np.array(simulated, dtype=np.bool_),
+            )
+        )
+    kinds: tuple[Any, ...] = (np.int64, np.int64, np.str_, np.int64, np.str_, np.float64, np.bool_)
+    columns = [
+        np.concatenate([part[k] for part in parts]) if parts else np.empty(0, dtype=kind)
+        for k, kind in enumerate(kinds)
+    ]
+    output, item, cluster, system, rater, value, simulated = columns
+    # A stable order: bootstrap draws and ties must not depend on how the database returns rows.
+    order = np.lexsort((rater, output))
+    return Ratings(
+        output[order], item[order], cluster[order], system[order], rater[order], value[order], simulated[order], units
+    )
+
+
+def load_comparisons(project: Project, aspect: Aspect, *, turing: bool) -> Comparisons:
+    """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect."""
+    units = get_units(project)
+    rows = (
+        Comparison.objects.filter(aspect=aspect, output_b__isnull=turing)
+        .order_by("pk")
+        .values_list(
+            "output_a__item_id",
+            "output_a__item__group",
+            "output_a__system_id",
+            "output_a__step",
+            "output_b__system_id",
+            "output_b__step",
+            "verdict",
+            "simulated",
+        )
+    )
+    found = [
+        (
+            item,
+            group,
+            units.code(system_a, step_a),
+            -1 if system_b is None else units.code(system_b, step_b),
+            verdict,
+            simulated,
+        )
+        for item, group, system_a, step_a, system_b, step_b, verdict, simulated in rows.iterator(chunk_size=CHUNK)
+    ]
+    item, group, system_a, system_b, verdict, simulated = zip(*found, strict=True) if found else ((),) * 6
+    return Comparisons(
+        np.array(item, dtype=np.int64),
+        np.array(group, dtype=np.str_),
+        np.array(system_a, dtype=np.int64),
+        np.array(system_b, dtype=np.int64),
+        np.array(verdict, dtype=np.str_),
+        np.array(simulated, dtype=np.bool_),
+        units,
+    )
+
+
+def count_rated_outputs(aspect: Aspect) -> int:
+    return Output.objects.filter(pk__in=Rating.objects.filter(aspect=aspect).values("output")).count()

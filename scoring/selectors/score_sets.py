@@ -1,0 +1,110 @@
+"""Reading score sets: which stand for which evaluator, how old they are, and whether the data moved on since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.models import Output, Upload
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+
+from ..models import Evaluator, Score, ScoreSet
+
+#: The parts of an upload that a score can depend on.
+INPUTS = ("items", "outputs", "references")
+
+
+@dataclass(frozen=True)
+class SetState:
+    """A score set with what one has to know before trusting it; `stale` is the reason, or empty."""
+
+    score_set: ScoreSet
+    stale: str
+    n_missing: int
+
+    @property
+    def is_stale(self) -> bool:
+        return bool(self.stale)
+
+
+def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
+    """What changed after each set was scored, in one query for all of them."""
+    sets = list(sets)
+    done = [s.scored_at for s in sets if s.scored_at]
+    uploads: list[Any] = []
+    if done:
+        rows = Upload.objects.filter(
+            project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE], finished_at__gt=min(done)
+        )
+        uploads = [row for row in rows.only("pk", "state", "counts", "finished_at") if _touches_inputs(row)]
+    newest = _newest(sets)
+    return [_state(s, uploads, n_outputs, newest) for s in sets]
+
+
+def _newest(sets: list[ScoreSet]) -> dict[tuple[int, str], ScoreSet]:
+    found: dict[tuple[int, str], ScoreSet] = {}
+    for s in sets:
+        key = (s.evaluator_id, s.references)
+        if s.scored_at and (key not in found or s.scored_at > found[key].scored_at):
+            found[key] = s
+    return found
+
+
+def _touches_inputs(upload: Upload) -> bool:
+    if upload.state == Upload.State.UNDONE:
+        return True
+    return any(
+        upload.counts.get(kind, {}).get(what) for kind in INPUTS for what in ("added", "replaced") if upload.counts
+    )
+
+
+def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[int, str], ScoreSet]) -> SetState:
+    missing = max(0, n_outputs - s.n_scores)
+    if s.scored_at is None:
+        return SetState(s, "not finished: the run is under way, or was stopped", missing)
+    changed = [upload.pk for upload in uploads if upload.finished_at > s.scored_at]
+    current = newest[s.evaluator_id, s.references]
+    if current.pk != s.pk:
+        return SetState(s, "another signature was scored later", missing)
+    if changed:
+        return SetState(s, f"upload {changed[-1]} changed items, outputs or references later", missing)
+    if missing:
+        return SetState(s, f"{missing} outputs came later and have no score", missing)
+    return SetState(s, "", 0)
+
+
+def list_states(project: Project) -> list[SetState]:
+    """All sets of a project, the newest first."""
+    sets = ScoreSet.objects.filter(project=project).select_related("evaluator", "run").order_by("-pk")
+    return get_states(project, sets, Output.objects.filter(project=project).count())
+
+
+def current_sets(project: Project, references: str = ORIGINAL) -> list[ScoreSet]:
+    """The newest complete set of every evaluator, against these references or against none."""
+    rows = (
+        ScoreSet.objects.filter(project=project, references__in=[references, ""], scored_at__isnull=False)
+        .select_related("evaluator")
+        .order_by("evaluator__slug", "-scored_at", "-pk")
+    )
+    found: dict[int, ScoreSet] = {}
+    for row in rows:
+        found.setdefault(row.evaluator_id, row)
+    return list(found.values())
+
+
+def get_current_set(project: Project, evaluator: Evaluator, references: str = ORIGINAL) -> ScoreSet | None:
+    return next((s for s in current_sets(project, references) if s.evaluator_id == evaluator.pk), None)
+
+
+def scores_of_outputs(project: Project, outputs: Iterable[int]) -> list[Score]:
+    """The current scores of some outputs, for the page of an item."""
+    sets = [s.pk for name in _reference_names(project) for s in current_sets(project, name)]
+    rows = Score.objects.filter(score_set__in=set(sets), output__in=list(outputs))
+    return list(rows.select_related("score_set__evaluator").order_by("score_set__evaluator__slug", "score_set"))
+
+
+def _reference_names(project: Project) -> list[str]:
+    names = ScoreSet.objects.filter(project=project).values_list("references", flat=True).distinct()
+    return sorted({name for name in names if name} | {ORIGINAL})

@@ -1,0 +1,98 @@
+"""Computing leaderboards and keeping them until the data change. Small ones are computed in the request, large ones
+in a run while the last table stays on the page with its age."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from annotation.models import Rating
+from evalapp.accounts.models import Project
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from ..models import Leaderboard, Score
+from ..selectors.leaderboards import EvaluatorsQuery, SystemsQuery, find_leaderboard, key_of, stamp_of
+from ..selectors.meta_evaluation import rank_evaluators
+from ..selectors.rankings import rank_systems
+from ..selectors.score_sets import current_sets
+
+#: Judgements or scores that a page may read in a request.
+MAX_ROWS_IN_REQUEST = 20_000
+#: Rated outputs times evaluators that a page may resample in a request.
+MAX_PAIRS_IN_REQUEST = 8_000
+
+Query = SystemsQuery | EvaluatorsQuery
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a page shows: a table or None, whether it tells the present state, and the run that is at it."""
+
+    table: dict[str, Any] | None
+    leaderboard: Leaderboard | None
+    is_current: bool
+    run: Run | None = None
+
+
+def compute_leaderboard(*, project: Project, query: Query, stamp: str = "") -> Leaderboard:
+    """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old."""
+    stamp = stamp or stamp_of(project)
+    began = time.monotonic()
+    table = rank_systems(project, query) if isinstance(query, SystemsQuery) else rank_evaluators(project, query)
+    table = {"project": project.slug, "lang": project.lang, **table}
+    row, _ = Leaderboard.objects.update_or_create(
+        project=project,
+        key=key_of(query),
+        defaults={
+            "kind": query.kind,
+            "params": asdict(query),
+            "stamp": stamp,
+            "table": table,
+            "computed_at": timezone.now(),
+            "seconds": round(time.monotonic() - began, 3),
+        },
+    )
+    return row
+
+
+def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
+    """The present table, computed here and now if it must be: for commands and the API's small tables."""
+    stamp = stamp_of(project)
+    kept = find_leaderboard(project, query)
+    if kept is not None and kept.stamp == stamp:
+        return kept
+    return compute_leaderboard(project=project, query=query, stamp=stamp)
+
+
+def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> Answer:
+    """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
+    stamp = stamp_of(project)
+    kept = find_leaderboard(project, query)
+    if kept is not None and kept.stamp == stamp:
+        return Answer(kept.table, kept, True)
+    if not is_large(project, query):
+        row = compute_leaderboard(project=project, query=query, stamp=stamp)
+        return Answer(row.table, row, True)
+    params = {"board": str(query.kind), "query": asdict(query), "stamp": stamp}
+    run = enqueue_run(kind="rank", project=project, user=user, params=params, title=f"Leaderboard of {query.kind}")
+    return Answer(kept.table if kept else None, kept, False, run)
+
+
+def is_large(project: Project, query: Query) -> bool:
+    """Whether computing would keep a person waiting; asks for one row beyond the limit, never for a count."""
+    if isinstance(query, EvaluatorsQuery):
+        n_sets = len(current_sets(project, query.references)) or 1
+        limit = min(MAX_ROWS_IN_REQUEST, 3 * MAX_PAIRS_IN_REQUEST // n_sets)
+        return _has_more(Rating.objects.filter(project=project), limit)
+    if query.by:
+        return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
+    rows: Any = Rating.objects if query.method == "mean" else project.comparisons
+    return _has_more(rows.filter(project=project), MAX_ROWS_IN_REQUEST)
+
+
+def _has_more(rows: Any, limit: int) -> bool:
+    return bool(rows.order_by().values_list("pk", flat=True)[limit : limit + 1])

@@ -1,0 +1,166 @@
+"""Applying an evaluator: what is scored, what is kept, what is counted. Expected values are worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from annotation.models import Item, Output, Reference
+from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.models import Run
+from evalapp.common.queue import cancel_run
+from evalapp.common.runner import execute_run
+from scoring.models import Evaluator, Score, ScoreSet
+from scoring.services.scores import apply_evaluator, slug_of
+from tests.factories import make_items, make_outputs
+
+pytestmark = pytest.mark.django_db
+
+
+def apply(project, name, **rest):  # noqa: ANN001, ANN201
+    run = execute_run(apply_evaluator(project=project, evaluator=name, send=False, **rest).pk)
+    assert run is not None
+    assert run.state == "succeeded", run.error
+    return run
+
+
+def test_length_is_counted_for_every_output(cast):
+    outputs = make_outputs(cast.project, make_items(cast.project, 3))
+    run = apply(cast.project, "length")
+    assert run.result["scored"] == len(outputs) == 6
+    # "sys-a says something to i000." has the word tokens sys, a, says, something, to, i000.
+    assert set(Score.objects.values_list("value", flat=True)) == {6.0}
+    score_set = ScoreSet.objects.get()
+    assert score_set.references == ""
+    assert score_set.n_scores == 6
+    assert score_set.n_duplicate == 0
+    assert score_set.full_signature.startswith("length|tok:words|v:")
+    assert f"|data:{score_set.data_hash}" in score_set.full_signature
+    assert Evaluator.objects.get().kind == "sentinel"
+
+
+def test_second_run_scores_nothing(cast):
+    make_outputs(cast.project, make_items(cast.project, 3))
+    first = apply(cast.project, "token-f1")
+    second = apply(cast.project, "token-f1")
+    assert (first.result["scored"], first.result["kept"]) == (6, 0)
+    assert (second.result["scored"], second.result["kept"]) == (0, 6)
+    assert first.result["signature"] == second.result["signature"]
+    assert ScoreSet.objects.count() == 1
+
+
+def test_only_changed_inputs_are_scored_again(cast):
+    items = make_items(cast.project, 3)
+    make_outputs(cast.project, items)
+    apply(cast.project, "token-f1")
+    before = ScoreSet.objects.get().data_hash
+    Output.objects.filter(item=items[0], system__name="sys-a").update(text="Answer 0 to i000.")
+    Reference.objects.filter(item=items[1]).first().delete()
+    run = apply(cast.project, "token-f1")
+    assert run.result["scored"] == 1 + 2  # one text, and both systems of the item that lost a reference
+    assert ScoreSet.objects.get().data_hash != before
+    changed = Score.objects.get(output__item=items[0], output__system__name="sys-a")
+    assert changed.value == pytest.approx(1.0)  # equal to its reference
+
+
+def test_context_does_not_matter_to_what_ignores_it(cast):
+    items = make_items(cast.project, 2)
+    make_outputs(cast.project, items)
+    apply(cast.project, "length")
+    Item.objects.filter(pk=items[0].pk).update(context=["Something else entirely?"])
+    assert apply(cast.project, "length").result["scored"] == 0
+    apply(cast.project, "overlap")
+    Item.objects.filter(pk=items[0].pk).update(context=["And again"])
+    assert apply(cast.project, "overlap").result["scored"] == 2
+
+
+def test_other_options_are_another_evaluator_with_its_own_set(cast):
+    make_outputs(cast.project, make_items(cast.project, 2))
+    apply(cast.project, "random")
+    apply(cast.project, "random", options={"seed": "7"})
+    assert list(Evaluator.objects.values_list("slug", flat=True)) == ["random", "random-seed-7"]
+    assert ScoreSet.objects.count() == 2
+
+
+def test_undefined_is_null_with_its_reason(cast):
+    items = make_items(cast.project, 2)
+    make_outputs(cast.project, items)
+    Reference.objects.filter(item=items[0]).delete()
+    Output.objects.filter(item=items[1], system__name="sys-b").update(text="   ")
+    run = apply(cast.project, "token-f1")
+    assert run.result["undefined"] == 2
+    assert run.result["empty"] == 1
+    row = Score.objects.filter(output__item=items[0]).first()
+    assert row.value is None
+    assert row.note == "no references"
+    assert Score.objects.get(is_empty=True).value == 0.0
+
+
+def test_corpus_measure_keeps_a_value_of_each_system(cast):
+    make_outputs(cast.project, make_items(cast.project, 3))
+    apply(cast.project, "bleu-corpus")
+    rows = ScoreSet.objects.get().systems
+    assert [row["system"] for row in rows] == ["sys-a", "sys-b"]
+    assert all(row["n"] == 3 and row["value"] is not None for row in rows)
+
+
+def test_named_reference_set_must_exist(cast):
+    make_outputs(cast.project, make_items(cast.project, 2))
+    with pytest.raises(NotThere, match="no reference set “better”"):
+        apply_evaluator(project=cast.project, evaluator="token-f1", references="better", send=False)
+
+
+def test_faults_say_the_way_out(cast):
+    with pytest.raises(BadInput, match="no outputs yet"):
+        apply_evaluator(project=cast.project, evaluator="length", send=False)
+    with pytest.raises(NotThere, match="Did you mean"):
+        apply_evaluator(project=cast.project, evaluator="lenght", send=False)
+    make_outputs(cast.project, make_items(cast.project, 1))
+    with pytest.raises(BadInput, match="nonsense") as caught:
+        apply_evaluator(project=cast.project, evaluator="random", options={"nonsense": 1}, send=False)
+    assert caught.value.faults[0].field == "options.nonsense"
+
+
+def test_same_request_joins_the_waiting_run(cast):
+    make_outputs(cast.project, make_items(cast.project, 1))
+    first = apply_evaluator(project=cast.project, evaluator="random", send=False)
+    again = apply_evaluator(project=cast.project, evaluator="random", options={"seed": 13}, send=False)
+    assert first.pk == again.pk
+
+
+def test_interrupted_run_goes_on_where_it_stopped(cast, monkeypatch):
+    from scoring.pipelines import score
+    from scoring.selectors import inputs
+
+    make_outputs(cast.project, make_items(cast.project, 4))
+    monkeypatch.setattr(inputs.iterate_inputs, "__kwdefaults__", {"system": None, "items": 1})
+    stored = score.store_scores
+
+    def stop_after_two(**arguments: object) -> None:
+        stored(**arguments)
+        if Score.objects.count() == 4:
+            raise MemoryError
+
+    monkeypatch.setattr(score, "store_scores", stop_after_two)
+    run = apply_evaluator(project=cast.project, evaluator="length", send=False)
+    assert execute_run(run.pk).state == Run.State.FAILED
+    assert ScoreSet.objects.get().scored_at is None
+    monkeypatch.setattr(score, "store_scores", stored)
+    again = apply(cast.project, "length")
+    assert (again.result["scored"], again.result["kept"]) == (4, 4)
+    assert ScoreSet.objects.get().scored_at is not None
+
+
+def test_cancelled_run_does_nothing(cast):
+    make_outputs(cast.project, make_items(cast.project, 1))
+    run = apply_evaluator(project=cast.project, evaluator="length", send=False)
+    cancel_run(run=run)
+    assert execute_run(run.pk) is None
+    assert not Score.objects.exists()
+
+
+def test_slug_names_what_is_not_default():
+    assert slug_of("bleu-4", {"smooth": "exp", "lowercase": True}, {"smooth": "exp", "lowercase": False}) == (
+        "bleu-4-lowercase-true"
+    )
+    long = slug_of("x", {"encoder": "a" * 200}, {"encoder": None})
+    assert len(long) <= 80
