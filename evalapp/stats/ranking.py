@@ -27,6 +27,7 @@ from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
     resampled_sums,
+    tails,
     with_interval,
 )
 
@@ -257,6 +258,8 @@ def _rank(
     known: dict[str, FloatArray] | None = None,
 ) -> Ranking:
     part_shares = known or {name: _part(rows, shares.system, n_ratings) for name, rows in (parts or {}).items()}
+    if len(shares.labels) == 0:
+        return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
     scores = _system_means(shares, _cell_columns(shares).sum(axis=0)[None, :])[0]
     replicates = _replicates(shares, settings)
     defined = ~np.isnan(scores)
@@ -321,13 +324,13 @@ def _rank_intervals(
     """Best and worst place of each system; without resamples, or without judgements, its observed places."""
     low, high = ranks.copy(), ranks.copy()
     tables = replicates if len(replicates) else scores[None, :]
-    tail = 50.0 * (1.0 - confidence)
+    lowest, highest = tails(confidence)
     for k in np.flatnonzero(~np.isnan(scores)):
         column = tables[:, k]
         others, own = tables[~np.isnan(column)], column[~np.isnan(column), None]
         if len(own):
-            low[k] = np.percentile(1 + (others > own).sum(axis=1), tail, method="lower")
-            high[k] = np.percentile((others >= own).sum(axis=1), 100.0 - tail, method="higher")
+            low[k] = np.percentile(1 + (others > own).sum(axis=1), lowest, method="lower")
+            high[k] = np.percentile((others >= own).sum(axis=1), highest, method="higher")
     return low, high
 
 

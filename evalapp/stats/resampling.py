@@ -59,13 +59,19 @@ def resampled_sums(columns: FloatArray, cluster: IntArray, n_clusters: int, *, r
     return np.concatenate(parts) if parts else np.empty((0, columns.shape[1]))
 
 
+def tails(confidence: float) -> tuple[float, float]:
+    """The two percentiles that enclose the central `confidence` share: 2.5 and 97.5 for 0.95."""
+    # Rounded, because 1 - 0.95 is not quite 0.05.
+    tail = round(50.0 * (1.0 - confidence), 9)
+    return tail, 100.0 - tail
+
+
 def percentile_interval(replicates: FloatArray, confidence: float = DEFAULT_CONFIDENCE) -> tuple[float, float]:
     """The central `confidence` share of the defined replicates (linear percentiles); nan, nan when there are none."""
     defined = replicates[~np.isnan(replicates)]
     if defined.size == 0:
         return NAN, NAN
-    tail = 50.0 * (1.0 - confidence)
-    low, high = np.percentile(defined, [tail, 100.0 - tail])
+    low, high = np.percentile(defined, tails(confidence))
     return float(low), float(high)
 
 

@@ -1,0 +1,59 @@
+"""Columns: what is refused, and how codes and ties are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalapp.stats import ColumnError
+from evalapp.stats.coding import encode, encode_pair, float_column, is_constant, parents, snap
+
+
+@pytest.mark.parametrize(
+    ("values", "length", "problem"),
+    [
+        (["one", "two"], None, "numbers are needed"),
+        ([[1.0], [2.0]], None, "one dimension"),
+        ([1.0, 2.0], 3, "3 values are needed, there are 2"),
+    ],
+)
+def test_a_column_that_does_not_fit_is_refused_by_name(values, length, problem):
+    with pytest.raises(ColumnError, match=problem) as caught:
+        float_column(values, "metric", length)
+    assert caught.value.column == "metric"
+
+
+def test_none_is_missing():
+    assert np.isnan(float_column([1, None], "metric")[1])
+
+
+def test_codes_lead_back_to_the_labels():
+    codes, labels = encode(["b", "a", "b"], "system")
+    assert labels[codes].tolist() == ["b", "a", "b"]
+    assert codes.dtype == np.int64
+
+
+def test_a_missing_identifier_is_refused():
+    with pytest.raises(ColumnError, match="missing"):
+        encode([1.0, float("nan")], "item")
+
+
+def test_pairs_get_codes_and_first_rows():
+    codes, first = encode_pair(np.array([1, 0, 1]), np.array([0, 2, 0]), 3)
+    assert codes.tolist() == [1, 0, 1]
+    assert first.tolist() == [1, 0]
+
+
+def test_an_item_in_two_clusters_is_refused():
+    assert parents(np.array([0, 1, 0]), np.array([5, 6, 5]), 2, "cluster").tolist() == [5, 6]
+    with pytest.raises(ColumnError, match="one cluster"):
+        parents(np.array([0, 0]), np.array([5, 6]), 1, "cluster")
+
+
+def test_rounding_neither_breaks_ties_nor_makes_constants_vary():
+    noisy = np.array([0.1 + 0.2, 0.3, 0.3])
+    assert len(np.unique(noisy)) == 2
+    assert len(np.unique(snap(noisy))) == 1
+    assert is_constant(noisy)
+    assert not is_constant(np.array([0.3, 0.3 + 1e-9]))
+    assert snap(np.array([])).size == 0
