@@ -25,11 +25,21 @@ class Step:
     done: bool = False
 
 
+@dataclass(frozen=True)
+class CountColumn:
+    """A figure that the list of projects and each overview show: `values[project id]`."""
+
+    label: str
+    values: dict[int, int]
+
+
+CountFunction = Callable[[HttpRequest, list[Project]], dict[int, int]]
 SectionFunction = Callable[[HttpRequest, Project], str | None]
 StepFunction = Callable[[HttpRequest, Project], Step | None]
 
 _sections: dict[str, tuple[int, SectionFunction]] = {}
 _steps: dict[str, tuple[int, StepFunction]] = {}
+_counts: dict[str, tuple[int, CountFunction]] = {}
 
 
 def register_section(name: str, order: int, function: SectionFunction) -> None:
@@ -50,3 +60,13 @@ def sections_for(request: HttpRequest, project: Project) -> list[str]:
 def steps_for(request: HttpRequest, project: Project) -> list[Step]:
     ordered = sorted(_steps.values(), key=lambda pair: pair[0])
     return [step for _, function in ordered if (step := function(request, project)) is not None]
+
+
+def register_count(label: str, order: int, function: CountFunction) -> None:
+    """`function(request, projects)` returns one figure per project id, in one query for all of them."""
+    _counts[label] = (order, function)
+
+
+def counts_for(request: HttpRequest, projects: list[Project]) -> list[CountColumn]:
+    ordered = sorted(_counts.items(), key=lambda pair: pair[1][0])
+    return [CountColumn(label, function(request, projects)) for label, (_, function) in ordered]

@@ -1,5 +1,6 @@
 """Writing people and projects. Every change is one transaction with its line in the audit."""
 
+from .account import change_password, update_account
 from .invitations import accept_invitation, create_invitation, find_invitation, join_with_new_account, revoke_invitation
 from .members import add_member, change_role, remove_member
 from .projects import create_project, delete_project, may_create_projects, update_project
@@ -8,6 +9,7 @@ from .tokens import create_token, revoke_token
 __all__ = [
     "accept_invitation",
     "add_member",
+    "change_password",
     "change_role",
     "create_invitation",
     "create_project",
@@ -19,5 +21,6 @@ __all__ = [
     "remove_member",
     "revoke_invitation",
     "revoke_token",
+    "update_account",
     "update_project",
 ]

@@ -1,0 +1,1 @@
+"""Pages of people: signing in, the account, tokens, members, invitations, projects."""

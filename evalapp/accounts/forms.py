@@ -1,0 +1,167 @@
+"""Forms of the people pages. They parse and explain; the rules are in the services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, PasswordResetForm, SetPasswordForm
+
+from evalapp.common.errors import EvalappError
+
+from .models import Project, User
+from .roles import SCOPES, Role
+
+#: What each role means, for those who hand it out.
+ROLE_HELP = {
+    Role.OWNER: "Owner: everything, people and deletion included",
+    Role.RESEARCHER: "Researcher: data, campaigns, runs, results",
+    Role.ANNOTATOR: "Annotator: judges, never sees which system wrote a text",
+    Role.VIEWER: "Viewer: reads data and results",
+}
+
+
+def add_faults(form: forms.Form, error: EvalappError) -> None:
+    """Put a service's refusal where the person typed what caused it."""
+    placed = False
+    for fault in error.faults:
+        if fault.field in form.fields:
+            form.add_error(fault.field, fault.message)
+            placed = True
+    if not placed:
+        form.add_error(None, error.detail)
+
+
+class SignInForm(AuthenticationForm):
+    error_messages = {
+        "invalid_login": "User name and password do not fit together. Both are case-sensitive.",
+        "inactive": "This account is switched off.",
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = "User name"
+
+
+class AccountForm(forms.ModelForm):
+    class Meta:
+        model = User
+        fields = ["first_name", "email", "theme"]
+        labels = {"first_name": "Name", "email": "E-mail", "theme": "Colours"}
+        help_texts = {
+            "first_name": "Shown to the people of your projects. Empty: your user name.",
+            "email": "For resetting the password; seen by the owners of your projects.",
+        }
+        widgets = {"theme": forms.RadioSelect}
+
+
+class PasswordForm(PasswordChangeForm):
+    pass
+
+
+class ResetForm(PasswordResetForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = "E-mail"
+
+
+class NewPasswordForm(SetPasswordForm):
+    pass
+
+
+class JoinForm(forms.Form):
+    """A new account by invitation."""
+
+    username = forms.CharField(
+        label="User name",
+        max_length=150,
+        help_text="Letters, digits and @ . + - _",
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+    )
+    email = forms.EmailField(
+        label="E-mail",
+        required=False,
+        help_text="Only for resetting the password.",
+        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        help_text="At least 10 characters.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(max_length=100, help_text="Where it is used, such as “training script”.")
+    scopes = forms.MultipleChoiceField(
+        label="May", choices=list(SCOPES.items()), widget=forms.CheckboxSelectMultiple, initial=["read"]
+    )
+    project = forms.ModelChoiceField(
+        queryset=Project.objects.none(), required=False, empty_label="All my projects", label="In"
+    )
+    days = forms.IntegerField(label="Valid for (days)", initial=90, min_value=1, max_value=365)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["project"].queryset = Project.objects.visible_to(user).order_by("name")
+
+
+class ProjectForm(forms.ModelForm):
+    class Meta:
+        model = Project
+        fields = ["name", "task", "lang", "licence", "source", "notes"]
+        labels = {
+            "lang": "Language of the texts",
+            "licence": "Licence of the data",
+            "source": "Where the data come from",
+        }
+        help_texts = {
+            "task": "What the systems do: dialogue, data-to-text, translation, ...",
+            "lang": "As a language tag, such as en or de.",
+        }
+        widgets = {
+            "licence": forms.TextInput,
+            "source": forms.TextInput,
+            "notes": forms.Textarea(attrs={"rows": 4}),
+        }
+
+
+class NewProjectForm(ProjectForm):
+    slug = forms.CharField(
+        label="Short name",
+        max_length=63,
+        help_text="For addresses and commands: a-z, 0-9 and hyphens. It stays.",
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+    field_order = ["name", "slug"]
+
+    class Meta(ProjectForm.Meta):
+        fields = ["name", "task", "lang", "notes"]
+
+
+class DeleteForm(forms.Form):
+    confirmation = forms.CharField(
+        label="Short name of the project", widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+    )
+
+
+class InvitationForm(forms.Form):
+    role = forms.ChoiceField(
+        choices=[(role.value, text) for role, text in ROLE_HELP.items()],
+        initial=Role.ANNOTATOR,
+        widget=forms.RadioSelect,
+    )
+    label = forms.CharField(required=False, max_length=100, help_text="For you: who gets it.")
+    max_uses = forms.IntegerField(label="For how many people", initial=1, min_value=1, max_value=10_000)
+    days = forms.IntegerField(label="Valid for (days)", initial=14, min_value=1, max_value=365)
+    landing = forms.CharField(
+        label="Leads to",
+        required=False,
+        max_length=200,
+        help_text="A page of this site, such as /my/. Empty: their first page.",
+    )
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Role.choices)

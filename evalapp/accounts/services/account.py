@@ -1,0 +1,32 @@
+"""One's own account: display settings and password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from evalapp.accounts.models import User
+from evalapp.common import audit
+
+FIELDS = ("first_name", "email", "theme")
+
+
+@transaction.atomic
+def update_account(*, user: User, **changes: str) -> User:
+    """Change name, e-mail or colours; equal values are not recorded, and values never are."""
+    changed = [name for name in FIELDS if name in changes and getattr(user, name) != changes[name]]
+    if changed:
+        for name in changed:
+            setattr(user, name, changes[name])
+        user.save(update_fields=changed)
+        audit.record(verb="account.changed", actor=user, object=user.username, fields=changed)
+    return user
+
+
+@transaction.atomic
+def change_password(*, form: Any) -> User:
+    """Takes Django's checked form, which knows the hashers; the caller keeps this browser signed in."""
+    user = form.save()
+    audit.record(verb="account.password-changed", actor=user, object=user.username)
+    return user

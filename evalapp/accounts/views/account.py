@@ -1,0 +1,76 @@
+"""One's own account: name, colours, password, API tokens."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from evalapp.accounts.forms import AccountForm, PasswordForm, TokenForm, add_faults
+from evalapp.accounts.models import ApiToken, Membership
+from evalapp.accounts.services import change_password, create_token, revoke_token, update_account
+from evalapp.common.errors import EvalappError, NotThere
+from evalapp.common.pages import page
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    # A second instance is bound, so that a refused value does not show in the header.
+    person = type(request.user)._default_manager.get(pk=request.user.pk)
+    form = AccountForm(request.POST or None, instance=person)
+    if request.method == "POST" and form.is_valid():
+        update_account(user=request.user, **form.cleaned_data)
+        messages.success(request, "Saved.")
+        return redirect("accounts:account")
+    memberships = Membership.objects.filter(user=request.user).select_related("project").order_by("project__name")
+    context = {"form": form, "memberships": memberships}
+    return page(request, "accounts/account/show.html", context, status=422 if form.errors else 200)
+
+
+@sensitive_post_parameters()
+@login_required
+@require_http_methods(["GET", "POST"])
+def password(request: HttpRequest) -> HttpResponse:
+    form = PasswordForm(request.user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        update_session_auth_hash(request, change_password(form=form))
+        messages.success(request, "The password is changed. Other browsers are signed out.")
+        return redirect("accounts:account")
+    return page(request, "accounts/account/password.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def tokens(request: HttpRequest) -> HttpResponse:
+    """The new secret is in the answer to the POST and nowhere else."""
+    form = TokenForm(request.POST or None, user=request.user)
+    context: dict = {"form": form}
+    if request.method == "POST" and form.is_valid():
+        try:
+            context["token"], context["secret"] = create_token(user=request.user, **form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            context["form"] = TokenForm(user=request.user)
+    rows = ApiToken.objects.visible_to(request.user).select_related("project").order_by("-pk")
+    context |= {"tokens": list(rows), "now": timezone.now()}
+    response = page(request, "accounts/account/tokens.html", context, status=422 if form.errors else 200)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@login_required
+@require_POST
+def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    token = ApiToken.objects.visible_to(request.user).filter(pk=pk).first()
+    if token is None:
+        raise NotThere("There is no such token of yours.")
+    revoke_token(token=token, actor=request.user)
+    messages.success(request, f"The token “{token.name}” works no more.")
+    return redirect("accounts:token-list")

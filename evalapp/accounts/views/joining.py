@@ -1,0 +1,55 @@
+"""Following an invitation link: join with the account one has, or make one."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from evalapp.accounts import limits
+from evalapp.accounts.forms import JoinForm, add_faults
+from evalapp.accounts.models import Invitation, Membership
+from evalapp.accounts.services import accept_invitation, find_invitation, join_with_new_account
+from evalapp.common.errors import EvalappError, NotThere
+from evalapp.common.pages import page
+
+
+def _find(request: HttpRequest, secret: str) -> Invitation:
+    address = limits.client_ip(request)
+    limits.check(limits.LINK_FAILURES, address)
+    try:
+        return find_invitation(secret=secret)
+    except NotThere:
+        limits.count(limits.LINK_FAILURES, address)
+        raise
+
+
+def _go(request: HttpRequest, member: Membership, invitation: Invitation) -> HttpResponse:
+    messages.success(request, f"You are {member.get_role_display().lower()} of {invitation.project} now.")
+    return redirect(invitation.landing or "home")
+
+
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def invitation(request: HttpRequest, secret: str) -> HttpResponse:
+    found = _find(request, secret)
+    if request.method == "POST" and request.user.is_authenticated:
+        member, found = accept_invitation(secret=secret, user=request.user)
+        return _go(request, member, found)
+    form = JoinForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            member, found = join_with_new_account(secret=secret, **form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            login(request, member.user, backend="django.contrib.auth.backends.ModelBackend")
+            return _go(request, member, found)
+    sign_in = f"{reverse('accounts:login')}?{urlencode({'next': request.path})}"
+    context = {"invitation": found, "form": form, "sign_in": sign_in}
+    return page(request, "accounts/people/join.html", context, status=422 if form.errors else 200)

@@ -1,0 +1,110 @@
+"""The people of a project and the invitations into it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from evalapp.accounts.forms import InvitationForm, RoleForm, add_faults
+from evalapp.accounts.models import Invitation, Membership, Project
+from evalapp.accounts.roles import Role
+from evalapp.accounts.selectors import can, get_project, invitations_of, members_of
+from evalapp.accounts.services import change_role, create_invitation, remove_member, revoke_invitation
+from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.pages import page
+
+
+def _context(request: HttpRequest, project: Project) -> dict:
+    manages = can(user=request.user, project=project, need="manage")
+    return {
+        "project": project,
+        "members": list(members_of(project)),
+        "manages": manages,
+        "roles": Role.choices,
+        "invitations": list(invitations_of(project)[:100]) if manages else [],
+        "now": timezone.now(),
+    }
+
+
+@login_required
+@require_http_methods(["GET"])
+def members(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    return page(request, "accounts/people/members.html", _context(request, project))
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def invite(request: HttpRequest, slug: str) -> HttpResponse:
+    """The link is in the answer to the POST and nowhere else."""
+    project = get_project(user=request.user, slug=slug, need="manage")
+    form = InvitationForm(request.POST or None)
+    context: dict = {"project": project, "form": form}
+    if request.method == "POST" and form.is_valid():
+        try:
+            made, secret = create_invitation(project=project, actor=request.user, **form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            context |= {"invitation": made, "link": request.build_absolute_uri(f"/invitations/{secret}/")}
+    response = page(request, "accounts/people/invite.html", context, status=422 if form.errors else 200)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _member(project: Project, pk: int) -> Membership:
+    member = Membership.objects.select_related("user").filter(project=project, pk=pk).first()
+    if member is None:
+        raise NotThere("There is no such member of this project.")
+    return member
+
+
+@login_required
+@require_POST
+def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="manage")
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        raise BadInput("Choose one of the roles.")
+    try:
+        member = change_role(member=_member(project, pk), role=form.cleaned_data["role"], actor=request.user)
+    except EvalappError as error:
+        messages.error(request, error.detail)
+    else:
+        messages.success(request, f"{member.user} is {member.get_role_display().lower()} now.")
+    return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
+
+
+@login_required
+@require_POST
+def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="manage")
+    member = _member(project, pk)
+    try:
+        remove_member(member=member, actor=request.user)
+    except EvalappError as error:
+        messages.error(request, error.detail)
+    else:
+        messages.success(request, f"{member.user} does not belong to the project any more. Judgements stay.")
+    return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
+
+
+def _still_in(request: HttpRequest, project: Project) -> bool:
+    """Owners can lower or remove themselves, too."""
+    return can(user=request.user, project=project, need="read")
+
+
+@login_required
+@require_POST
+def invitation_revoke(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="manage")
+    invitation = Invitation.objects.select_related("project").filter(project=project, pk=pk).first()
+    if invitation is None:
+        raise NotThere("There is no such invitation into this project.")
+    revoke_invitation(invitation=invitation, actor=request.user)
+    messages.success(request, "The invitation works no more. Who came by it stays.")
+    return redirect("accounts:member-list", slug)

@@ -1,0 +1,65 @@
+"""Projects: made, described, deleted."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from evalapp.accounts.forms import DeleteForm, NewProjectForm, ProjectForm, add_faults
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
+from evalapp.common.errors import EvalappError, NotAllowed
+from evalapp.common.pages import page
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    if not may_create_projects(request.user):
+        raise NotAllowed("Projects are made by people who research in one already. Ask an owner of yours.")
+    form = NewProjectForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            project = create_project(owner=request.user, **form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            messages.success(request, f"{project} stands. Upload data next.")
+            return redirect("project", project.slug)
+    return page(request, "accounts/projects/create.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def settings(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="manage")
+    # The form works on a second instance, so that a refused value does not show in the header.
+    form = ProjectForm(request.POST or None, instance=Project.objects.get(pk=project.pk))
+    if request.method == "POST" and form.is_valid():
+        update_project(project=project, actor=request.user, **form.cleaned_data)
+        messages.success(request, "Saved.")
+        return redirect("accounts:project-settings", project.slug)
+    context = {"project": project, "form": form}
+    return page(request, "accounts/projects/settings.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="manage")
+    form = DeleteForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        name = project.name
+        try:
+            delete_project(project=project, actor=request.user, confirmation=form.cleaned_data["confirmation"])
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            messages.success(request, f"{name} is deleted.")
+            return redirect("home")
+    context = {"project": project, "form": form}
+    return page(request, "accounts/projects/delete.html", context, status=422 if form.errors else 200)

@@ -1,0 +1,49 @@
+"""Signing in and out, and getting back in after forgetting the password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import views
+from django.http import HttpResponse
+from django.urls import reverse_lazy
+
+from evalapp.accounts import limits
+from evalapp.accounts.forms import NewPasswordForm, ResetForm, SignInForm
+
+
+class SignIn(views.LoginView):
+    template_name = "accounts/signing/sign_in.html"
+    form_class = SignInForm
+    redirect_authenticated_user = True
+
+
+class SignOut(views.LogoutView):
+    http_method_names = ["post", "options"]
+
+
+class ResetPassword(views.PasswordResetView):
+    """Answers the same whether the address is known or not."""
+
+    template_name = "accounts/signing/reset.html"
+    email_template_name = "accounts/signing/reset_mail.txt"
+    subject_template_name = "accounts/signing/reset_subject.txt"
+    form_class = ResetForm
+    success_url = reverse_lazy("accounts:password-reset-sent")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        limits.spend(limits.RESETS_BY_ADDRESS, limits.client_ip(self.request))
+        limits.spend(limits.RESETS_BY_MAIL, form.cleaned_data["email"])
+        return super().form_valid(form)
+
+
+class ResetSent(views.PasswordResetDoneView):
+    template_name = "accounts/signing/reset_sent.html"
+
+
+class ChooseNewPassword(views.PasswordResetConfirmView):
+    template_name = "accounts/signing/new_password.html"
+    form_class = NewPasswordForm
+    post_reset_login = True
+    post_reset_login_backend = "django.contrib.auth.backends.ModelBackend"
+    success_url = reverse_lazy("home")

@@ -1,0 +1,46 @@
+"""The first owner of an installation, or one more."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from evalapp.accounts.models import User
+from evalapp.common import audit, commands
+from evalapp.common.errors import BadInput, Conflict, Fault
+
+
+class Command(commands.Command):
+    help = "Make a user who may do everything. The password is generated and printed once, or read from stdin."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="User name")
+        parser.add_argument("--email", default="", help="For resetting the password")
+        parser.add_argument("--password-stdin", action="store_true", help="Read the password from stdin")
+
+    def work(self, *, name: str, email: str, password_stdin: bool, **_: Any) -> dict[str, Any]:
+        password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
+        if User.objects.filter(username=name).exists():
+            raise Conflict(f"The user “{name}” exists. A new password: manage.py changepassword {name}")
+        user = User(username=name, email=email, is_superuser=True)
+        try:
+            user.full_clean(exclude=["password"])
+            validate_password(password, user)
+        except ValidationError as error:
+            raise BadInput("The owner could not be made.", faults=[Fault(text) for text in error.messages]) from error
+        user.set_password(password)
+        with transaction.atomic():
+            user.save()
+            audit.record(verb="account.created", actor=user, object=name, superuser=True)
+        return {"username": name, "email": email, **({} if password_stdin else {"password": password})}
+
+    def show(self, result: dict[str, Any]) -> None:
+        self.stdout.write(f"The owner “{result['username']}” stands.")
+        if "password" in result:
+            self.stdout.write(f"Password (shown once): {result['password']}")
