@@ -43,10 +43,13 @@ class MergedLog:
             self.line(name, rest.decode("utf-8", "replace"))
 
     def line(self, name: str, text: str) -> None:
+        text = _ESCAPES.sub("", text).rstrip()
+        if not text:
+            return
         label = f"{name:<{self._width}} |"
         if name in self._colours:
             label = f"\x1b[{self._colours[name]}m{label}\x1b[0m"
         # A closed terminal must not stop the processes from being ended in order.
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(f"{label} {_ESCAPES.sub('', text).rstrip()}\n")
+            self._stream.write(f"{label} {text}\n")
             self._stream.flush()

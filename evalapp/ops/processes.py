@@ -122,12 +122,18 @@ class Family:
         waiting = [child for child in (self.children if children is None else children) if child in self.children]
         sent = {child.pid: 0 for child in waiting}
         due = {child.pid: time.monotonic() for child in waiting}
+        orphaned: set[int] = set()
         while waiting:
             now = time.monotonic()
             for child in list(waiting):
                 if not child.group_alive():
                     waiting.remove(child)
                     self.forget(child)
+                elif child.process.poll() is not None and child.pid not in orphaned:
+                    # The leader ended and left members behind: they are asked at once.
+                    orphaned.add(child.pid)
+                    child.signal_group(signal.SIGTERM)
+                    due[child.pid] = now + 1.0
                 elif now >= due[child.pid]:
                     steps = () if at_once else child.ending.steps
                     step = sent[child.pid]

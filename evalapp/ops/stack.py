@@ -109,7 +109,9 @@ def _worker(name: str, queues: str, processes: int, env: Mapping[str, str]) -> S
         "worker", "--pool", "prefork", "--concurrency", str(processes), "--queues", queues,
         "--hostname", f"{name}@%h", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
     )  # fmt: skip
-    return Service(name, command, stage=REST, env=env, ending=_WORKER_ENDING)
+    # Celery warns root at length; here the queue is a private socket and messages are JSON.
+    quiet = {"PYTHONWARNINGS": ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), "ignore:::celery.platforms"]))}
+    return Service(name, command, stage=REST, env={**quiet, **env}, ending=_WORKER_ENDING)
 
 
 def _celery(*arguments: str) -> tuple[str, ...]:

@@ -1,0 +1,55 @@
+import json
+
+import pytest
+from django.core.management import call_command
+
+from evalapp.management.commands import doctor
+from evalapp.ops.checks import MISSING, OK
+
+
+@pytest.fixture
+def no_redis(settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+
+
+@pytest.mark.django_db
+def test_what_is_missing_is_said_with_the_way_out(no_redis, capsys):
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor")
+    assert ended.value.code == 1
+    text = capsys.readouterr().out
+    assert "MISSING   redis" in text
+    assert "MISSING   queue live" in text
+    assert "-> Start all with `python manage.py up`" in text
+    assert "ok        migrations" in text
+
+
+@pytest.mark.django_db
+def test_json_is_one_object(no_redis, capsys):
+    with pytest.raises(SystemExit):
+        call_command("doctor", "--json")
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["healthy"] is False
+    states = {check["name"]: check["state"] for check in answer["checks"]}
+    assert states["database"] == states["migrations"] == states["python"] == OK
+    assert states["redis"] == states["queue cpu"] == MISSING
+
+
+@pytest.mark.django_db
+def test_all_is_well_when_each_queue_has_a_worker(monkeypatch, capsys):
+    monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
+    monkeypatch.setattr(doctor, "_consumers", lambda: {"work@host": {"cpu", "gpu"}, "live@host": {"live"}})
+    call_command("doctor")
+    text = capsys.readouterr().out
+    assert "ok        queue gpu" in text
+    assert "work@host" in text
+    assert "MISSING" not in text
+
+
+@pytest.mark.django_db
+def test_tables_that_are_behind_are_missing(monkeypatch):
+    monkeypatch.setattr("django.db.migrations.executor.MigrationExecutor.migration_plan", lambda *_: [1, 2])
+    database, migrations = doctor.database_checks()
+    assert database.state == OK
+    assert (migrations.state, migrations.found) == (MISSING, "2 not applied")
+    assert "migrate" in migrations.way_out

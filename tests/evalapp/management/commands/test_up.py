@@ -1,0 +1,189 @@
+"""`manage.py up` as a person runs it: a process of its own, the real Redis, workers and web."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+
+from evalapp.ops import ports
+from evalapp.ops.watchdog import group_alive
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+NAMES = {"redis", "web", "work", "live", "beat"}
+
+
+class Up:
+    """A running `manage.py up`, its output, and its processes."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder, self.port = folder, ports.free_port()
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--port", str(self.port), *arguments],
+            cwd=settings.BASE_DIR,
+            env=environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(iter(self.process.stdout.readline, ""))
+
+    def until(self, pattern: str, seconds: float = 60.0) -> str:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if re.search(pattern, "".join(self.lines), re.MULTILINE):
+                return "".join(self.lines)
+            time.sleep(0.05)
+        raise AssertionError(f"{pattern!r} never came:\n{''.join(self.lines)}")
+
+    def children(self) -> dict[str, int]:
+        """The leading process of each service, by its command line."""
+        marks = {"redis": "redis-server", "web": "gunicorn", "work": "work@", "live": "live@", "beat": "beat-schedule"}
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            for name, mark in marks.items():
+                if parent == self.process.pid and mark in words:
+                    found[name] = int(entry.name)
+        return found
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            return answer.status, answer.read()
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        status = self.process.wait(30)
+        self._reader.join(5)
+        return status
+
+
+def environment(folder: Path) -> dict[str, str]:
+    unwanted = ("DJANGO_SETTINGS_MODULE", "REDIS_URL", "DATABASE_URL", "PORT", "WEB_WORKERS")
+    return {k: v for k, v in os.environ.items() if k not in unwanted} | {"EVALAPP_DATA": str(folder)}
+
+
+@pytest.fixture
+def up(tmp_path):
+    started = Up(tmp_path)
+    yield started
+    if started.process.poll() is None:
+        started.end()
+
+
+def test_it_starts_heals_refuses_a_second_and_ends_all(up):
+    up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
+    assert up.get("/health/live")[0] == 200
+    up.until(r"live +\| .*ready")
+    up.until(r"work +\| .*ready")
+    first = up.children()
+    assert set(first) == NAMES
+
+    # what dies comes back
+    for name in ("work", "redis", "web"):
+        os.kill(first[name], signal.SIGKILL)
+    for name in ("work", "redis", "web"):
+        up.until(rf"starting {name} again")
+    assert ports.wait_until(lambda: set(up.children()) == NAMES, 20)
+    second = up.children()
+    assert {name for name in NAMES if second[name] != first[name]} == {"work", "redis", "web"}
+    assert ports.wait_until(lambda: up.get("/health/live")[0] == 200, 20)
+
+    # everything needed is there, says the doctor
+    doctor = [sys.executable, "manage.py", "doctor", "--json"]
+
+    def healthy() -> bool:
+        said = subprocess.run(
+            doctor, cwd=settings.BASE_DIR, env=environment(up.folder), capture_output=True, check=False
+        )
+        return said.returncode == 0 and json.loads(said.stdout)["healthy"]
+
+    assert ports.wait_until(healthy, 40, every=1)
+
+    # a second one on the same folder is refused
+    again = Up(up.folder)
+    assert again.process.wait(30) == 1
+    text = again.until("already running")
+    assert f"process {up.process.pid}" in text
+    assert "Traceback" not in text
+
+    # TERM ends every process
+    groups = list(second.values())
+    assert up.end() == 0
+    assert not any(group_alive(group) for group in groups)
+    assert not ports.answers("127.0.0.1", up.port)
+    assert up.lines[-1].strip().endswith("all processes have ended")
+    assert "Traceback" not in "".join(up.lines)
+
+
+def test_a_killed_supervisor_takes_its_children_along_and_the_folder_can_be_used_again(up):
+    up.until(r"work +\| .*ready")
+    groups = list(up.children().values())
+    assert len(groups) == len(NAMES)
+    up.end(signal.SIGKILL)
+    again = Up(up.folder)
+    try:
+        again.until(rf"open http://127\.0\.0\.1:{again.port}\b")
+        assert not any(group_alive(group) for group in groups)
+        assert "preparing the database" not in "".join(again.lines)
+    finally:
+        assert again.end(signal.SIGINT) == 0
+
+
+def test_a_used_port_is_refused_before_anything_starts(tmp_path):
+    with ports.bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        refused = subprocess.run(
+            [sys.executable, "manage.py", "up", "--port", str(port)],
+            cwd=settings.BASE_DIR,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert refused.returncode == 1
+    assert f"Port {port} on 127.0.0.1 is used by another program" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (tmp_path / "redis.sock").exists()
+
+
+def test_the_supervisor_and_the_web_process_do_not_load_torch(up):
+    up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
+    up.get("/health/live")
+    for pid in (up.process.pid, up.children()["web"]):
+        assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path):
+    with pytest.raises(CommandError, match="is not a folder"):
+        call_command("up", "--data", str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("port", ["web", "-1", "70000"])
+def test_a_port_that_is_none_is_wrong_usage(port):
+    with pytest.raises(CommandError, match="is not a port"):
+        call_command("up", f"--port={port}")

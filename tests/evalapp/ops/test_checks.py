@@ -1,0 +1,70 @@
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from evalapp.ops import checks, lock
+from evalapp.ops.checks import MISSING, OK, OPTIONAL
+
+
+def test_python_must_be_new_enough():
+    assert checks.python((3, 11, 0)).state == OK
+    old = checks.python((3, 10, 9))
+    assert old.state == MISSING
+    assert "3.11" in old.way_out
+
+
+def test_room_on_disk(tmp_path):
+    assert checks.disk(tmp_path, least=1).state == OK
+    full = checks.disk(tmp_path, least=10**18)
+    assert full.state == MISSING
+    assert "EVALAPP_DATA" in full.way_out
+
+
+def test_the_supervisor_is_optional(tmp_path):
+    assert checks.supervisor(tmp_path).state == OPTIONAL
+    held = lock.FolderLock(tmp_path)
+    held.acquire("http://127.0.0.1:8000")
+    found = checks.supervisor(tmp_path)
+    held.release()
+    assert found.state == OK
+    assert f"process {os.getpid()} at http://127.0.0.1:8000" in found.found
+
+
+def test_a_silent_redis_is_missing_and_its_password_is_not_shown():
+    found = checks.redis_server("redis://:geheim@127.0.0.1:1/0")
+    assert found.state == MISSING
+    assert "geheim" not in found.found + found.way_out
+    assert "manage.py up" in found.way_out
+
+
+def test_the_encoder_comes_with_the_requirements():
+    assert checks.encoder().state == OK
+
+
+@pytest.mark.parametrize(
+    ("body", "state"), [(b'{"status":"green"}', OK), (b'{"status":"red"}', MISSING), (b"x", MISSING)]
+)
+def test_elasticsearch_is_asked_for_its_health(body, state):
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):
+            assert self.path == "/_cluster/health"
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        assert checks.elasticsearch(f"http://127.0.0.1:{server.server_port}").state == state
+        server.shutdown()
+        thread.join()
+
+
+def test_elasticsearch_is_optional_until_named():
+    assert checks.elasticsearch("").state == OPTIONAL
+    assert checks.elasticsearch("http://127.0.0.1:1").state == MISSING

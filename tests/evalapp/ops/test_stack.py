@@ -1,0 +1,67 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evalapp.ops import ports, stack
+
+
+@pytest.fixture
+def listener():
+    with ports.bind("127.0.0.1", 0) as listener:
+        yield listener
+
+
+def layout(listener, **more) -> stack.Layout:
+    return stack.Layout(folder=Path("/data"), home=Path("/home/evalapp"), listener=listener, **more)
+
+
+def option(command: tuple[str, ...], name: str) -> str:
+    return command[command.index(name) + 1]
+
+
+def test_the_parts_of_an_installation(listener):
+    services = {service.name: service for service in stack.services(layout(listener))}
+    assert list(services) == ["redis", "web", "work", "live", "beat"]
+    assert option(services["work"].command, "--queues") == "cpu,gpu"
+    assert option(services["live"].command, "--queues") == "live"
+    assert option(services["live"].command, "--concurrency") == "1"
+    assert option(services["work"].command, "--pool") == "prefork"
+    assert services["web"].pass_fds == (listener.fileno(),)
+    assert all(not service.once for service in services.values())
+    assert services["redis"].stage < services["web"].stage < services["work"].stage
+
+
+def test_a_given_redis_is_used_and_none_is_started(listener, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    wanted = layout(listener, redis_url="redis://10.0.0.1:6379/0")
+    assert [service.name for service in stack.services(wanted)] == ["web", "work", "live", "beat"]
+    assert stack.environment(wanted, {"A": "1"})["REDIS_URL"] == "redis://10.0.0.1:6379/0"
+
+
+def test_every_process_is_told_the_folder_and_the_queue(listener):
+    assert stack.environment(layout(listener), {"A": "1"}) == {
+        "A": "1",
+        "EVALAPP_DATA": "/data",
+        "REDIS_URL": "unix:///data/redis.sock",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def test_filling_is_a_step_that_runs_once(listener):
+    fill = stack.services(layout(listener, fill=("demo", "--data", "/mine")))[-1]
+    assert fill.name == "demo"
+    assert fill.once
+    assert fill.command[-4:] == ("/home/evalapp/manage.py", "demo", "--data", "/mine")
+    assert "manage.py demo --data /mine" in fill.failed_hint
+
+
+def test_addresses_people_can_open():
+    with ports.bind("0.0.0.0", 0) as listener:
+        port = listener.getsockname()[1]
+        assert stack.address(listener) == f"http://127.0.0.1:{port}"
+
+
+def test_a_port_where_nobody_answers_is_not_ready():
+    assert not stack.web_answers(f"http://127.0.0.1:{ports.free_port()}/health/live", timeout=0.2)

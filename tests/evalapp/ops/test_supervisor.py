@@ -1,0 +1,158 @@
+"""The supervisor with small programs of its own; with the real ones see test_up.py of the command."""
+
+import io
+import os
+import re
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from evalapp.ops.errors import StartFailed
+from evalapp.ops.log import MergedLog
+from evalapp.ops.supervisor import Service, Supervisor
+from evalapp.ops.watchdog import group_alive
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-u", "-c", code)
+
+
+SLEEPER = python("import os, time; print('pid', os.getpid()); time.sleep(99)")
+
+
+class Run:
+    """A supervisor that runs in the main thread and is steered by a function in another."""
+
+    def __init__(self, tmp_path, services):
+        self.out = io.StringIO()
+        self.stages: list[int] = []
+        log = MergedLog(self.out, [s.name for s in services], colour=False)
+        self.supervisor = Supervisor(services, log, env=os.environ, cwd=tmp_path, announce=self.stages.append)
+
+    def until(self, pattern: str, seconds: float = 10.0) -> re.Match:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if found := re.search(pattern, self.out.getvalue()):
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"{pattern!r} never came:\n{self.out.getvalue()}")
+
+    def __call__(self, steps) -> str:
+        problems = []
+
+        def steer():
+            try:
+                steps(self)
+            except Exception as error:
+                problems.append(error)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        thread = threading.Thread(target=steer)
+        thread.start()
+        try:
+            self.supervisor.run()
+        finally:
+            thread.join()
+        if problems:
+            raise problems[0]
+        return self.out.getvalue()
+
+
+def test_what_dies_is_started_again_and_everything_ends(tmp_path):
+    run = Run(tmp_path, [Service("a", SLEEPER), Service("b", SLEEPER, stage=1)])
+    pids = []
+
+    def steps(run):
+        pids.append(int(run.until(r"a\s+\| pid (\d+)")[1]))
+        pids.append(int(run.until(r"b\s+\| pid (\d+)")[1]))
+        os.kill(pids[0], signal.SIGKILL)
+        run.until(r"a was ended by signal SIGKILL; starting it again in 0.5 s")
+        pids.append(int(run.until(rf"a\s+\| pid (?!{pids[0]}\b)(\d+)")[1]))
+
+    text = run(steps)
+    assert len(set(pids)) == 3
+    assert not any(group_alive(pid) for pid in pids)
+    assert text.endswith("all processes have ended\n")
+    assert run.stages == [0, 1]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_pauses_grow_for_what_keeps_dying(tmp_path):
+    run = Run(tmp_path, [Service("bad", python("import sys; print('no'); sys.exit(3)"))])
+    text = run(lambda run: run.until(r"in 2 s"))
+    assert re.findall(r"again in (\S+) s", text)[:3] == ["0.5", "1", "2"]
+    assert "bad ended with status 3" in text
+
+
+def test_a_step_runs_once_and_a_failed_one_says_how_to_repeat_it(tmp_path):
+    services = [
+        Service("good", python("print('filled')"), once=True),
+        Service("bad", python("import sys; sys.exit(1)"), once=True, failed_hint="Try again with: X"),
+    ]
+
+    def steps(run):
+        run.until("good is done")
+        run.until(r"bad ended with status 1\. Try again with: X")
+        time.sleep(0.7)
+
+    text = Run(tmp_path, services)(steps)
+    assert text.count("filled") == 1
+    assert "starting" not in text
+
+
+def test_stages_wait_and_end_in_reverse(tmp_path):
+    """The first stage still runs while the second ends: what it writes at its end proves the order."""
+    marker = tmp_path / "ready"
+    first = python(
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(15, lambda *_: (print('first ends'), sys.exit()))\n"
+        "time.sleep(0.3); pathlib.Path('ready').touch(); time.sleep(99)"
+    )
+    second = python(
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(15, lambda *_: (time.sleep(0.3), print('second ends'), sys.exit()))\n"
+        "print('first was ready:', pathlib.Path('ready').exists()); time.sleep(99)"
+    )
+    services = [Service("one", first, ready=marker.exists), Service("two", second, stage=1)]
+    text = Run(tmp_path, services)(lambda run: run.until("first was ready: True"))
+    assert text.index("second ends") < text.index("first ends")
+
+
+def test_a_needed_service_that_dies_stops_the_start(tmp_path):
+    services = [
+        Service("base", python("print('cannot'); raise SystemExit(1)"), needed=True, quiet=True, ready=lambda: False),
+        Service("rest", SLEEPER, stage=1),
+    ]
+    run = Run(tmp_path, services)
+    with pytest.raises(StartFailed, match=r"base did not start: it ended with status 1\ncannot"):
+        run.supervisor.run()
+    assert "pid" not in run.out.getvalue()
+
+
+def test_a_needed_service_that_stays_silent_stops_the_start(tmp_path):
+    service = Service("base", SLEEPER, needed=True, ready=lambda: False, patience=0.2)
+    run = Run(tmp_path, [service])
+    with pytest.raises(StartFailed, match="no answer after 0 s"):
+        run.supervisor.run()
+    assert not group_alive(int(re.search(r"pid (\d+)", run.out.getvalue())[1]))
+
+
+def test_quiet_lines_show_only_after_an_unasked_end(tmp_path):
+    services = [Service("q", python("print('last words'); raise SystemExit(1)"), quiet=True)]
+    assert "q | last words" in Run(tmp_path, services)(lambda run: run.until("ended with status 1"))
+    services = [Service("q", SLEEPER, quiet=True)]
+    assert "pid" not in Run(tmp_path, services)(lambda run: time.sleep(0.5))
+
+
+def test_output_of_an_ending_process_is_still_read(tmp_path):
+    """A process that writes more than a pipe holds while it ends would otherwise never end."""
+    talker = python(
+        "import signal, sys, time\n"
+        "def end(*_):\n for i in range(3000): print('x' * 99)\n print('told all'); sys.exit()\n"
+        "signal.signal(15, end); print('up'); time.sleep(99)"
+    )
+    assert "told all" in Run(tmp_path, [Service("talker", talker)])(lambda run: run.until("up"))
