@@ -1,0 +1,125 @@
+"""The plugin as a test run shows it: each case is a pytest of its own on a small file."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+
+from tests.services.plugin import REASONS_VARIABLE, SERVERS
+
+TESTS = """
+import pytest
+
+def test_plain():
+    assert 1 + 1 == 2
+
+def test_database(postgres_url):
+    assert False, "must not run without PostgreSQL"
+
+@pytest.mark.server("redis")
+def test_queue():
+    assert True
+
+@pytest.mark.server
+def test_starts_its_own():
+    assert True
+
+@pytest.mark.browser
+def test_page():
+    assert True
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "test_it.py").write_text(TESTS)
+    (tmp_path / "empty.ini").write_text("[pytest]\n")
+
+    def run(*arguments, **variables):
+        unwanted = {variable for variable, _ in SERVERS.values()} | {"CI", REASONS_VARIABLE, "PYTEST_XDIST_WORKER"}
+        env = {k: v for k, v in os.environ.items() if k not in unwanted and not k.startswith("PYTEST_")}
+        command = [sys.executable, "-m", "pytest", "-p", "tests.services.plugin", "-p", "no:django"]
+        command += ["-p", "no:cacheprovider", "-c", str(tmp_path / "empty.ini"), str(tmp_path), *arguments]
+        return subprocess.run(
+            command, cwd=settings.BASE_DIR, env=env | variables, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+def test_missing_servers_are_skips_and_the_last_lines_say_which_and_why(run):
+    reasons = json.dumps({"postgres": "initdb is not installed"})
+    done = run("-m", "not browser", **{REASONS_VARIABLE: reasons})
+    assert done.returncode == 0, done.stdout
+    assert "2 passed, 2 skipped" in done.stdout
+    assert "1 test skipped, no PostgreSQL: initdb is not installed" in done.stdout
+    assert "1 test skipped, no Redis: TEST_REDIS_URL is not set" in done.stdout
+
+
+def test_in_continuous_integration_such_a_skip_fails(run):
+    assert run("-m", "not browser", CI="true").returncode == 1
+    assert run("-k", "plain", CI="true").returncode == 0
+
+
+def test_with_several_processes_too(run):
+    done = run("-m", "not browser", "-n", "2", CI="true")
+    assert done.returncode == 1
+    assert "1 test skipped, no PostgreSQL" in done.stdout
+
+
+def test_a_server_that_is_there_is_used(run):
+    done = run("-k", "queue or page", CI="true", TEST_REDIS_URL="redis://127.0.0.1:1/0", CHROMIUM="/bin/true")
+    assert done.returncode == 0
+    assert "2 passed" in done.stdout
+
+
+def test_it_tells_what_the_selected_tests_need(run, tmp_path):
+    def needed(*arguments):
+        run("--collect-only", f"--servers-needed={tmp_path / 'needed.json'}", *arguments)
+        return json.loads((tmp_path / "needed.json").read_text())
+
+    assert needed() == ["chromium", "postgres", "redis"]
+    assert needed("-m", "not server") == ["chromium"]
+    assert needed("-k", "plain or own") == []
+
+
+def test_an_unknown_server_is_an_error(run, tmp_path):
+    (tmp_path / "test_it.py").write_text(TESTS.replace('"redis"', '"reddis"'))
+    done = run()
+    assert done.returncode != 0
+    assert "unknown servers: reddis" in done.stdout + done.stderr
+
+
+@pytest.mark.server("postgres")
+def test_each_test_has_an_empty_database_of_its_own(postgres_url):
+    import psycopg2
+
+    connection = psycopg2.connect(postgres_url)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        assert cursor.fetchone() == (0,)
+        cursor.execute("SELECT current_database()")
+        assert cursor.fetchone()[0].startswith(f"t_{os.getpid()}_")
+    connection.close()  # the fixture drops the database even when this is forgotten
+
+
+@pytest.mark.server("redis")
+def test_each_test_has_an_empty_queue_of_its_own(redis_url):
+    import redis
+
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.dbsize() == 0
+        client.set("left", "behind")
+    assert not redis_url.endswith("/0")
+
+
+@pytest.mark.browser
+def test_the_browser_draws_a_page(chromium_path, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("<title>x</title><p id=a></p><script>a.textContent = 6 * 7</script>")
+    command = [chromium_path, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert '<p id="a">42</p>' in done.stdout

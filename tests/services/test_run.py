@@ -1,0 +1,90 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from django.conf import settings
+
+from evalapp.ops.ports import answers, wait_until
+from evalapp.ops.processes import Family
+from tests.services import installing, run, servers
+from tests.services.installing import CannotHave
+
+RUN = [sys.executable, "tests/services/run.py"]
+
+
+def test_the_whole_suite_runs_on_two_processes_and_a_selection_on_one(monkeypatch):
+    monkeypatch.delenv("WORKERS", raising=False)
+    assert run.parallel([]) == ["-n", "2", "--dist", "loadfile"]
+    assert run.parallel(["tests/flows"]) == []
+    monkeypatch.setenv("WORKERS", "4")
+    assert run.parallel(["tests/flows"])[:2] == ["-n", "4"]
+    monkeypatch.setenv("WORKERS", "1")
+    assert run.parallel([]) == []
+
+
+def test_without_root_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(installing, "can_install", lambda: False)
+    monkeypatch.setattr(installing, "_postgres_binaries", lambda: None)
+    with pytest.raises(CannotHave, match="apt-get install postgresql"):
+        installing.postgres_binaries()
+
+
+def test_a_server_that_cannot_be_had_is_named_with_its_reason(monkeypatch, capsys):
+    def refuse(*_):
+        raise CannotHave("no initdb")
+
+    monkeypatch.delenv("TEST_DATABASE_URL", raising=False)
+    monkeypatch.setattr(servers, "start", refuse)
+    with run.running(["postgres"]) as found:
+        assert found == {"TEST_SERVERS_MISSING": '{"postgres": "no initdb"}'}
+    assert "PostgreSQL cannot be had: no initdb" in capsys.readouterr().err
+
+
+def test_a_server_that_dies_at_its_start_is_reported_with_what_it_said(tmp_path):
+    log = tmp_path / "log"
+    with Family() as family, log.open("wb") as output:
+        child = family.spawn("x", ["sh", "-c", "echo bad option; echo '  at Java.stack'; exit 1"], output=output)
+        with pytest.raises(CannotHave, match=r"X ended: bad option$"):
+            servers._wait("X", child, lambda: False, 5, log)
+
+
+def test_wrong_words_are_wrong_usage():
+    for words in ([], ["tets"], ["stay", "mysql"], ["with", "redis"]):
+        assert subprocess.run([*RUN, *words], cwd=settings.BASE_DIR, capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_servers_end_with_their_runner_even_a_killed_one(number):
+    env = {k: v for k, v in os.environ.items() if k != "TEST_REDIS_URL"}
+    runner = subprocess.Popen(
+        [*RUN, "stay", "redis"],
+        cwd=settings.BASE_DIR,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert runner.stdout is not None
+    line = runner.stdout.readline()
+    assert line.startswith("export TEST_REDIS_URL=redis://127.0.0.1:")
+    port = int(line.rpartition(":")[2].split("/")[0])
+    assert answers("127.0.0.1", port)
+    runner.send_signal(number)
+    runner.wait(20)
+    assert wait_until(lambda: not answers("127.0.0.1", port), 10)
+    runner.stdout.close()
+
+
+@pytest.mark.server
+def test_a_command_runs_with_servers():
+    env = {k: v for k, v in os.environ.items() if k != "TEST_REDIS_URL"}
+    command = [*RUN, "with", "redis", "--", "sh", "-c", "echo $TEST_REDIS_URL; exit 7"]
+    started = time.monotonic()
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 7
+    assert done.stdout.startswith("redis://127.0.0.1:")
+    assert time.monotonic() - started < 30
