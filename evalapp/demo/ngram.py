@@ -1,0 +1,159 @@
+"""A word n-gram language model that learns from one sample at a time, so that it has training steps, and writes
+conditioned on a context or a meaning representation. The demonstration's learned system; not a scorer."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+START = "<s>"
+END = "</s>"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One training pair: what is known of the input (content words or attribute=value), and the words written."""
+
+    features: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+class NgramModel:
+    """Interpolated n-gram counts with a Dirichlet prior, and a learned association of inputs with words.
+
+    p_k(w | h) = (c(h w) + prior * p_{k-1}(w | shorter h)) / (c(h) + prior), p_0 uniform over the words seen.
+    With few samples the prior dominates and the text is a salad of single words; with more of them longer
+    histories take over. The association of an input f with a word w is n(f, w) / (n(w) + 5): the share of the
+    samples with w that had f, damped for rare words.
+    """
+
+    def __init__(self, order: int = 4, prior: float = 3.0) -> None:
+        self.order = order
+        self.prior = prior
+        self.followers: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+        self.totals: Counter[tuple[str, ...]] = Counter()
+        self.seen_with: Counter[tuple[str, str]] = Counter()
+        self.seen: Counter[str] = Counter()
+        self.vocabulary: list[str] = []
+        self.values: dict[str, None] = {}
+        self._strengths: dict[str, dict[str, float]] = {}
+
+    def update(self, sample: Sample) -> None:
+        """One training step: one sample."""
+        self.values.update((feature, None) for feature in sample.features if "=" in feature)
+        self._strengths.clear()
+        padded = [START] * (self.order - 1) + list(sample.words) + [END]
+        for end in range(self.order - 1, len(padded)):
+            word = padded[end]
+            if not self.followers[()][word]:
+                self.vocabulary.append(word)
+            for size in range(self.order):
+                history = tuple(padded[end - size : end])
+                self.followers[history][word] += 1
+                self.totals[history] += 1
+        for word in dict.fromkeys(sample.words):
+            self.seen[word] += 1
+            for feature in sample.features:
+                self.seen_with[feature, word] += 1
+
+    def probability(self, word: str, history: Sequence[str]) -> float:
+        """p(word | history) by the formula of the class; `history` is cut to order - 1 words."""
+        p = 1.0 / max(len(self.vocabulary), 1)
+        for size in range(self.order):
+            key = tuple(history[len(history) - size :])
+            p = (self.followers.get(key, Counter())[word] + self.prior * p) / (self.totals[key] + self.prior)
+        return p
+
+    def draw(self, history: Sequence[str], rng: random.Random, banned: frozenset[str]) -> str:
+        """A word from p(. | history): back off to a shorter history with probability prior / (c(h) + prior), and
+        where the word drawn is banned."""
+        for size in range(self.order - 1, -1, -1):
+            key = tuple(history[len(history) - size :])
+            total = self.totals[key]
+            if rng.random() * (total + self.prior) < total:
+                counts = self.followers[key]
+                word = rng.choices(list(counts), weights=list(counts.values()))[0]
+                if word not in banned:
+                    return word
+        return rng.choice([word for word in self.vocabulary if word not in banned])
+
+    def write(
+        self, rng: random.Random, banned: frozenset[str], shortest: int, longest: int
+    ) -> tuple[list[str], float]:
+        """One text (at least `shortest` words, no `banned` ones) and its mean log probability per word."""
+        history = [START] * (self.order - 1)
+        words: list[str] = []
+        logs = 0.0
+        while len(words) < longest:
+            word = self.draw(history, rng, banned if len(words) >= shortest else banned | {END})
+            logs += math.log(self.probability(word, history))
+            if word == END:
+                break
+            words.append(word)
+            history = [*history, word][-(self.order - 1) :]
+        return words, logs / (len(words) + 1)
+
+    def association(self, features: Sequence[str], words: Sequence[str]) -> float:
+        """Mean over the inputs of the strongest association with any word of the text; 0 without inputs."""
+        if not features:
+            return 0.0
+        unique = list(dict.fromkeys(words))
+        best = [max(self.seen_with[f, w] / (self.seen[w] + 5.0) for w in unique) for f in features]
+        return sum(best) / len(best)
+
+    def contradiction(self, features: Sequence[str], words: Sequence[str]) -> float:
+        """Sum over the words of how much more an absent value (attribute=value) goes with them than any present
+        one; 0 where the inputs have no attributes."""
+        known = {feature.partition("=")[0] for feature in features if "=" in feature}
+        present = set(features)
+        total = 0.0
+        for word in dict.fromkeys(words):
+            strength = self._value_strength(word)
+            absent = [s for f, s in strength.items() if f not in present and f.partition("=")[0] in known]
+            fitting = [s for f, s in strength.items() if f in present]
+            total += max(0.0, max(absent, default=0.0) - max(fitting, default=0.0))
+        return total
+
+    def _value_strength(self, word: str) -> dict[str, float]:
+        """The association of a word with every attribute=value it was seen with, kept until the next update."""
+        if word not in self._strengths:
+            counts = {feature: self.seen_with[feature, word] for feature in self.values}
+            self._strengths[word] = {f: n / (self.seen[word] + 5.0) for f, n in counts.items() if n}
+        return self._strengths[word]
+
+    def answer(
+        self,
+        features: Sequence[str],
+        rng: random.Random,
+        *,
+        banned: frozenset[str] = frozenset(),
+        shortest: int = 2,
+        longest: int = 30,
+        candidates: int = 20,
+        weight: float = 30.0,
+    ) -> list[str]:
+        """The best of several drawn texts by
+        mean log probability + weight * (association with the input - contradiction / 10)."""
+
+        def merit(draft: tuple[list[str], float]) -> float:
+            fit = self.association(features, draft[0]) - self.contradiction(features, draft[0]) / 10
+            return draft[1] + weight * fit
+
+        return max((self.write(rng, banned, shortest, longest) for _ in range(candidates)), key=merit)[0]
+
+
+def checkpoints(
+    samples: Sequence[Sample], steps: Sequence[int], rng: random.Random
+) -> Iterator[tuple[int, NgramModel]]:
+    """One model trained on samples drawn with replacement, handed out at each of the ascending `steps`. It is the
+    same object each time: use it before asking for the next."""
+    model = NgramModel()
+    done = 0
+    for step in steps:
+        while done < step:
+            model.update(rng.choice(samples))
+            done += 1
+        yield step, model
