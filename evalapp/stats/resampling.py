@@ -15,15 +15,18 @@ from evalapp.stats.estimate import NAN, Estimate
 DEFAULT_RESAMPLES = 1000
 DEFAULT_CONFIDENCE = 0.95
 
-# Cells of one chunk of multiplicities (float64: 16 MB); a handful of such arrays live at once.
-_CHUNK_CELLS = 1 << 21
+# Cells of one chunk of multiplicities: 2 MB of float64, so that the handful of such arrays stays in the cache.
+_CHUNK_CELLS = 1 << 18
+# Columns below which the cost per chunk outweighs that.
+_MIN_CHUNK = 8
+
 # Below this share of defined resamples an interval would describe the lucky ones only.
 _MIN_DEFINED = 0.5
 
 
 def chunk_sizes(resamples: int, rows: int) -> list[int]:
-    """Sizes of chunks of resamples that keep a (rows, chunk) array near 16 MB; they sum to `resamples`."""
-    size = min(max(_CHUNK_CELLS // max(rows, 1), 1), max(resamples, 1))
+    """Sizes of chunks of resamples that keep a (rows, chunk) array small; they sum to `resamples`."""
+    size = min(max(_CHUNK_CELLS // max(rows, 1), _MIN_CHUNK), max(resamples, 1))
     whole, rest = divmod(resamples, size)
     return [size] * whole + ([rest] if rest else [])
 

@@ -19,8 +19,8 @@ from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 
 # Variance below this share of the second moment is rounding, not variance.
 _VARIANCE_FLOOR = 1e-12
-# Cells of the largest comparison mask built at once (float64: 32 MB).
-_MASK_CELLS = 1 << 22
+# Cells of comparison masks built at once, and kept where that is all of them (float64: 16 MB).
+_MASK_CELLS = 1 << 21
 
 
 def dense_ranks(values: FloatArray) -> tuple[IntArray, int]:
@@ -91,7 +91,8 @@ class WeightedCoefficients:
         if "pearson" in self._wanted:
             first, second = standardise(metric), standardise(human)
             moments = [np.ones_like(first), first, second, first * first, second * second, first * second]
-            self._moments: FloatArray = np.stack(moments)
+            # Sparse only in type: its product stays in this thread, a dense one of this shape wakes all of BLAS's.
+            self._moments = csr_array(np.stack(moments))
         if set(self._wanted) & {"spearman", "kendall"}:
             self._metric, self._human = _Side.of(metric), _Side.of(human)
         if "kendall" in self._wanted:
@@ -101,7 +102,7 @@ class WeightedCoefficients:
         """Coefficients (b,) for multiplicities (n, b); nan where a vector is constant in the resample."""
         found: dict[str, FloatArray] = {}
         if "pearson" in self._wanted:
-            found["pearson"] = pearson_from_moments(self._moments @ weights)
+            found["pearson"] = pearson_from_moments(np.asarray(self._moments @ weights))
         if "spearman" in self._wanted or "kendall" in self._wanted:
             total = weights.sum(axis=0)
             ties_m = np.asarray(self._metric.sum_levels @ weights)
@@ -157,9 +158,12 @@ class _Inversions:
         self._n_bins = int(self._bin.max()) + 1
         cells = self._n_blocks * self._n_bins
         self._sum_cells = summing_matrix(self._block * self._n_bins + self._bin, cells)
-        # The order in which rows are compared inside one block, with what must rise and what must fall.
-        self._in_blocks = None if metric.n_levels <= few else (by_metric, human_place[by_metric])
-        self._in_bins = None if human.n_levels <= few else (by_human, self._block[by_human])
+        inside: list[_Stretches] = []
+        if metric.n_levels > few:
+            inside.append(_Stretches(by_metric, human_place[by_metric], self._width))
+        if human.n_levels > few:
+            inside.append(_Stretches(by_human, self._block[by_human], self._width))
+        self._inside = inside
         joint, _ = dense_ranks((metric.ranks * human.n_levels + human.ranks).astype(np.float64))
         n_joint = int(joint.max()) + 1
         self._sum_joint = None if n_joint == n else summing_matrix(joint, n_joint)
@@ -171,10 +175,8 @@ class _Inversions:
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         found = self._across(weights)
-        for part in (self._in_blocks, self._in_bins):
-            if part is not None:
-                order, falling = part
-                found += _inversions_inside(weights[order], falling, self._width)
+        for stretches in self._inside:
+            found += stretches(weights)
         return found
 
     def _across(self, weights: FloatArray) -> FloatArray:
@@ -187,25 +189,33 @@ class _Inversions:
         return found
 
 
-def _inversions_inside(weights: FloatArray, falling: IntArray, width: int) -> FloatArray:
-    """Sum of w_i w_j over i < j in the same stretch of `width` rows with falling[i] > falling[j]; (b,)."""
-    n, b = weights.shape
-    n_blocks = -(-n // width)
-    padded = np.zeros((n_blocks * width, b))
-    padded[:n] = weights
-    blocks = padded.reshape(n_blocks, width, b)
-    key = np.zeros(n_blocks * width, dtype=np.int64)
-    key[:n] = falling
-    keys = key.reshape(n_blocks, width)
-    earlier = np.tri(width, k=-1, dtype=bool)
-    found = np.zeros(b)
-    step = max(_MASK_CELLS // (width * width), 1)
-    for start in range(0, n_blocks, step):
-        part = keys[start : start + step]
-        mask = ((part[:, None, :] > part[:, :, None]) & earlier).astype(np.float64)
-        chosen = blocks[start : start + step]
-        found += np.einsum("gib,gib->b", chosen, np.matmul(mask, chosen))
-    return found
+class _Stretches:
+    """Weighted inversions inside consecutive stretches of `width` rows: i before j in `order`, key[i] > key[j]."""
+
+    def __init__(self, order: IntArray, key: IntArray, width: int) -> None:
+        n = len(order)
+        self._n_stretches = -(-n // width)
+        self._order = order
+        self._key = np.zeros((self._n_stretches, width), dtype=np.int64)
+        self._key.reshape(-1)[:n] = key
+        self._earlier = np.tri(width, k=-1, dtype=bool)
+        self._step = max(_MASK_CELLS // (width * width), 1)
+        self._kept = self._mask(0) if self._step >= self._n_stretches else None
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        n, b = weights.shape
+        padded = np.zeros((*self._key.shape, b))
+        np.take(weights, self._order, axis=0, out=padded.reshape(-1, b)[:n], mode="clip")
+        found = np.zeros(b)
+        for start in range(0, self._n_stretches, self._step):
+            mask = self._mask(start) if self._kept is None else self._kept
+            chosen = padded[start : start + self._step]
+            found += np.einsum("gib,gib->b", chosen, np.matmul(mask, chosen))
+        return found
+
+    def _mask(self, start: int) -> FloatArray:
+        part = self._key[start : start + self._step]
+        return ((part[:, None, :] > part[:, :, None]) & self._earlier).astype(np.float64)
 
 
 def pearson_from_moments(moments: FloatArray) -> FloatArray:
