@@ -35,15 +35,13 @@ class NgramModel:
         self.prior = prior
         self.followers: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         self.totals: Counter[tuple[str, ...]] = Counter()
-        self.seen_with: Counter[tuple[str, str]] = Counter()
+        self.seen_with: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.seen: Counter[str] = Counter()
         self.vocabulary: list[str] = []
-        self.values: dict[str, None] = {}
         self._strengths: dict[str, dict[str, float]] = {}
 
     def update(self, sample: Sample) -> None:
         """One training step: one sample."""
-        self.values.update((feature, None) for feature in sample.features if "=" in feature)
         self._strengths.clear()
         padded = [START] * (self.order - 1) + list(sample.words) + [END]
         for end in range(self.order - 1, len(padded)):
@@ -56,15 +54,18 @@ class NgramModel:
                 self.totals[history] += 1
         for word in dict.fromkeys(sample.words):
             self.seen[word] += 1
+            counts = self.seen_with[word]
             for feature in sample.features:
-                self.seen_with[feature, word] += 1
+                counts[feature] += 1
 
     def probability(self, word: str, history: Sequence[str]) -> float:
         """p(word | history) by the formula of the class; `history` is cut to order - 1 words."""
         p = 1.0 / max(len(self.vocabulary), 1)
         for size in range(self.order):
             key = tuple(history[len(history) - size :])
-            p = (self.followers.get(key, Counter())[word] + self.prior * p) / (self.totals[key] + self.prior)
+            if key not in self.totals:
+                break  # unknown history: (0 + prior * p) / (0 + prior) = p, and so for all longer ones
+            p = (self.followers[key][word] + self.prior * p) / (self.totals[key] + self.prior)
         return p
 
     def draw(self, history: Sequence[str], rng: random.Random, banned: frozenset[str]) -> str:
@@ -100,8 +101,8 @@ class NgramModel:
         """Mean over the inputs of the strongest association with any word of the text; 0 without inputs."""
         if not features:
             return 0.0
-        unique = list(dict.fromkeys(words))
-        best = [max(self.seen_with[f, w] / (self.seen[w] + 5.0) for w in unique) for f in features]
+        known = [(self.seen_with[word], self.seen[word] + 5.0) for word in dict.fromkeys(words)]
+        best = [max(counts[feature] / damped for counts, damped in known) for feature in features]
         return sum(best) / len(best)
 
     def contradiction(self, features: Sequence[str], words: Sequence[str]) -> float:
@@ -120,8 +121,8 @@ class NgramModel:
     def _value_strength(self, word: str) -> dict[str, float]:
         """The association of a word with every attribute=value it was seen with, kept until the next update."""
         if word not in self._strengths:
-            counts = {feature: self.seen_with[feature, word] for feature in self.values}
-            self._strengths[word] = {f: n / (self.seen[word] + 5.0) for f, n in counts.items() if n}
+            damped = self.seen[word] + 5.0
+            self._strengths[word] = {f: n / damped for f, n in self.seen_with[word].items() if "=" in f}
         return self._strengths[word]
 
     def answer(
