@@ -108,10 +108,10 @@ def ratings(outputs: Sequence[Output], values: Sequence[Latents], seed: int) -> 
     for output, value in zip(outputs, values, strict=True):
         for rater in panel.choose(RATERS_PER_OUTPUT):
             for aspect in sorted(ASPECTS):
-                row: dict[str, Any] = {"item": output.item, "system": output.system}
+                row: dict[str, Any] = {"item": output.item, "system": output.system, "rater": rater.name}
+                row |= {"aspect": aspect, "value": rater.rate(value[aspect], rng)}
                 if output.step is not None:
                     row["step"] = output.step
-                row |= {"rater": rater.name, "aspect": aspect, "value": rater.rate(value[aspect], rng)}
                 yield row | {"simulated": True}
 
 
@@ -160,9 +160,10 @@ def _meeting(a: tuple[Output, Latents], b: tuple[Output, Latents]) -> frozenset[
 def _comparison(
     a: Output, system_b: str | dict[str, int], step_b: int | None, rater: Rater, aspect: str, verdict: str
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {"item": a.item, "system_a": a.system, "system_b": system_b}
+    row: dict[str, Any] = {"item": a.item, "system_a": a.system, "system_b": system_b, "rater": rater.name}
+    row |= {"aspect": aspect, "verdict": verdict}
     if a.step is not None:
         row["step_a"] = a.step
     if step_b is not None:
         row["step_b"] = step_b
-    return row | {"rater": rater.name, "aspect": aspect, "verdict": verdict, "simulated": True}
+    return row | {"simulated": True}

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from annotation.parsers import KINDS, check_dataset
+from annotation.parsers.writer import COLUMNS
 from evalapp.demo.build import build
 from evalapp.demo.systems import STEPS
 
@@ -55,6 +57,23 @@ def test_dataset_names_what_is_simulated(built: Path) -> None:
         "relevance",
         "informativeness",
     ]
+
+
+def test_the_importer_finds_no_fault(built: Path, data: Folder) -> None:
+    faults: list[tuple[str, str, str]] = []
+    check_dataset(
+        json.loads((built / "dataset.json").read_text("utf-8")), lambda *fault: faults.append(("dataset", *fault))
+    )
+    for name, rows in data.items():
+        for row in rows:
+            KINDS[name].check(dict(row), lambda *fault, name=name: faults.append((name, *fault)))
+    assert faults == []
+
+
+def test_keys_stand_in_the_order_of_the_format(data: Folder) -> None:
+    for name, rows in data.items():
+        for row in rows:
+            assert list(row) == [column for column in COLUMNS[name] if column in row], name
 
 
 def test_counts_are_those_promised(data: Folder) -> None:
