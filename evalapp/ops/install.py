@@ -61,6 +61,9 @@ def main(files: list[str]) -> int:
     command = [str(binaries / "uv"), "pip", "install", "--python", sys.executable]
     for file in files:
         command += ["-r", file]
+    if not sys.stderr.isatty():
+        command.append("--quiet")  # the list of 170 packages belongs on no log
+    print(f"installing {' '.join(files)}", file=sys.stderr, flush=True)
     environment = uv_environment(os.environ, parse_pip_config(listing))
     return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 

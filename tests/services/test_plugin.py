@@ -41,7 +41,9 @@ def run(tmp_path):
     def run(*arguments, **variables):
         unwanted = {variable for variable, _ in SERVERS.values()} | {"CI", REASONS_VARIABLE, "PYTEST_XDIST_WORKER"}
         env = {k: v for k, v in os.environ.items() if k not in unwanted and not k.startswith("PYTEST_")}
-        command = [sys.executable, "-m", "pytest", "-p", "tests.services.plugin", "-p", "no:django"]
+        # Only the plugins in question: all that are installed would take seconds to load, each time.
+        env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        command = [sys.executable, "-m", "pytest", "-p", "tests.services.plugin", "-p", "xdist.plugin"]
         command += ["-p", "no:cacheprovider", "-c", str(tmp_path / "empty.ini"), str(tmp_path), *arguments]
         return subprocess.run(
             command, cwd=settings.BASE_DIR, env=env | variables, capture_output=True, text=True, check=False
