@@ -6,7 +6,7 @@
   const FIRST_RETRY = 1000;
   const LAST_RETRY = 30000;
 
-  /** Entries: {id, url, body, at}. `id` is the submission's UUID, so sending one twice does no harm. */
+  /** Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm. */
   class Outbox {
     constructor(name, token, listener) {
       this.key = "evalapp.outbox." + name;

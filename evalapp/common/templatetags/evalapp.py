@@ -17,16 +17,17 @@ from evalapp.common.navigation import places_of
 
 register = template.Library()
 
-_STEPS = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (5, "weeks"))
+_STEPS = ((60, "s", "s"), (60, "min", "min"), (24, "h", "h"), (7, "day", "days"), (9, "week", "weeks"))
 
 
 def _span(seconds: float) -> str:
     value = float(seconds)
-    for size, unit in _STEPS:
-        if value < size:
-            return f"{int(value)} {unit}"
+    for size, one, many in _STEPS:
+        if round(value) < size:
+            whole = round(value)
+            return f"{whole} {one if whole == 1 else many}"
         value /= size
-    return f"{int(value)} months"
+    return f"{round(seconds / 2_629_746)} months"
 
 
 @register.filter
@@ -71,6 +72,15 @@ def thousands(value: Any) -> str:
 @register.filter
 def get(mapping: Any, key: Any) -> Any:
     return mapping.get(key) if mapping is not None else None
+
+
+_KEYS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowDown": "↓", "ArrowUp": "↑"}
+
+
+@register.filter
+def key_name(key: str) -> str:
+    """A key as it is printed on a keyboard."""
+    return _KEYS.get(key, key)
 
 
 @register.filter

@@ -1,0 +1,148 @@
+"""What an annotator may read: their campaigns, their own assignments and answers. Never a system's name, another
+person's answer, or what a control expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from annotation.allocation.answers import shown_expected
+from annotation.models import Assignment, Campaign, CampaignMember, Judgement
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere
+
+from .judging_sheet import Sheet, make_sheet
+
+
+@dataclass(frozen=True)
+class MyCampaign:
+    """A campaign on the annotator's own page. `member` is None before the first assignment."""
+
+    campaign: Campaign
+    member: CampaignMember | None
+
+    @property
+    def done(self) -> int:
+        return self.member.done if self.member else 0
+
+    @property
+    def goal(self) -> int:
+        units = self.campaign.unit_count
+        return max(self.done, min(units, self.campaign.max_per_annotator or units))
+
+    @property
+    def left(self) -> int:
+        return self.goal - self.done
+
+    @property
+    def mean_seconds(self) -> float | None:
+        return self.member.seconds / self.member.done if self.member and self.member.done else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At one's own pace so far."""
+        return None if self.mean_seconds is None else self.mean_seconds * self.left
+
+
+def my_campaigns(*, user: Any) -> list[MyCampaign]:
+    """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
+    campaigns = (
+        Campaign.objects.visible_to(user, "annotate")
+        .filter(project__memberships__user=user)
+        .exclude(state=Campaign.State.DRAFT)
+        .select_related("project")
+        .prefetch_related(
+            Prefetch("members", CampaignMember.objects.filter(annotator=user), to_attr="own_members"),
+        )
+        .order_by("-pk")
+    )
+    return [MyCampaign(row, row.own_members[0] if row.own_members else None) for row in campaigns]
+
+
+def get_my_campaign(*, user: Any, campaign_id: int) -> Campaign:
+    """A campaign in which `user` may judge: not found for strangers, not allowed for viewers."""
+    campaign = Campaign.objects.select_related("project").filter(pk=campaign_id).first()
+    if campaign is None:
+        raise NotThere("There is no such campaign that you can see.")
+    get_project(user=user, slug=campaign.project.slug, need="annotate")
+    return campaign
+
+
+def get_my_sheet(campaign: Campaign) -> Sheet:
+    """Form, options and counts of a campaign, for its judging page."""
+    return make_sheet(campaign)
+
+
+def get_own_assignment(*, user: Any, public: str) -> Assignment:
+    """An assignment of one's own, while one may still annotate in its project."""
+    row = (
+        Assignment.objects.select_related("campaign__project", "unit")
+        .filter(public=public, annotator_id=user.pk or 0)
+        .first()
+    )
+    if row is None:
+        raise NotThere("There is no such assignment of yours.")
+    get_project(user=user, slug=row.campaign.project.slug, need="annotate")
+    return row
+
+
+def own_history(*, user: Any, campaign: Campaign, states: tuple[str, ...] = ()) -> QuerySet[Assignment]:
+    """One's own assignments of a campaign with their current answers; order by `-order_number, -pk` is indexed."""
+    current = Judgement.objects.filter(current=True)
+    rows = (
+        Assignment.objects.own(user)
+        .filter(campaign=campaign)
+        .select_related("unit__item", "unit__output_a", "unit__output_b", "unit__reference")
+        .prefetch_related(Prefetch("judgements", current, to_attr="current_judgements"))
+    )
+    return rows.filter(state__in=states) if states else rows
+
+
+def previous_assignment(*, user: Any, campaign: Campaign, before: int | None = None) -> Assignment | None:
+    """The last answered assignment, or the one before order number `before`: where "back" leads."""
+    rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED,))
+    if before is not None:
+        rows = rows.filter(order_number__lt=before)
+    return rows.order_by("-order_number", "-pk").first()
+
+
+def texts_of(row: Assignment) -> list[str]:
+    """What was shown, in the order of the page."""
+    unit = row.unit
+    second = unit.output_b.text if unit.output_b else unit.reference.text if unit.reference else None
+    if second is None:
+        return [unit.output_a.text]
+    return [second, unit.output_a.text] if row.side_swapped else [unit.output_a.text, second]
+
+
+def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
+    """One's own assignment as the API sends it (rows of `own_history`)."""
+    judgement = row.current_judgements[0] if row.current_judgements else None  # type: ignore[attr-defined]
+    practice = row.unit.kind == "practice"
+    feedback = None
+    if practice and judgement is not None and row.unit.expected:
+        expected = shown_expected(row.unit.expected, row.side_swapped)
+        feedback = {"passed": judgement.passed, "expected": expected, "why": row.unit.why}
+    found = {
+        "id": row.public,
+        "campaign": row.campaign_id,
+        "number": row.order_number,
+        "state": row.state,
+        "version": row.version,
+        "practice": practice,
+        "context": row.unit.item.context,
+        "source": row.unit.item.source,
+        "texts": [{"id": name, "text": text} for name, text in zip("ab", texts_of(row), strict=False)],
+        "draft": row.draft,
+        "draft_version": row.draft_version,
+        "lease_until": row.lease_until,
+        "answer": judgement.answer if judgement else None,
+        "note": judgement.note if judgement else "",
+        "saved_at": judgement.created_at if judgement else None,
+        "feedback": feedback,
+    }
+    if sheet is not None:
+        found |= {"kind": sheet.kind, "form": sheet.shown_form()}
+    return found

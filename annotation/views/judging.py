@@ -1,0 +1,316 @@
+"""The judging page and what belongs to it: next text, one assignment (answer, look again, correct), skip, flag,
+guidelines, and the annotator's list of campaigns. Everything works as plain forms; static/js/judge.js makes it
+faster."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from annotation.models import Assignment, Campaign, ItemFlag
+from annotation.selectors.judging import (
+    get_my_campaign,
+    get_my_sheet,
+    get_own_assignment,
+    my_campaigns,
+    own_history,
+    previous_assignment,
+    wire_own,
+)
+from annotation.selectors.judging_sheet import Sheet
+from annotation.services.judging import WHY_TEXT, Progress, Turn, next_assignment, submit_answer
+from annotation.services.judging_acts import flag_assignment, skip_assignment
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.markdown import render_markdown
+from evalapp.common.pages import page
+
+PAGE = "annotation/judging/page.html"
+_TITLES = {
+    "empty": "All done",
+    "limit": "All done",
+    "draft": "Not open yet",
+    "paused": "Paused",
+    "closed": "Closed",
+}
+
+
+def store_key(request: HttpRequest) -> str:
+    """Under which the browser keeps drafts and waiting answers: one person's never meet another's."""
+    return hashlib.sha256(f"judging {request.user.pk}".encode()).hexdigest()[:16]
+
+
+def questions_of(form: dict[str, Any], answer: dict[str, Any], errors: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """The questions with what is chosen and what is wrong, as the template draws them."""
+    found = []
+    for aspect in form["aspects"]:
+        value = answer.get(aspect["name"])
+        row = {**aspect, "value": value, "errors": errors.get(aspect["name"], [])}
+        if form["kind"] == "likert":
+            row["points"] = [{**point, "chosen": str(point["value"]) == str(value)} for point in aspect["points"]]
+        else:
+            row["verdicts"] = [{**verdict, "chosen": verdict["value"] == value} for verdict in form["verdicts"]]
+        found.append(row)
+    return found
+
+
+def card(
+    request: HttpRequest,
+    campaign: Campaign,
+    sheet: Sheet,
+    shown: Any,
+    *,
+    progress: Any,
+    answer: dict[str, Any] | None = None,
+    note: str = "",
+    errors: dict[str, list[str]] | None = None,
+    why: str = "",
+    **more: Any,
+) -> dict[str, Any]:
+    """The context of one assignment, or of the words that stand in its place."""
+    form = sheet.shown_form()
+    draft = (shown.get("draft") if isinstance(shown, dict) else shown.draft) if shown else None
+    if answer is None and isinstance(draft, dict):
+        answer, note = draft.get("answer") or {}, draft.get("note") or ""
+    return {
+        "campaign": campaign,
+        "sheet": sheet,
+        "form": form,
+        "shown": shown,
+        "progress": progress,
+        "questions": questions_of(form, answer or {}, errors or {}),
+        "note": note,
+        "submission": uuid4(),
+        "has_back": form["options"]["allow_revise"] and progress.done > 0,
+        "state_words": {"title": _TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
+        "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
+        "store_key": store_key(request),
+        **more,
+    }
+
+
+def turn_context(request: HttpRequest, campaign: Campaign, turn: Turn) -> dict[str, Any]:
+    return card(request, campaign, turn.sheet, turn.shown, progress=turn.progress, why=turn.why)
+
+
+@login_required
+@require_GET
+def my_work(request: HttpRequest) -> HttpResponse:
+    """An annotator's campaigns: what is left and at what pace."""
+    return page(
+        request, "annotation/my/work.html", {"campaigns": my_campaigns(user=request.user)}, fragment="campaigns"
+    )
+
+
+@login_required
+@never_cache
+@require_GET
+def judge(request: HttpRequest, pk: int) -> HttpResponse:
+    """The judging page with the text to judge now."""
+    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    turn = next_assignment(user=request.user, campaign_id=pk)
+    return page(request, PAGE, turn_context(request, campaign, turn))
+
+
+@login_required
+@never_cache
+@require_GET
+def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
+    """The text after the present one, fetched while that is judged; 204 when nothing is left."""
+    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
+    if turn.shown is None or turn.shown.public == request.GET.get("after"):
+        return HttpResponse(status=204)
+    return page(request, "annotation/judging/page/_assignment.html", turn_context(request, campaign, turn))
+
+
+def _own(request: HttpRequest, pk: int, public: str) -> tuple[Campaign, Assignment, Sheet]:
+    row = get_own_assignment(user=request.user, public=public)
+    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    if row.campaign_id != campaign.pk:
+        raise BadInput("This text belongs to another campaign. Go back to your work.")
+    return campaign, row, get_my_sheet(campaign)
+
+
+def _own_context(
+    request: HttpRequest, campaign: Campaign, row: Assignment, sheet: Sheet, **more: Any
+) -> dict[str, Any]:
+    """One's own assignment, with the stored answer or what was just typed."""
+    full = own_history(user=request.user, campaign=campaign).get(pk=row.pk)
+    shown = wire_own(full)
+    shown |= {
+        "public": shown["id"],
+        "texts": [text["text"] for text in shown["texts"]],
+        "is_practice": shown["practice"],
+    }
+    member = campaign.members.get(annotator=request.user)
+    progress = Progress(
+        member.done,
+        max(sheet.goal, member.done),
+        member.skipped,
+        member.seconds,
+        member.practised,
+        sheet.practice_count,
+    )
+    answered = shown["answer"] is not None
+    can_revise = campaign.state != Campaign.State.CLOSED and sheet.options["allow_revise"]
+    given = more.pop("answer", shown["answer"])
+    note = more.pop("note", shown["note"])
+    return card(
+        request,
+        campaign,
+        sheet,
+        shown,
+        progress=progress,
+        answer=given,
+        note=note,
+        revising=answered and not shown["practice"],
+        can_revise=can_revise,
+        answered_at=shown["saved_at"],
+        feedback=_feedback(sheet, shown),
+        **more,
+    )
+
+
+def _feedback(sheet: Sheet, shown: dict[str, Any]) -> dict[str, Any] | None:
+    """What was expected of a practice answer, in words."""
+    if not shown["feedback"]:
+        return None
+    expected, answer = shown["feedback"]["expected"], shown["answer"] or {}
+    verdicts = {row["value"]: row["label"] for row in sheet.shown_form()["verdicts"]}
+
+    def words(value: Any) -> str:
+        if isinstance(value, list):
+            joined = " to " if sheet.kind == "likert" else " or "
+            return joined.join(words(one) for one in dict.fromkeys(value))
+        return verdicts.get(value, f"{value:g}" if isinstance(value, (int, float)) else str(value))
+
+    rows = [
+        {
+            "question": aspect.question or aspect.name,
+            "expected": words(expected[aspect.name]),
+            "given": words(answer[aspect.name]) if aspect.name in answer else None,
+        }
+        for aspect in sheet.form.aspects
+        if aspect.name in expected
+    ]
+    return {**shown["feedback"], "rows": rows}
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """One assignment: look at it again, answer it or correct the answer."""
+    campaign, row, sheet = _own(request, pk, public)
+    if request.method == "GET":
+        return page(request, PAGE, _own_context(request, campaign, row, sheet))
+    answer = {
+        aspect.name: request.POST[f"answer.{aspect.name}"]
+        for aspect in sheet.form.aspects
+        if request.POST.get(f"answer.{aspect.name}")
+    }
+    note = request.POST.get("note", "")
+    replaces = request.POST.get("replaces", "")
+    try:
+        done = submit_answer(
+            user=request.user,
+            public=public,
+            submission=_uuid(request.POST.get("submission", "")),
+            answer=answer,
+            note=note,
+            replaces=int(replaces) if replaces.isdigit() else None,
+        )
+    except BadInput as error:
+        errors: dict[str, list[str]] = {}
+        for fault in error.faults:
+            errors.setdefault(fault.field.removeprefix("answer."), []).append(fault.message)
+        context = _own_context(request, campaign, row, sheet, answer=answer, note=note, errors=errors)
+        return page(request, PAGE, context, status=422)
+    except Conflict as error:
+        messages.error(request, f"{error.detail} Your answer was not stored.")
+        return redirect("annotation:judge-one", pk, public)
+    if done.feedback is not None:
+        return redirect("annotation:judge-one", pk, public)
+    if done.version > 1:
+        messages.success(request, "The correction is stored.")
+    return redirect("annotation:judge", pk)
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise BadInput("The form was not complete. Reload the page and submit again.") from error
+
+
+@login_required
+@require_GET
+def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
+    """To the last answer before the present text."""
+    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    before = None
+    if public := request.GET.get("from"):
+        before = get_own_assignment(user=request.user, public=public).order_number
+    row = previous_assignment(user=request.user, campaign=campaign, before=before)
+    if row is None:
+        messages.info(request, "There is no answer before this one.")
+        return redirect("annotation:judge", pk)
+    return redirect("annotation:judge-one", pk, row.public)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def judge_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Skip a text, with a reason if one likes; it is not shown to the same person again."""
+    campaign, row, sheet = _own(request, pk, public)
+    if request.method == "POST":
+        skip_assignment(user=request.user, public=public, reason=request.POST.get("reason", ""))
+        messages.info(request, "Skipped. You will not be shown that text again.")
+        return redirect("annotation:judge", pk)
+    return page(request, "annotation/judging/skip.html", {"campaign": campaign, "row": row, "sheet": sheet})
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def judge_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Tell the researcher that something is wrong with a text; it can still be judged."""
+    campaign, row, sheet = _own(request, pk, public)
+    context = {"campaign": campaign, "row": row, "sheet": sheet, "reasons": ItemFlag.Reason.choices}
+    if request.method == "POST":
+        try:
+            flag_assignment(
+                user=request.user,
+                public=public,
+                reason=request.POST.get("reason", ""),
+                text=request.POST.get("text", ""),
+            )
+        except BadInput as error:
+            context |= {"error": error.detail, "text": request.POST.get("text", "")}
+            return page(request, "annotation/judging/flag.html", context, status=422)
+        messages.success(request, "Thank you. The researcher sees your remark.")
+        return HttpResponseRedirect(_back_to(row))
+    return page(request, "annotation/judging/flag.html", context)
+
+
+def _back_to(row: Assignment) -> str:
+    if row.state == Assignment.State.SUBMITTED:
+        return reverse("annotation:judge-one", args=[row.campaign_id, row.public])
+    return reverse("annotation:judge", args=[row.campaign_id])
+
+
+@login_required
+@require_GET
+def guidelines(request: HttpRequest, pk: int) -> HttpResponse:
+    """The guidelines of a campaign on a page of their own."""
+    campaign = get_my_campaign(user=request.user, campaign_id=pk)
+    text = render_markdown(campaign.guidelines)
+    return page(request, "annotation/judging/guidelines.html", {"campaign": campaign, "guidelines": text})

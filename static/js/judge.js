@@ -1,0 +1,436 @@
+/* The judging page: keyboard, drafts, the next text fetched ahead, answers through the outbox. The page works
+   without this file as plain forms; everything here only makes it faster and keeps more. */
+(function () {
+  "use strict";
+
+  const page = document.getElementById("judging");
+  if (!page) return;
+  const stage = document.getElementById("stage");
+  const status = document.getElementById("saved");
+  const trouble = document.getElementById("trouble");
+  const conflictBox = document.getElementById("conflict");
+  const urls = { next: page.dataset.next, home: page.dataset.home };
+  const DRAFT_DELAY = 600;
+  const IDLE = 60000;
+
+  let card = null; // the assignment on show
+  let ahead = null; // {html} fetched ahead, {done: true} when nothing is left
+  let fetching = null;
+  let draftTimer = null;
+  let draftSending = false;
+  let watch = { seconds: 0, since: 0, last: 0 };
+
+  const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || page.dataset.csrf;
+  const clock = () => new Date().toLocaleTimeString([], { hour12: false });
+  const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
+
+  function say(text) {
+    if (status.textContent !== text) status.textContent = text;
+  }
+
+  function warn(text) {
+    trouble.textContent = text || "";
+    trouble.hidden = !text;
+  }
+
+  function uuid() {
+    if (crypto.randomUUID) return crypto.randomUUID();
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    bytes[6] = (bytes[6] & 15) | 64;
+    bytes[8] = (bytes[8] & 63) | 128;
+    const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  }
+
+  /* ---- time spent: only while the page is seen and somebody is there ---- */
+
+  function tick() {
+    const now = Date.now();
+    if (!document.hidden && watch.since && now - watch.last < IDLE) watch.seconds += (now - watch.since) / 1000;
+    watch.since = document.hidden ? 0 : now;
+    const shown = document.getElementById("elapsed");
+    if (shown) {
+      const total = Math.floor(watch.seconds);
+      shown.textContent = String(Math.floor(total / 60)).padStart(2, "0") + ":" + String(total % 60).padStart(2, "0");
+    }
+  }
+  setInterval(tick, 1000);
+  for (const name of ["keydown", "pointerdown", "pointermove", "scroll"]) {
+    document.addEventListener(name, () => { watch.last = Date.now(); }, { passive: true });
+  }
+
+  /* ---- what the form says ---- */
+
+  const form = () => card && card.querySelector("form.answer");
+  const questions = () => [...card.querySelectorAll("fieldset[data-aspect]")];
+  const inputs = (question) => [...question.querySelectorAll("input:not([type=hidden])")];
+
+  function valueOf(question) {
+    const found = inputs(question);
+    if (found.length === 1 && found[0].type === "number") return found[0].value === "" ? null : Number(found[0].value);
+    const chosen = found.find((input) => input.checked);
+    if (!chosen) return null;
+    return question.dataset.number ? Number(chosen.value) : chosen.value;
+  }
+
+  function collect() {
+    const answer = {};
+    for (const question of questions()) {
+      const value = valueOf(question);
+      if (value !== null) answer[question.dataset.aspect] = value;
+    }
+    const note = card.querySelector("textarea[name=note]");
+    return { answer, note: note ? note.value.trim() : "" };
+  }
+
+  function restore(draft) {
+    if (!draft) return;
+    for (const question of questions()) {
+      const value = (draft.answer || {})[question.dataset.aspect];
+      if (value === undefined || value === null) continue;
+      for (const input of inputs(question)) {
+        if (input.type === "number") input.value = value;
+        else input.checked = String(input.value) === String(value);
+      }
+    }
+    const note = card.querySelector("textarea[name=note]");
+    if (note && draft.note) {
+      note.value = draft.note;
+      const box = note.closest("details");
+      if (box) box.open = true;
+    }
+  }
+
+  /* ---- keyboard ---- */
+
+  let active = 0;
+
+  function activate(index, focus) {
+    const all = questions();
+    active = Math.max(0, Math.min(index, all.length - 1));
+    all.forEach((question, place) => question.toggleAttribute("data-active", place === active && all.length > 1));
+    if (focus && all[active]) {
+      const found = inputs(all[active]);
+      const target = found.find((input) => input.checked) || found[0];
+      if (target) target.focus({ preventScroll: false });
+    }
+  }
+
+  function choose(input) {
+    input.checked = true;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    const open = questions().findIndex((question) => valueOf(question) === null);
+    if (open >= 0) activate(open, true);
+    else {
+      const button = card.querySelector("button[data-submit]");
+      if (page.dataset.answerOnKey && questions().length === 1) form().requestSubmit(button);
+      else if (button) button.focus();
+    }
+  }
+
+  const typing = (element) =>
+    element.closest("textarea, select, [contenteditable=true], input[type=text], input[type=search]");
+
+  document.addEventListener("keydown", (event) => {
+    if (!card || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form()) {
+      event.preventDefault();
+      form().requestSubmit(card.querySelector("button[data-submit]"));
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (typing(event.target)) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const isNumber = event.target.matches("input[type=number]");
+    if (event.key === "Enter") {
+      if (event.target.closest("a, summary") || event.target.closest("button:not([data-submit])")) return;
+      const go = card.querySelector("[data-go-on]");
+      event.preventDefault();
+      if (go) go.click();
+      else if (form()) form().requestSubmit(card.querySelector("button[data-submit]"));
+      return;
+    }
+    if (isNumber || !form()) return;
+    const question = questions()[active];
+    const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(event.key));
+    if (wanted) {
+      event.preventDefault();
+      choose(wanted);
+      return;
+    }
+    const button = card.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (button && !button.disabled) {
+      event.preventDefault();
+      if (button.matches("summary")) {
+        button.parentElement.open = true;
+        const first = button.parentElement.querySelector("textarea, select, input");
+        if (first) first.focus();
+      } else button.click();
+    }
+  });
+
+  document.addEventListener("focusin", (event) => {
+    const question = card && event.target.closest && event.target.closest("fieldset[data-aspect]");
+    if (question) activate(questions().indexOf(question), false);
+  });
+
+  /* ---- drafts: in this browser at once, on the server after a moment ---- */
+
+  const draftKey = (id) => "evalapp.draft." + page.dataset.user + "." + id;
+
+  function keepDraft() {
+    if (!form()) return;
+    try {
+      localStorage.setItem(draftKey(card.dataset.id), JSON.stringify(collect()));
+    } catch (error) {
+      // A full store costs the local copy only; the server's draft remains.
+    }
+    clearTimeout(draftTimer);
+    draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
+  }
+
+  async function sendDraft() {
+    if (!card || !form() || draftSending || card.dataset.state !== "open") return;
+    const mine = card;
+    draftSending = true;
+    try {
+      const response = await fetch(mine.dataset.draftUrl, {
+        method: "PATCH",
+        credentials: "same-origin",
+        headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
+        body: JSON.stringify({ version: Number(mine.dataset.draftVersion), draft: collect() }),
+      });
+      const body = await response.json().catch(() => ({}));
+      if (response.ok) {
+        mine.dataset.draftVersion = body.draft_version;
+        say("Saved " + clock());
+      } else if (response.status === 409 && body.stored) {
+        // Another tab saved in between: this one is what the person sees now, so it goes on top of that version.
+        mine.dataset.draftVersion = body.stored.version;
+        draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
+      }
+    } catch (error) {
+      offline();
+    } finally {
+      draftSending = false;
+    }
+  }
+
+  /* ---- the outbox ---- */
+
+  function offline() {
+    const waiting = outbox.entries().length;
+    say(waiting ? "Offline, " + plural(waiting, "answer") + " kept here" : "Offline, your answer is kept here");
+  }
+
+  const outbox = new window.evalapp.Outbox(page.dataset.user, token, {
+    changed() {},
+    waiting() { offline(); },
+    sent(entry) {
+      localStorage.removeItem(draftKey(entry.assignment));
+      const left = outbox.entries().length;
+      say(left ? plural(left, "answer") + " on the way" : "Saved " + clock());
+      if (!left) {
+        warn("");
+        fetchAhead();
+        if (stage.querySelector("[data-waiting]")) showNext();
+      }
+    },
+    refused(entry, problem, code) {
+      if (code === 409) conflict(entry, problem);
+      else if (code === 401 || code === 403) {
+        warn("You are signed out. Your answers are kept in this browser; sign in again and they leave. ");
+        const link = document.createElement("a");
+        link.href = page.dataset.login;
+        link.textContent = "Sign in";
+        trouble.append(link);
+      } else {
+        const why = (problem.errors || []).map((fault) => fault.message).join(" ");
+        warn("An answer was not taken: " + (problem.detail || "") + " " + why);
+      }
+    },
+  });
+
+  function describe(answer) {
+    return Object.entries(answer || {}).map(([name, value]) => name + ": " + value).join(", ") || "-";
+  }
+
+  function conflict(entry, problem) {
+    const stored = problem.stored || {};
+    conflictBox.querySelector("[data-mine]").textContent = describe(entry.body.answer);
+    conflictBox.querySelector("[data-theirs]").textContent = describe(stored.answer);
+    conflictBox.querySelector("[data-keep]").onclick = () => {
+      localStorage.removeItem(draftKey(entry.assignment));
+      conflictBox.close();
+    };
+    conflictBox.querySelector("[data-replace]").onclick = () => {
+      const id = uuid();
+      conflictBox.close();
+      outbox.add({ ...entry, id, body: { ...entry.body, submission: id, replaces: stored.version } });
+    };
+    conflictBox.showModal();
+  }
+
+  /* ---- submitting ---- */
+
+  function missing() {
+    const open = questions().find((question) => valueOf(question) === null);
+    for (const question of questions()) {
+      const place = question.querySelector(".errorlist");
+      if (place) place.remove();
+    }
+    if (!open) return false;
+    const list = document.createElement("ul");
+    list.className = "errorlist";
+    list.setAttribute("role", "alert");
+    list.append(Object.assign(document.createElement("li"), { textContent: "Choose an answer first." }));
+    open.querySelector("legend").after(list);
+    activate(questions().indexOf(open), true);
+    return true;
+  }
+
+  stage.addEventListener("submit", (event) => {
+    if (!event.target.matches("form.answer")) return;
+    const pressed = event.submitter && event.submitter.value;
+    if (pressed && pressed !== "submit") return; // skip and flag go the plain way
+    event.preventDefault();
+    if (missing()) return;
+    tick();
+    const said = collect();
+    const id = uuid();
+    const body = {
+      submission: id,
+      answer: said.answer,
+      note: said.note,
+      seconds: Math.round(watch.seconds * 10) / 10,
+    };
+    if (Number(card.dataset.version)) body.replaces = Number(card.dataset.version);
+    clearTimeout(draftTimer);
+    if (card.dataset.practice || card.dataset.state !== "open") {
+      sendNow(card, body);
+      return;
+    }
+    count(1);
+    outbox.add({ id, assignment: card.dataset.id, url: card.dataset.submitUrl, body });
+    showNext();
+  });
+
+  /** Practice and corrections wait for the server: its answer is what the person wants to see. */
+  async function sendNow(mine, body) {
+    let response;
+    try {
+      response = await fetch(mine.dataset.submitUrl, {
+        method: "POST",
+        credentials: "same-origin",
+        headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
+        body: JSON.stringify(body),
+      });
+    } catch (error) {
+      warn("No connection. Your answer stays on this page; submit it again when you are online.");
+      return;
+    }
+    const answer = await response.json().catch(() => ({}));
+    if (response.status === 409) {
+      conflict({ id: body.submission, assignment: mine.dataset.id, url: mine.dataset.submitUrl, body }, answer);
+      return;
+    }
+    if (!response.ok) {
+      warn(answer.detail || "The answer was not taken. Reload the page.");
+      return;
+    }
+    localStorage.removeItem(draftKey(mine.dataset.id));
+    // The page of the answered assignment shows what was expected, or that the correction is stored.
+    window.location.assign(mine.dataset.pageUrl);
+  }
+
+  function count(step) {
+    const place = document.getElementById("done-count");
+    if (place) place.textContent = String(Number(place.textContent) + step);
+    const bar = document.getElementById("done-bar");
+    if (bar) bar.value += step;
+  }
+
+  /* ---- the next text ---- */
+
+  async function fetchAhead() {
+    if (fetching || ahead || !card || outbox.entries().length || card.dataset.practice) return fetching;
+    if (card.dataset.state !== "open") return null;
+    const url = urls.next + "?after=" + encodeURIComponent(card.dataset.id);
+    fetching = fetch(url, { credentials: "same-origin", headers: { "X-Requested-With": "fetch" } })
+      .then(async (response) => {
+        if (response.status === 204) ahead = { done: true };
+        else if (response.ok) ahead = { html: await response.text() };
+      })
+      .catch(() => {})
+      .finally(() => { fetching = null; });
+    return fetching;
+  }
+
+  async function showNext() {
+    if (fetching) await fetching;
+    if (ahead && ahead.html) {
+      const html = ahead.html;
+      ahead = null;
+      swap(html);
+      return;
+    }
+    if (outbox.entries().length) {
+      ahead = null;
+      if (!stage.querySelector("[data-waiting]")) {
+        card = null;
+        const wait = document.getElementById("waiting").content.cloneNode(true);
+        stage.replaceChildren(wait);
+      }
+      return;
+    }
+    window.location.assign(urls.home);
+  }
+
+  function swap(html) {
+    const parsed = new DOMParser().parseFromString(html, "text/html");
+    const next = parsed.querySelector("article[data-id]");
+    if (!next) {
+      window.location.assign(urls.home);
+      return;
+    }
+    stage.replaceChildren(document.importNode(next, true));
+    window.scrollTo(0, 0);
+    mount();
+  }
+
+  function mount() {
+    card = stage.querySelector("article[data-id]");
+    if (!card) return;
+    watch = { seconds: 0, since: document.hidden ? 0 : Date.now(), last: Date.now() };
+    ahead = null;
+    if (form()) {
+      let local = null;
+      try {
+        local = JSON.parse(localStorage.getItem(draftKey(card.dataset.id)));
+      } catch (error) {
+        local = null;
+      }
+      if (card.dataset.state === "open") restore(local);
+      const open = questions().findIndex((question) => valueOf(question) === null);
+      activate(open < 0 ? 0 : open, false);
+      form().addEventListener("change", keepDraft);
+      form().addEventListener("input", keepDraft);
+    }
+    const heading = card.querySelector("[data-start]");
+    if (heading) heading.focus({ preventScroll: true });
+    fetchAhead();
+  }
+
+  window.addEventListener("offline", offline);
+  window.addEventListener("online", () => {
+    say("Back online");
+    sendDraft();
+  });
+  mount();
+  if (outbox.entries().length) {
+    say(plural(outbox.entries().length, "answer") + " on the way");
+    outbox.flush();
+  }
+})();
