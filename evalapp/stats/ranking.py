@@ -45,7 +45,8 @@ class SystemScore:
     `rank` is 1 + the number of strictly better systems; `rank_low`..`rank_high` is its interval over the resamples
     (best and worst place, ties counted generously at both ends). `tier` numbers the rank sets: systems of different
     tiers have rank intervals that do not overlap; all within a tier are linked by overlaps. `n_ratings` counts
-    judgements, `n_outputs` the distinct outputs behind them; `shares` gives the parts of the judgements by verdict.
+    judgements, `n_outputs` (= `estimate.n`) the distinct outputs behind them; `shares` gives the parts of the judgements
+    by verdict.
     """
 
     system: Any
@@ -57,6 +58,11 @@ class SystemScore:
     rank_high: int
     tier: int
     shares: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe: every field, the estimate by `Estimate.as_dict`."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | {"estimate": self.estimate.as_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,11 @@ class Ranking:
     def signature(self) -> str:
         """The settings as one line."""
         return f"method:{self.method}|boot:inputs|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe: every field, the systems by `SystemScore.as_dict`, and the signature."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | {"systems": [row.as_dict() for row in self.systems], "signature": self.signature}
 
 
 @dataclass(frozen=True, slots=True)

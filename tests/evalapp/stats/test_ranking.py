@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -144,3 +145,12 @@ def test_unknown_verdicts_and_options_are_refused():
         rank_by_win_rate([0], ["x"], ["y"], ["a"], cannot_decide="win")
     with pytest.raises(ValueError, match="per is"):
         rank_by_m1([0], ["x"], ["a"], per="item")
+
+
+def test_a_ranking_is_valid_json_with_its_settings():
+    found = rank_by_mean([1, 2, math.nan], [0, 1, 0], ["x", "x", "y"], resamples=20, seed=7)
+    plain = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert plain["signature"] == "method:mean|boot:inputs|resamples:20|seed:7|conf:0.95"
+    assert [row["system"] for row in plain["systems"]] == ["x", "y"]
+    assert plain["systems"][1]["estimate"]["value"] is None
+    assert plain["systems"][0]["estimate"]["value"] == 1.5
