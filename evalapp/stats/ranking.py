@@ -45,8 +45,8 @@ class SystemScore:
     `rank` is 1 + the number of strictly better systems; `rank_low`..`rank_high` is its interval over the resamples
     (best and worst place, ties counted generously at both ends). `tier` numbers the rank sets: systems of different
     tiers have rank intervals that do not overlap; all within a tier are linked by overlaps. `n_ratings` counts
-    judgements, `n_outputs` (= `estimate.n`) the distinct outputs behind them; `shares` gives the parts of the judgements
-    by verdict.
+    judgements, `n_outputs` (= `estimate.n`) the distinct outputs behind them; `shares` gives the parts of the
+    judgements by verdict.
     """
 
     system: Any
