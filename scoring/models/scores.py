@@ -56,6 +56,8 @@ class ScoreSet(models.Model):
     scored_at = models.DateTimeField(null=True)
     #: [{"system", "step", "value", "n"}] for evaluators that look at all outputs of a system at once.
     systems = models.JSONField(default=list)
+    #: [{"label", "system", "step", "n", "n_undefined", "mean", "p5", "p25", "p50", "p75", "p95"}] by system.
+    summary = models.JSONField(default=list)
     n_scores = models.BigIntegerField(default=0)
     n_undefined = models.BigIntegerField(default=0)
     n_truncated = models.BigIntegerField(default=0)

@@ -16,6 +16,7 @@ from evalapp.common.runner import RunContext
 from ..models import Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set, input_hash, iterate_inputs
+from ..selectors.score_sets import summarise_scores
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         systems = work.score_systems() if entry.system_score == "corpus" else []
     except ScoringError as error:
         raise BadInput(str(error)) from error
-    finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems)
+    summary = summarise_scores(score_set)
+    finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary)
     return {
         "evaluator": score_set.evaluator.slug,
         "score_set": score_set.pk,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.apps import apps
 from django.db.models import Count, Max
 
 from annotation.models import Aspect, Comparison, Rating, System, Upload
+from annotation.models.campaigns import Judgement
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
@@ -96,23 +96,15 @@ def stamp_of(project: Project) -> str:
         list(System.objects.filter(project=project).order_by("pk").values_list("pk", "name", "kind")),
         list(Aspect.objects.filter(project=project).order_by("pk").values_list("pk", "name", "position")),
         list(ScoreSet.objects.filter(project=project).order_by("pk").values_list("pk", "scored_at")),
+        # A revised judgement changes a rating in its place; the ratings' numbers alone would not show it.
+        Judgement.objects.filter(campaign__project=project).aggregate(Max("pk")),
     ]
-    if apps.is_installed("annotation") and "judgement" in apps.all_models["annotation"]:
-        # A revised judgement changes a rating in its place, so the ratings' numbers alone would not show it.
-        judgement = apps.get_model("annotation", "Judgement")
-        parts.append(judgement.objects.filter(**_of_project(judgement, project)).aggregate(Max("pk")))
     return _digest(parts)
 
 
 def _uploads(project: Project) -> Any:
     rows = Upload.objects.filter(project=project).order_by("state")
     return rows.values_list("state").annotate(Count("pk"), Max("pk"))
-
-
-def _of_project(model: Any, project: Project) -> dict[str, Any]:
-    """The path from a judgement to its project, whichever way the room of judging has laid it."""
-    names = {field.name for field in model._meta.get_fields()}
-    return {"project": project} if "project" in names else {"campaign__project": project}
 
 
 def _digest(parts: Any) -> str:

@@ -138,7 +138,9 @@ def _copy(score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
         cursor.cursor.copy_expert(statement, buffer)
 
 
-def finish_score_set(*, score_set: ScoreSet, data_hash: str, systems: list[dict[str, Any]]) -> ScoreSet:
+def finish_score_set(
+    *, score_set: ScoreSet, data_hash: str, systems: list[dict[str, Any]], summary: list[dict[str, Any]]
+) -> ScoreSet:
     """Count what the set holds now and mark it as complete."""
     rows = Score.objects.filter(score_set=score_set)
     counts = rows.aggregate(
@@ -149,7 +151,8 @@ def finish_score_set(*, score_set: ScoreSet, data_hash: str, systems: list[dict[
         distinct=Count("input_hash", distinct=True),
     )
     counts["n_duplicate"] = counts["n_scores"] - counts.pop("distinct")
-    for name, value in {**counts, "data_hash": data_hash, "systems": systems, "scored_at": timezone.now()}.items():
+    figures = {"data_hash": data_hash, "systems": systems, "summary": summary, "scored_at": timezone.now()}
+    for name, value in {**counts, **figures}.items():
         setattr(score_set, name, value)
     score_set.save()
     return score_set

@@ -1,0 +1,95 @@
+"""Forms of this room: an evaluator's options as its catalogue entry describes them, and what a leaderboard is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+
+from annotation.models import Aspect, ReferenceSet
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+
+from .models import Evaluator
+from .selectors.leaderboards import CHOICES
+
+if TYPE_CHECKING:
+    from scoring.ml import Entry
+
+AUTOSUBMIT = {"data-autosubmit": ""}
+LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
+
+
+class ApplyForm(forms.Form):
+    """One field per option; an empty field takes the default."""
+
+    def __init__(self, *args: Any, project: Project, entry: Entry, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.entry = entry
+        if "references" in entry.needs:
+            names = [(name, name) for name in reference_sets(project)]
+            self.fields["references"] = forms.ChoiceField(
+                choices=names, initial=ORIGINAL, label="References", help_text="The set the texts are measured against."
+            )
+        for option in entry.options:
+            self.fields[f"option_{option.name}"] = _option_field(option)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        given = {
+            name.removeprefix("option_"): value
+            for name, value in self.cleaned_data.items()
+            if name.startswith("option_")
+        }
+        return {name: value for name, value in given.items() if value not in ("", None)}
+
+
+def _option_field(option: Any) -> forms.Field:
+    common: dict[str, Any] = {"label": option.name, "help_text": option.help, "required": False}
+    if option.type == "bool":
+        return forms.BooleanField(initial=option.default, **common)
+    if option.choices:
+        choices = [(choice, choice) for choice in option.choices]
+        return forms.ChoiceField(choices=choices, initial=option.default, **common)
+    if option.type == "int":
+        return forms.IntegerField(initial=option.default, min_value=_whole(option.minimum), **common)
+    if option.type == "float":
+        return forms.FloatField(initial=option.default, min_value=option.minimum, **common)
+    return forms.CharField(initial=option.default, max_length=200, **common)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def reference_sets(project: Project) -> list[str]:
+    names = list(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
+    return [ORIGINAL, *(name for name in names if name != ORIGINAL)]
+
+
+class QueryForm(forms.Form):
+    """The line of select boxes above a leaderboard: a plain GET form."""
+
+    def __init__(self, *args: Any, project: Project, names: list[str], aspects: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in names:
+            self.fields[name] = self._field(name, project, aspects)
+
+    def _field(self, name: str, project: Project, aspects: list[str]) -> forms.Field:
+        if name == "aspect":
+            choices = [(aspect, aspect) for aspect in aspects]
+        elif name == "by":
+            slugs = Evaluator.objects.filter(project=project).order_by("slug").values_list("slug", flat=True)
+            choices = [(slug, slug) for slug in slugs]
+        elif name == "references":
+            choices = [(found, found) for found in reference_sets(project)]
+        else:
+            choices = list(CHOICES[name].items())
+        label = LABELS.get(name, {"by": "Evaluator"}.get(name, name.capitalize()))
+        return forms.ChoiceField(choices=choices, label=label, required=False, widget=forms.Select(attrs=AUTOSUBMIT))
+
+
+def aspect_names(project: Project, *, rated: bool) -> list[str]:
+    """Aspects that can be asked for; those of comparisons only have no scale."""
+    rows = Aspect.objects.filter(project=project)
+    return [row.name for row in rows if not rated or row.low is not None]

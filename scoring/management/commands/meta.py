@@ -1,0 +1,51 @@
+"""`meta`: the leaderboard of evaluators: how well each follows people's ratings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scoring.management.base import ScoringCommand, find_project, interval
+from scoring.selectors.leaderboards import GROUPINGS, LEVELS, RATINGS, SUBSETS, EvaluatorsQuery, parse_query
+from scoring.selectors.meta_evaluation import COEFFICIENTS
+from scoring.services.leaderboards import get_leaderboard
+
+
+class Command(ScoringCommand):
+    help = "Leaderboard of evaluators: correlation with people's ratings, with intervals."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("slug", help="the project")
+        parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was rated")
+        parser.add_argument("--level", default="segment", choices=list(LEVELS))
+        parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
+        parser.add_argument("--systems", default="all", choices=list(SUBSETS))
+        parser.add_argument("--references", default="original", metavar="SET")
+        parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        query = parse_query(EvaluatorsQuery, options)
+        board = get_leaderboard(project=find_project(options["slug"]), query=query)
+        return {**board.table, "computed_at": board.computed_at.isoformat()}
+
+    def show(self, found: dict[str, Any]) -> None:
+        self.stdout.write(
+            f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
+        )
+        if found["n_simulated"]:
+            self.stdout.write("Simulated ratings are among these figures.")
+        rows = [
+            [
+                row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else ""),
+                *(interval(row[name]) for name in COEFFICIENTS),
+                str(row["n"]),
+                row["pearson"]["note"] or row["note"],
+            ]
+            for row in found["rows"]
+        ]
+        self.write_table(["evaluator", *COEFFICIENTS, "n", ""], rows, left=(0, 5))
+        if found["note"]:
+            self.stdout.write(found["note"])
+        self.stdout.write(found["signature"])

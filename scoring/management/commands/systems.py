@@ -1,0 +1,59 @@
+"""`systems`: the leaderboard of systems, from people's ratings or comparisons or from an evaluator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scoring.management.base import ScoringCommand, find_project, interval
+from scoring.selectors.leaderboards import METHODS, RATINGS, SUBSETS, SystemsQuery, parse_query
+from scoring.services.leaderboards import get_leaderboard
+
+
+class Command(ScoringCommand):
+    help = "Leaderboard of systems, from people's ratings or comparisons or from an evaluator."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("slug", help="the project")
+        parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")
+        parser.add_argument("--method", default="mean", choices=list(METHODS))
+        parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
+        parser.add_argument("--systems", default="all", choices=list(SUBSETS))
+        parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
+        parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
+
+    def answer(self, **options: Any) -> dict[str, Any]:
+        query = parse_query(SystemsQuery, options)
+        board = get_leaderboard(project=find_project(options["slug"]), query=query)
+        return {**board.table, "computed_at": board.computed_at.isoformat()}
+
+    def show(self, found: dict[str, Any]) -> None:
+        by = found["by"] or f"people, {found['aspect']}"
+        self.stdout.write(f"Systems of {found['project']} by {by} ({found['method']})")
+        if found["n_simulated"]:
+            self.stdout.write("Simulated judgements are among these figures.")
+        rows = [
+            [
+                _place(row),
+                row["label"],
+                row["kind"],
+                interval(row),
+                str(row["n"]),
+                str(row["n_ratings"]),
+            ]
+            for row in found["rows"]
+        ]
+        if rows:
+            self.write_table(["rank", "system", "kind", "value", "outputs", "judgements"], rows, left=(0, 1, 2))
+        if found["note"]:
+            self.stdout.write(found["note"])
+        self.stdout.write(found["signature"])
+
+
+def _place(row: dict[str, Any]) -> str:
+    if row["rank"] is None:
+        return "-"
+    low, high = row["rank_low"], row["rank_high"]
+    return str(low) if low == high else f"{low}-{high}"

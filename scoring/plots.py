@@ -1,0 +1,127 @@
+"""Plots as SVG, drawn on the server: forest plot of a leaderboard, scatter plot of an evaluator against people,
+distribution of scores by system. Plain values in, SVG text out; the drawing library is loaded by the first plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+Theme = Literal["light", "dark"]
+WIDTH = 620
+ROW = 26
+MAX_POINTS = 1500
+
+#: Okabe-Ito, readable on both grounds; shapes differ, too, so that nothing rests on colour alone.
+PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6FBF", "#7F7F7F"]
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+INK = {"light": ("#1b1f24", "#5b6570", "#d8dce1"), "dark": ("#e8eaed", "#a3adb8", "#3a4149")}
+FONT = "system-ui, sans-serif"
+
+
+def draw_forest(
+    rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme, zero: bool
+) -> str:
+    """A dot with its interval for each row `{"label", "value", "low", "high", "grey"}`, in the order given."""
+    import altair as alt
+
+    soft = INK[theme][1]
+    shown = [dict(row, ink=soft if row.get("grey") else PALETTE[0]) for row in rows if row["value"] is not None]
+    data = alt.Data(values=shown)
+    order = [row["label"] for row in shown]
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
+    color = alt.Color("ink:N", scale=None)
+    x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=zero, nice=True))
+    base = alt.Chart(data).encode(y=y, color=color)
+    lines = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(x=x)
+    layers: Any = lines + dots
+    if zero:
+        rule = alt.Chart(alt.Data(values=[{"at": 0}])).mark_rule(strokeDash=[2, 3], color=soft).encode(x="at:Q")
+        layers = rule + lines + dots
+    chart = layers.properties(width=WIDTH - 260, height=max(ROW * len(shown), ROW))
+    return _svg(chart, title, description, theme)
+
+
+def draw_scatter(
+    points: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
+) -> str:
+    """One mark per output (or per system). Of very many an evenly spread part is drawn; the caption says so."""
+    import altair as alt
+
+    shown = thin(points)
+    systems = sorted({str(point["system"]) for point in shown})
+    few = len(systems) <= len(PALETTE)
+    size = 70 if len(shown) <= 40 else 26
+    encoding: dict[str, Any] = {
+        "x": alt.X("metric:Q", title=axes[0], scale=alt.Scale(zero=False)),
+        "y": alt.Y("people:Q", title=axes[1], scale=alt.Scale(zero=False)),
+    }
+    if few:
+        legend = alt.Legend(title=None, labelLimit=180, symbolOpacity=1)
+        encoding["color"] = alt.Color(
+            "system:N", scale=alt.Scale(domain=systems, range=PALETTE[: len(systems)]), legend=legend
+        )
+        encoding["shape"] = alt.Shape(
+            "system:N", scale=alt.Scale(domain=systems, range=SHAPES[: len(systems)]), legend=legend
+        )
+    opacity = 1.0 if len(shown) <= 40 else 0.55
+    mark: Any = alt.Chart(alt.Data(values=shown)).mark_point(
+        filled=True, size=size, opacity=opacity, **({} if few else {"color": PALETTE[0]})
+    )
+    return _svg(mark.encode(**encoding).properties(width=WIDTH - 240, height=320), title, description, theme)
+
+
+def draw_distribution(
+    rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme
+) -> str:
+    """A box from the quartiles, a line from the 5th to the 95th percentile, a tick at the median, by system; `rows`
+    are `{"label", "p5", "p25", "p50", "p75", "p95"}`."""
+    import altair as alt
+
+    ink, _, _ = INK[theme]
+    order = [row["label"] for row in rows]
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
+    base = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(y=y)
+    line = base.mark_rule(color=PALETTE[0]).encode(x=alt.X("p5:Q", title=axis, scale=alt.Scale(zero=False)), x2="p95:Q")
+    box = base.mark_bar(height=12, color=PALETTE[0], opacity=0.45).encode(x="p25:Q", x2="p75:Q")
+    median = base.mark_tick(color=ink, thickness=2, height=16).encode(x="p50:Q")
+    chart = (line + box + median).properties(width=WIDTH - 260, height=max(ROW * len(rows), ROW))
+    return _svg(chart, title, description, theme)
+
+
+def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[dict[str, Any]]:
+    """At most `most` points, taken at even distances in the order given: the same each time."""
+    if len(points) <= most:
+        return [dict(point) for point in points]
+    places = np.linspace(0, len(points) - 1, most).astype(int)
+    return [dict(points[place]) for place in places]
+
+
+def _svg(chart: Any, title: str, description: str, theme: Theme) -> str:
+    """The SVG with a title and a description that a screen reader finds first."""
+    import vl_convert
+
+    ink, soft, line = INK[theme]
+    configured = chart.configure(
+        background="transparent",
+        font=FONT,
+        view={"stroke": None},
+        axis={
+            "labelColor": ink,
+            "titleColor": soft,
+            "gridColor": line,
+            "domainColor": line,
+            "tickColor": line,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+        },
+        legend={"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
+    )
+    text = str(vl_convert.vegalite_to_svg(configured.to_dict()))
+    head, _, rest = text.partition(">")
+    names = f'<title id="title">{escape(title)}</title><desc id="desc">{escape(description)}</desc>'
+    return f'{head} role="img" aria-labelledby="title desc">{names}{rest}'

@@ -1,0 +1,116 @@
+"""Leaderboards as files: CSV, and LaTeX for a paper (booktabs). The tables come from the selectors."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .selectors.meta_evaluation import COEFFICIENTS
+
+#: Cells that a spreadsheet would run as a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def as_csv(table: Mapping[str, Any]) -> str:
+    """One row per system or evaluator, figures at full precision, undefined figures empty."""
+    head, rows = _system_rows(table) if table["kind"] == "systems" else _evaluator_rows(table)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return buffer.getvalue()
+
+
+def as_latex(table: Mapping[str, Any]) -> str:
+    """A table for `booktabs`, with the signature as a comment, so that the figures can be computed again."""
+    body = _systems_latex(table) if table["kind"] == "systems" else _evaluators_latex(table)
+    lines = [f"% {table['signature']}"]
+    if table["n_simulated"]:
+        lines.append("% Simulated judgements are among these figures.")
+    if table["kind"] == "evaluators":
+        lines += [f"% {row['evaluator']}: {row['signature']}" for row in table["rows"] if row["signature"]]
+    elif table.get("evaluator"):
+        lines.append(f"% {table['evaluator']['signature']}")
+    return "\n".join([*lines, *body, ""])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _system_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    names = ["rank", "rank_low", "rank_high", "tier", "system", "step", "kind", "value", "low", "high"]
+    names += ["n", "n_ratings", "simulated", "note"]
+    return [*names, "signature"], [[*(row[name] for name in names), table["signature"]] for row in table["rows"]]
+
+
+def _evaluator_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    parts = ("value", "low", "high", "n", "note")
+    head = ["evaluator", "kind"] + [f"{name}_{part}" for name in COEFFICIENTS for part in parts]
+    head += ["n", "n_missing", "signature", "settings"]
+    rows = [
+        [row["evaluator"], row["kind"]]
+        + [row[name][part] for name in COEFFICIENTS for part in parts]
+        + [row["n"], row["n_missing"], row["signature"], table["signature"]]
+        for row in table["rows"]
+    ]
+    return head, rows
+
+
+def escape_latex(text: str) -> str:
+    return "".join(SPECIAL.get(char, char) for char in text)
+
+
+def _systems_latex(table: Mapping[str, Any]) -> list[str]:
+    rows = [
+        f"{place(row)} & {escape_latex(row['label'])} & {_figure(row, 3)} & {row['n']} \\\\" for row in table["rows"]
+    ]
+    head = r"Rank & System & Score [95\,\%] & $n$ \\"
+    return _tabular("rlrr", head, rows)
+
+
+def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for row in table["rows"]:
+        name = escape_latex(row["evaluator"])
+        shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
+        rows.append(" & ".join([shown, *(_figure(row[c], 3) for c in COEFFICIENTS), str(row["n"])]) + r" \\")
+    return _tabular("lrrrr", r"Evaluator & Pearson & Spearman & Kendall & $n$ \\", rows)
+
+
+def _tabular(columns: str, head: str, rows: list[str]) -> list[str]:
+    return [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+
+
+def _figure(estimate: Mapping[str, Any], digits: int) -> str:
+    if estimate["value"] is None:
+        return "--"
+    number: Callable[[float], str] = lambda x: f"{x:.{digits}f}"  # noqa: E731
+    value = f"${number(estimate['value'])}$"
+    if estimate["low"] is None:
+        return value
+    return f"{value} {{\\small $[{number(estimate['low'])}, {number(estimate['high'])}]$}}"
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """`1`, `2–4` where the interval of the rank is wider, or a dash."""
+    if row["rank"] is None:
+        return "-"
+    low, high = row["rank_low"], row["rank_high"]
+    return str(low) if low == high else f"{low}–{high}"

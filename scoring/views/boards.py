@@ -1,0 +1,204 @@
+"""Pages of the two leaderboards, and the same tables as CSV, JSON and LaTeX."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import BadInput, NotThere, Unavailable
+from evalapp.common.pages import page
+
+from ..forms import QueryForm, aspect_names
+from ..models import Evaluator, ScoreSet
+from ..selectors.leaderboards import EvaluatorsQuery, SystemsQuery, parse_query
+from ..selectors.meta_evaluation import COEFFICIENTS
+from ..services.leaderboards import Answer, answer_leaderboard
+from ..tables import as_csv, as_latex, place
+
+BY_PEOPLE = ["aspect", "method", "ratings", "systems"]
+BY_EVALUATOR = ["by", "systems", "references"]
+EVALUATORS = ["aspect", "level", "grouping", "systems", "ratings", "references"]
+
+
+@login_required
+@require_GET
+def systems(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    query = parse_query(SystemsQuery, request.GET)
+    answer, reason = _answer(project, query, request.user)
+    names = BY_EVALUATOR if query.by else BY_PEOPLE
+    if not query.by and query.method != "mean":
+        names = [name for name in names if name != "ratings"]
+    table = answer.table
+    context = {
+        "project": project,
+        "query": query,
+        "form": _form(project, query, names, table, rated=query.method == "mean"),
+        "answer": answer,
+        "table": table,
+        "reason": reason,
+        "rows": _drawn(table["rows"], _range(table["rows"], table["scale"])) if table else [],
+        "params": _params(query),
+        "evaluators": list(Evaluator.objects.filter(project=project).values_list("slug", flat=True)),
+        "has_steps": bool(table) and any(row["step"] is not None for row in table["rows"]),
+        "plot": _plot_params(query, answer),
+    }
+    return page(request, "scoring/systems/show.html", context, fragment="board")
+
+
+@login_required
+@require_GET
+def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    query = parse_query(EvaluatorsQuery, request.GET)
+    coefficient = request.GET.get("coefficient", "pearson")
+    if coefficient not in COEFFICIENTS:
+        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
+    answer, reason = _answer(project, query, request.user)
+    table = answer.table
+    rows = sorted(table["rows"], key=lambda row: _by(row, coefficient)) if table else []
+    context = {
+        "project": project,
+        "query": query,
+        "form": _form(project, query, EVALUATORS, table, rated=True),
+        "coefficient": coefficient,
+        "coefficients": COEFFICIENTS,
+        "answer": answer,
+        "table": table,
+        "reason": reason,
+        "rows": _drawn(rows, (-1.0, 1.0), coefficient),
+        "shown": _chosen(project, table, request.GET.get("plot", "")),
+        "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
+        "params": _params(query),
+        "plot": _plot_params(query, answer),
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "scoring/evaluation/show.html", context, fragment="board")
+
+
+def _answer(project: Project, query: Any, user: Any) -> tuple[Answer, str]:
+    """The table, or why there is none: nothing judged yet is a state of the project, not a mistake of the reader."""
+    try:
+        return answer_leaderboard(project=project, query=query, user=user), ""
+    except BadInput as error:
+        return Answer(None, None, True), error.detail
+
+
+def _form(project: Project, query: Any, names: list[str], table: Mapping[str, Any] | None, *, rated: bool) -> QueryForm:
+    aspects = aspect_names(project, rated=rated)
+    values = {name: getattr(query, name) for name in names}
+    if table and table["aspect"]:
+        values["aspect"] = table["aspect"]
+    if len(aspects) < 2:
+        names = [name for name in names if name != "aspect"]
+    form = QueryForm(initial=values, project=project, names=names, aspects=aspects)
+    if "references" in form.fields and len(form.fields["references"].choices) < 2:  # type: ignore[attr-defined]
+        del form.fields["references"]
+    return form
+
+
+def _params(query: Any) -> str:
+    """The query as the tail of an address, without what is at its default."""
+    fields = type(query).__dataclass_fields__
+    given = {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
+    return urlencode(given)
+
+
+def _plot_params(query: Any, answer: Answer) -> str:
+    """As `_params`, with the state of the data, so that a browser may keep the picture."""
+    stamp = answer.leaderboard.stamp[:12] if answer.leaderboard else ""
+    return "&".join(part for part in (_params(query), f"v={stamp}") if part)
+
+
+def _by(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
+    value = row[coefficient]["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
+
+
+def _range(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[float, float]:
+    """What the little axes span: the figures with some air, within the scale where there is one."""
+    values = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    air = (high - low) * 0.06 or 0.5
+    low, high = low - air, high + air
+    if scale[0] is not None and scale[1] is not None:
+        low, high = max(low, min(scale[0], min(values))), min(high, max(scale[1], max(values)))
+    return low, high
+
+
+def _drawn(rows: list[dict[str, Any]], span: tuple[float, float], part: str = "") -> list[dict[str, Any]]:
+    """Rows with the places of dot and line on an axis 200 wide, and what stands in the column of ranks."""
+    low, high = span
+
+    def at(value: float | None) -> float | None:
+        return None if value is None else round(4 + 192 * (value - low) / ((high - low) or 1.0), 1)
+
+    found = []
+    number = 0
+    for row in rows:
+        estimate = row[part] if part else row
+        number += estimate["value"] is not None
+        drawn = {"x": at(estimate["value"]), "x_low": at(estimate["low"]), "x_high": at(estimate["high"])}
+        zero = at(0.0) if part else None
+        shown = place(row) if "rank" in row else str(number) if estimate["value"] is not None else "-"
+        found.append({**row, "estimate": estimate, "drawn": drawn, "zero": zero, "place": shown})
+    return found
+
+
+def _chosen(project: Project, table: Mapping[str, Any] | None, slug: str) -> dict[str, Any] | None:
+    if not table or not slug:
+        return None
+    return next((row for row in table["rows"] if row["evaluator"] == slug and row["score_set"]), None)
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+
+TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "application/x-tex; charset=utf-8"}
+
+
+@login_required
+@require_GET
+def systems_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse:
+    return _file(request, slug, ending, SystemsQuery, "systems")
+
+
+@login_required
+@require_GET
+def evaluation_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse:
+    return _file(request, slug, ending, EvaluatorsQuery, "evaluators")
+
+
+def _file(request: HttpRequest, slug: str, ending: str, shape: Any, name: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    answer = answer_leaderboard(project=project, query=parse_query(shape, request.GET), user=request.user)
+    if answer.table is None or not answer.is_current:
+        raise Unavailable("The table is being computed. Look at the leaderboard's page and try again when it stands.")
+    table = answer.table
+    if ending == "json":
+        text = json.dumps(table, ensure_ascii=False, indent=1, allow_nan=False)
+    else:
+        text = as_csv(table) if ending == "csv" else as_latex(table)
+    response = HttpResponse(text, content_type=TYPES[ending])
+    response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-{name}.{ending}"'
+    return response
+
+
+def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:
+    """The set that stands in the table for this evaluator."""
+    rows = ScoreSet.objects.filter(
+        project=project, evaluator__slug=slug, references__in=[query.references, ""], scored_at__isnull=False
+    )
+    found = rows.select_related("evaluator").order_by("-scored_at", "-pk").first()
+    if found is None:
+        raise NotThere(f"There are no scores of “{slug}” to be drawn.")
+    return found

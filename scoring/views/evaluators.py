@@ -1,0 +1,164 @@
+"""Pages of evaluators: the catalogue with what has been applied, applying one, one with its scores."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.pages import page
+
+from ..forms import ApplyForm
+from ..models import Evaluator, Score, ScoreSet
+from ..selectors.catalogue import entries, get_entry
+from ..selectors.inputs import count_outputs
+from ..selectors.score_sets import SetState, get_states, list_states
+from ..services.scores import apply_evaluator
+from ..tables import FORMULA
+
+
+@login_required
+@require_GET
+def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    states = list_states(project)
+    applied: dict[str, list[SetState]] = {}
+    for state in states:
+        applied.setdefault(state.score_set.evaluator.name, []).append(state)
+    rows = [{"entry": entry, "states": applied.get(entry.name, [])} for entry in entries()]
+    context = {
+        "project": project,
+        "rows": rows,
+        "states": states,
+        "n_outputs": count_outputs(project),
+        "n_unscored_sentinels": sum(row["entry"].kind == "sentinel" and not row["states"] for row in rows),
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "scoring/evaluators/list.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    entry = get_entry(name)
+    form = ApplyForm(request.POST or None, project=project, entry=entry)
+    # An evaluator without options has a form without fields, which is valid as it is.
+    if request.method == "POST" and (form.is_valid() or not form.fields):
+        try:
+            run = apply_evaluator(
+                project=project,
+                user=request.user,
+                evaluator=name,
+                options=form.options if form.fields else {},
+                references=form.cleaned_data.get("references", "") if form.fields else "",
+            )
+        except BadInput as error:
+            _add_faults(form, error)
+        else:
+            messages.success(request, f"{run.title}: in the queue.")
+            return redirect("run", project.slug, run.pk)
+    context = {"project": project, "entry": entry, "form": form, "n_outputs": count_outputs(project)}
+    return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
+
+
+def _add_faults(form: ApplyForm, error: EvalappError) -> None:
+    placed = False
+    for fault in error.faults:
+        field = fault.field.replace("options.", "option_")
+        if field in form.fields:
+            form.add_error(field, fault.message)
+            placed = True
+    if not placed:
+        form.add_error(None, error.detail)
+
+
+@login_required
+@require_POST
+def score_sentinels(request: HttpRequest, slug: str) -> HttpResponse:
+    """Queue every sentinel that has not been applied: no leaderboard of evaluators can be read without them."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    applied = set(ScoreSet.objects.filter(project=project).values_list("evaluator__name", flat=True))
+    names = [entry.name for entry in entries() if entry.kind == "sentinel" and entry.name not in applied]
+    for name in names:
+        apply_evaluator(project=project, user=request.user, evaluator=name)
+    messages.success(request, f"In the queue: {', '.join(names)}." if names else "All sentinels have been applied.")
+    return redirect("scoring:evaluator-list", project.slug)
+
+
+def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
+    """The set of that number, or the newest complete one (else the newest)."""
+    rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
+    if number:
+        found = rows.filter(pk=int(number)).first() if number.isdigit() else None
+    else:
+        found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
+    if found is None:
+        raise NotThere(f"There are no scores of “{evaluator}” here. Apply it under Evaluators.")
+    return found
+
+
+@login_required
+@require_GET
+def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    score_set = get_set(project, evaluator, request.GET.get("set", ""))
+    others = ScoreSet.objects.filter(evaluator=score_set.evaluator).select_related("evaluator", "run").order_by("-pk")
+    states = get_states(project, others, count_outputs(project))
+    row: Evaluator = score_set.evaluator
+    context = {
+        "project": project,
+        "evaluator": row,
+        "entry": next((entry for entry in entries() if entry.name == row.name), None),
+        "score_set": score_set,
+        "state": next(state for state in states if state.score_set.pk == score_set.pk),
+        "states": states,
+        "summary": _with_own_values(score_set),
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "scoring/evaluators/show.html", context)
+
+
+def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
+    own = {(row["system"], row["step"]): row["value"] for row in score_set.systems}
+    return [{**row, "own": own.get((row["system"], row["step"]))} for row in score_set.summary]
+
+
+class _Echo:
+    """A file that hands back what is written, so that a CSV can be streamed line by line."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+@login_required
+@require_GET
+def scores_csv(request: HttpRequest, slug: str, evaluator: str) -> StreamingHttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    score_set = get_set(project, evaluator, request.GET.get("set", ""))
+    response = StreamingHttpResponse(_csv_lines(score_set), content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-{evaluator}-scores.csv"'
+    return response
+
+
+def _csv_lines(score_set: ScoreSet) -> Iterator[str]:
+    writer = csv.writer(_Echo(), lineterminator="\n")
+    yield writer.writerow(["item", "system", "step", "value", "note", "signature"])  # type: ignore[misc]
+    fields = ("output__item__key", "output__system__name", "output__step", "value", "note")
+    rows = Score.objects.filter(score_set=score_set).order_by("pk").values_list(*fields)
+    signature = score_set.full_signature
+    for item, system, step, value, note in rows.iterator(chunk_size=5000):
+        yield writer.writerow([_safe(item), _safe(system), step, value, note, signature])  # type: ignore[misc]
+
+
+def _safe(text: str) -> str:
+    return f"'{text}" if text.startswith(FORMULA) else text

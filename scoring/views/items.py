@@ -1,0 +1,30 @@
+"""The scores of one item's outputs: a fragment that the item's page loads by name."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from annotation.models import Item, Output
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere
+from evalapp.common.pages import page
+
+from ..selectors.score_sets import scores_of_outputs
+
+
+@login_required
+@require_GET
+def item_scores(request: HttpRequest, slug: str, item: int) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    row = Item.objects.filter(project=project, pk=item).first()
+    if row is None:
+        raise NotThere(f"There is no item {item} in {project.slug}.")
+    outputs = list(Output.objects.filter(item=row).select_related("system").order_by("system__name", "step"))
+    scores = scores_of_outputs(project, [output.pk for output in outputs])
+    sets = {score.score_set_id: score.score_set for score in scores}
+    of_output = {(score.output_id, score.score_set_id): score for score in scores}
+    table = [(output, [of_output.get((output.pk, number)) for number in sets]) for output in outputs]
+    context = {"project": project, "item": row, "sets": list(sets.values()), "table": table}
+    return page(request, "scoring/items/scores.html", context, fragment="table")

@@ -1,0 +1,138 @@
+"""Plots as images of their own, so that pages need no script and no inline style for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.cache import cache
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, NotThere
+
+from .. import plots
+from ..selectors.leaderboards import LEVELS, EvaluatorsQuery, SystemsQuery, parse_query, stamp_of
+from ..selectors.meta_evaluation import COEFFICIENTS, load_points
+from ..services.leaderboards import answer_leaderboard
+from .boards import get_plotted_set
+from .evaluators import get_set
+
+KEEP_SECONDS = 24 * 3600
+AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share better than or equal to the reference"}
+
+
+@login_required
+@require_GET
+def systems_svg(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    query = parse_query(SystemsQuery, request.GET)
+
+    def draw() -> str:
+        table = _table(project, query, request.user)
+        axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
+        title = f"Systems of {project.name} by {query.by or table['aspect']}"
+        return plots.draw_forest(
+            table["rows"],
+            title=title,
+            description=_in_words(table["rows"]),
+            axis=axis,
+            theme=_theme(request),
+            zero=False,
+        )
+
+    return _svg(request, [stamp_of(project), "systems", query], draw)
+
+
+@login_required
+@require_GET
+def evaluation_svg(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    query = parse_query(EvaluatorsQuery, request.GET)
+    coefficient = request.GET.get("coefficient", "pearson")
+    if coefficient not in COEFFICIENTS:
+        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
+
+    def draw() -> str:
+        table = _table(project, query, request.user)
+        rows = [
+            {"label": row["evaluator"], "grey": row["is_sentinel"], **row[coefficient]}
+            for row in sorted(table["rows"], key=lambda row: -(row[coefficient]["value"] or 0.0))
+        ]
+        title = f"{coefficient.capitalize()} with {table['aspect']}, {LEVELS[query.level].lower()}"
+        return plots.draw_forest(
+            rows, title=title, description=_in_words(rows), axis=coefficient, theme=_theme(request), zero=True
+        )
+
+    return _svg(request, [stamp_of(project), "evaluation", query, coefficient], draw)
+
+
+@login_required
+@require_GET
+def scatter_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    query = parse_query(EvaluatorsQuery, request.GET)
+    score_set = get_plotted_set(project, query, evaluator)
+
+    def draw() -> str:
+        points = load_points(project, query, score_set)
+        what = "systems" if query.level == "system" else "outputs"
+        drawn = min(len(points), plots.MAX_POINTS)
+        description = f"{len(points)} {what}, {drawn} of them drawn: score of {evaluator} against people."
+        return plots.draw_scatter(
+            points,
+            title=f"{evaluator} against people",
+            description=description,
+            axes=(evaluator, f"people ({query.ratings})"),
+            theme=_theme(request),
+        )
+
+    return _svg(request, [stamp_of(project), "scatter", query, score_set.pk, score_set.scored_at], draw)
+
+
+@login_required
+@require_GET
+def distribution_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    score_set = get_set(project, evaluator, request.GET.get("set", ""))
+    rows = [row for row in score_set.summary if row["n"]]
+    if not rows:
+        raise NotThere(f"{evaluator} has no defined score to be drawn.")
+
+    def draw() -> str:
+        words = "; ".join(f"{row['label']}: median {row['p50']:.3g}" for row in rows)
+        return plots.draw_distribution(
+            rows, title=f"Scores of {evaluator} by system", description=words, axis=evaluator, theme=_theme(request)
+        )
+
+    return _svg(request, ["distribution", score_set.pk, score_set.scored_at], draw)
+
+
+def _table(project: Any, query: Any, user: Any) -> dict[str, Any]:
+    answer = answer_leaderboard(project=project, query=query, user=user)
+    if answer.table is None or not any(row.get("value") or row.get("pearson") for row in answer.table["rows"]):
+        raise NotThere("There is nothing to be drawn yet.")
+    return answer.table
+
+
+def _in_words(rows: Any) -> str:
+    return "; ".join(f"{row['label']} {row['value']:.3f}" for row in rows if row["value"] is not None)
+
+
+def _theme(request: HttpRequest) -> plots.Theme:
+    return "dark" if request.GET.get("theme") == "dark" else "light"
+
+
+def _svg(request: HttpRequest, key: list[Any], draw: Callable[[], str]) -> HttpResponse:
+    """Drawn once for one state of the data; the browser keeps it as long as the page names the same state."""
+    digest = hashlib.sha256(repr([*key, _theme(request)]).encode()).hexdigest()
+    text = cache.get(f"plot:{digest}")
+    if text is None:
+        text = draw()
+        cache.set(f"plot:{digest}", text, KEEP_SECONDS)
+    response = HttpResponse(text, content_type="image/svg+xml; charset=utf-8")
+    response.headers["Cache-Control"] = "private, max-age=3600" if request.GET.get("v") else "private, no-cache"
+    return response
