@@ -16,7 +16,8 @@ from .errors import EvalappError
 
 
 class Command(BaseCommand):
-    """A door: parse, call, print. Subclasses write `work(**options) -> dict` and `show(result)`."""
+    """A door: parse, call, print. Subclasses write `work(**options) -> dict` and `show(result)`; a member
+    `exit` of the result becomes the exit status (1: the work failed)."""
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> ArgumentParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
@@ -47,11 +48,11 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self.say("stopped")
             sys.exit(130)
+        code = result.pop("exit", 0)
         if options["json"]:
             self.stdout.write(json.dumps(result, default=str))
         else:
             self.show(result)
-        code = result.get("exit")
         if code:
             sys.exit(code)
 

@@ -13,16 +13,26 @@ from .errors import BadInput
 
 @dataclass(frozen=True)
 class Job:
-    """`pipeline` is `module:function(context, **params) -> result dict`."""
+    """`pipeline` is `module:function(context, **params) -> result dict`. `request`, where people may ask for this
+    kind by `POST projects/{slug}/runs/`, is `module:function(*, project, user, params) -> Run`: it checks the
+    wishes and enqueues; a kind without it is started by its own door only."""
 
     kind: str
     queue: str
     pipeline: str
     help: str
+    request: str = ""
 
     def load(self) -> Callable[..., dict[str, Any]]:
-        module, _, name = self.pipeline.partition(":")
-        return getattr(import_module(module), name)
+        return _resolve(self.pipeline)
+
+    def load_request(self) -> Callable[..., Any]:
+        return _resolve(self.request)
+
+
+def _resolve(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
 
 
 _JOBS: dict[str, Job] = {}

@@ -50,7 +50,7 @@ def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = 
         operator = "lt" if descending != backwards else "gt"
         condition = Q()
         for index, name in enumerate(fields):
-            equal = {key: value for key, value in zip(fields[:index], values[:index], strict=True)}
+            equal = dict(zip(fields[:index], values[:index], strict=True))
             condition |= Q(**equal, **{f"{name}__{operator}": values[index]})
         try:
             queryset = queryset.filter(condition)

@@ -8,11 +8,14 @@ import json
 import logging
 import os
 import socket
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import redis
+from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from . import audit
@@ -24,6 +27,10 @@ log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
 STALE = timedelta(seconds=30)
+#: A process of this machine that is gone needs no long wait; one that is there but silent (SQLite is busy) is
+#: believed for a while, then its number may belong to another process.
+GONE = timedelta(seconds=5)
+SILENT = timedelta(minutes=10)
 WORKER_STALE = timedelta(seconds=20)
 RESEND = timedelta(seconds=30)
 
@@ -40,23 +47,24 @@ def enqueue_run(
     `send=False` the caller executes it itself (`--here`)."""
     job = get_job(kind)
     digest = input_hash(kind, project.pk, params)
-    active = Run.objects.filter(input_hash=digest, state__in=Run.ACTIVE)
-    if (found := active.first()) is not None:
-        return found
-    try:
-        with transaction.atomic():
-            run = Run.objects.create(
-                project=project,
-                kind=kind,
-                title=title[:200],
-                queue=job.queue,
-                params=params,
-                input_hash=digest,
-                created_by=user if getattr(user, "pk", None) else None,
-            )
-            audit.record(verb="run.queued", project=project, actor=user, object=run)
-    except IntegrityError:
-        return active.get()
+    while True:
+        if (found := Run.objects.filter(input_hash=digest, state__in=Run.ACTIVE).first()) is not None:
+            return found
+        try:
+            with transaction.atomic():
+                run = Run.objects.create(
+                    project=project,
+                    kind=kind,
+                    title=title[:200],
+                    queue=job.queue,
+                    params=params,
+                    input_hash=digest,
+                    created_by=user if getattr(user, "pk", None) else None,
+                )
+                audit.record(verb="run.queued", project=project, actor=user, object=run)
+        except IntegrityError:
+            continue  # somebody was quicker; join theirs, unless it has ended by now
+        break
     if send:
         transaction.on_commit(lambda: send_run(run))
     return run
@@ -128,8 +136,8 @@ def retry_run(*, run: Run, user: Any = None) -> Run:
         with transaction.atomic():
             changed = Run.objects.filter(pk=run.pk, state__in=[Run.State.FAILED, Run.State.CANCELLED]).update(
                 state=Run.State.QUEUED, attempt=0, cancel_requested=False, error="", faults=[], result=None,
-                finished_at=None, started_at=None, worker="", done=0, total=None, rate=None, phase="",
-                created_at=timezone.now(),
+                finished_at=None, started_at=None, worker="", heartbeat=None, sent_at=None, done=0, total=None,
+                rate=None, phase="", created_at=timezone.now(),
             )  # fmt: skip
             if not changed:
                 raise Conflict("Only a failed or cancelled run can be tried again.")
@@ -157,40 +165,79 @@ def queue_place(run: Run) -> int | None:
     return ahead + 1
 
 
-def _owner_is_alive(run: Run) -> bool:
-    """A worker on this machine that cannot write its heartbeat (SQLite is busy) is seen by its process."""
+def _owner(run: Run) -> str:
+    """`gone`, `silent` (there, but without heartbeat) or `elsewhere` (on another machine, nothing is known)."""
     host, _, pid = run.worker.rpartition(":")
     if host != socket.gethostname() or not pid.isdigit():
-        return False
+        return "elsewhere"
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
-        return False
+        return "gone"
     except PermissionError:
-        return True
-    return True
+        return "silent"
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        # The state stands behind the name in parentheses; a zombie has ended, only nobody asked how.
+        zombie = stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return "silent"
+    return "gone" if zombie else "silent"
+
+
+def _is_lost(run: Run, now: datetime) -> bool:
+    age = now - (run.heartbeat or run.started_at or run.created_at)
+    if age < GONE:
+        return False
+    return age > {"gone": GONE, "elsewhere": STALE, "silent": SILENT}[_owner(run)]
+
+
+def _return_run(run: Run, now: datetime) -> str:
+    """Take a run away from its dead worker; says what became of it, or nothing if somebody else was quicker."""
+    mine = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt)
+    if run.cancel_requested:
+        return "cancelled" if mine.update(state=Run.State.CANCELLED, finished_at=now) else ""
+    if run.attempt >= MAX_ATTEMPTS:
+        lost = f"The worker was lost {run.attempt} times. See the log, then retry."
+        return "failed" if mine.update(state=Run.State.FAILED, finished_at=now, error=lost) else ""
+    if not mine.update(state=Run.State.QUEUED, worker="", heartbeat=None):
+        return ""
+    RunLog.objects.create(run=run, text=f"The worker {run.worker} was lost; the run goes back to the queue.")
+    return "returned"
+
+
+def return_lost_run(run_id: int) -> bool:
+    """The queue delivers a run again when its worker process died. True if it may be claimed again now."""
+    run = Run.objects.filter(pk=run_id, state=Run.State.RUNNING).first()
+    if run is None or _owner(run) != "gone":
+        return False
+    return _return_run(run, timezone.now()) == "returned"
+
+
+def _waiting_messages(queue: str) -> int | None:
+    """Messages in a queue of Redis; None while it cannot be asked."""
+    try:
+        client = redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2, socket_timeout=2)
+        return int(client.llen(queue))
+    except redis.RedisError:
+        return None
 
 
 def reconcile_runs() -> dict[str, int]:
     """Return the runs of dead workers to the queue, and tell the queue again about runs it has forgotten."""
     now = timezone.now()
     counts = {"returned": 0, "failed": 0, "cancelled": 0, "resent": 0}
-    for run in Run.objects.filter(state=Run.State.RUNNING, heartbeat__lt=now - STALE).select_related("project"):
-        if _owner_is_alive(run):
-            continue
-        mine = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt)
-        if run.cancel_requested:
-            counts["cancelled"] += mine.update(state=Run.State.CANCELLED, finished_at=now)
-        elif run.attempt >= MAX_ATTEMPTS:
-            lost = f"The worker was lost {run.attempt} times. See the log, then retry."
-            counts["failed"] += mine.update(state=Run.State.FAILED, finished_at=now, error=lost)
-        elif mine.update(state=Run.State.QUEUED, worker="", heartbeat=None):
-            RunLog.objects.create(run=run, text=f"The worker {run.worker} was lost; the run goes back to the queue.")
-            counts["returned"] += 1
-            send_run(run)
-    for run in Run.objects.filter(state=Run.State.QUEUED):
-        if (run.sent_at is None or run.sent_at < now - RESEND) and queue_has_worker(run.queue):
-            # A second message does no harm: the run is claimed by one conditional update.
-            counts["resent"] += send_run(run)
+    for run in Run.objects.filter(state=Run.State.RUNNING, heartbeat__lt=now - GONE).select_related("project"):
+        if _is_lost(run, now) and (outcome := _return_run(run, now)):
+            counts[outcome] += 1
+            if outcome == "returned":
+                send_run(run)
+    forgotten = Run.objects.filter(state=Run.State.QUEUED).filter(Q(sent_at=None) | Q(sent_at__lt=now - RESEND))
+    for queue in forgotten.order_by().values_list("queue", flat=True).distinct():
+        # While messages wait, the queue is only long; when it is empty and rows wait, it has lost them. A second
+        # message does no harm: a run is claimed by one conditional update.
+        if queue_has_worker(queue) and _waiting_messages(queue) == 0:
+            for run in forgotten.filter(queue=queue).order_by("created_at"):
+                counts["resent"] += send_run(run)
     WorkerBeat.objects.filter(at__lt=now - timedelta(days=1)).delete()
     return counts

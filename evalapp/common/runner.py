@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import queue
 import signal
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from .errors import EvalappError
@@ -41,8 +42,9 @@ class RunContext:
         self.user = run.created_by
         self.cancelled = threading.Event()
         self._echo = echo
-        self._began = time.monotonic()
-        self._phase_began = self._began
+        self._lines: queue.SimpleQueue[RunLog] = queue.SimpleQueue()
+        self._phase_began = time.monotonic()
+        self._phase_first = 0
         self._state: dict[str, Any] = {"done": 0, "total": None, "unit": "", "phase": "", "rate": None}
 
     def check(self) -> None:
@@ -51,16 +53,20 @@ class RunContext:
             raise RunCancelled
 
     def progress(self, done: int, total: int | None = None, unit: str = "rows", phase: str = "") -> None:
-        """Cheap: it only notes the figures; the heartbeat writes them."""
-        if phase != self._state["phase"]:
-            self._phase_began = time.monotonic()
+        """Cheap: it only notes the figures; the heartbeat writes them. What an earlier attempt had done already
+        does not count into the rate."""
+        if phase != self._state["phase"] or done < self._phase_first:
+            self._phase_began, self._phase_first = time.monotonic(), done
         elapsed = time.monotonic() - self._phase_began
-        rate = done / elapsed if elapsed > 0.2 and done else None
-        self._state = {"done": done, "total": total, "unit": unit, "phase": phase, "rate": rate}
+        gained = done - self._phase_first
+        rate = gained / elapsed if elapsed > 0.2 and gained else None
+        self._state = {"done": done, "total": total, "unit": unit, "phase": phase[:100], "rate": rate}
         self.check()
 
     def log(self, text: str) -> None:
-        RunLog.objects.create(run=self.run, text=text)
+        """A line for the people who watch. The heartbeat writes it, so that it shows while the pipeline is inside
+        a transaction and stays when that is rolled back."""
+        self._lines.put(RunLog(run=self.run, text=text))
         if self._echo:
             self._echo(text)
 
@@ -68,36 +74,65 @@ class RunContext:
     def figures(self) -> dict[str, Any]:
         return dict(self._state)
 
-    def save(self) -> bool:
-        """Write heartbeat and figures; True when the run is to stop (cancelled, or no longer ours)."""
+    def must_stop(self) -> bool:
+        """Cancelled, or no longer ours."""
         mine = Run.objects.filter(pk=self.run.pk, state=Run.State.RUNNING, attempt=self.run.attempt)
-        if not mine.update(heartbeat=timezone.now(), **self._state):
-            return True
-        return bool(mine.filter(cancel_requested=True).exists())
+        return mine.values_list("cancel_requested", flat=True).first() in (True, None)
+
+    def save(self) -> None:
+        """Write heartbeat, figures and waiting log lines."""
+        mine = Run.objects.filter(pk=self.run.pk, state=Run.State.RUNNING, attempt=self.run.attempt)
+        ours = mine.update(heartbeat=timezone.now(), **self._state)
+        lines = []
+        while not self._lines.empty():
+            lines.append(self._lines.get())
+        if not ours:
+            return
+        try:
+            RunLog.objects.bulk_create(lines)
+        except DatabaseError:
+            for line in lines:
+                self._lines.put(line)
+            raise
 
 
 class _Heart(threading.Thread):
     """Writes the heartbeat from a connection of its own, so that it shows while the pipeline is inside a
     transaction, and interrupts a pipeline that does not stop by itself."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: RunContext, main: bool) -> None:
         super().__init__(daemon=True, name="run-heartbeat")
         self.context = context
+        self.main = main
+        self.working = True
         self.stopped = threading.Event()
         self.asked_at: float | None = None
 
     def run(self) -> None:
         while not self.stopped.wait(BEAT_SECONDS):
             try:
-                if self.context.save():
-                    self.context.cancelled.set()
-                    self.asked_at = self.asked_at or time.monotonic()
+                self.beat()
             except DatabaseError as error:
                 log.debug("heartbeat of run %s was not written: %s", self.context.run.pk, error)
-            if self.asked_at and time.monotonic() - self.asked_at > GRACE_SECONDS and not self.stopped.is_set():
+            overdue = self.asked_at is not None and time.monotonic() - self.asked_at > GRACE_SECONDS
+            if overdue and self.main and self.working:
                 os.kill(os.getpid(), signal.SIGUSR1)
-        close_old_connections()
         connection.close()
+
+    def beat(self) -> None:
+        """Reading comes first: on SQLite it works while the pipeline holds the write lock."""
+        if connection.connection is None and connection.vendor == "sqlite":
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA busy_timeout = 500")
+        if self.context.must_stop():
+            self.context.cancelled.set()
+            self.asked_at = self.asked_at or time.monotonic()
+        self.context.save()
+
+    def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
+        """Raises in the main thread, between two of its bytecodes, as long as the pipeline has it."""
+        if self.working and self.context.cancelled.is_set():
+            raise RunCancelled
 
 
 @contextlib.contextmanager
@@ -106,22 +141,18 @@ def _heartbeat(context: RunContext) -> Iterator[None]:
         # Inside somebody's transaction (tests) no other connection could see the row.
         yield
         return
-    previous: Any = None
     in_main_thread = threading.current_thread() is threading.main_thread()
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        if context.cancelled.is_set():
-            raise RunCancelled
-
-    if in_main_thread:
-        previous = signal.signal(signal.SIGUSR1, interrupt)
-    heart = _Heart(context)
-    if not in_main_thread:
-        heart.asked_at = None
+    heart = _Heart(context, in_main_thread)
+    previous: Any = signal.signal(signal.SIGUSR1, heart.interrupt) if in_main_thread else None
     heart.start()
     try:
-        yield
+        try:
+            yield
+        finally:
+            heart.working = False
     finally:
+        # Two steps, because the signal may come while the first is taken; the next is a second away.
+        heart.working = False
         heart.stopped.set()
         heart.join(timeout=40)
         if in_main_thread:
@@ -134,29 +165,31 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None) -> Ru
     if run is None:
         return None
     context = RunContext(run, echo)
+    state, fields = _work(run, context)
+    context.save()
+    finish_run(run, state, **fields, **context.figures)
+    run.refresh_from_db()
+    return run
+
+
+def _work(run: Run, context: RunContext) -> tuple[str, dict[str, Any]]:
+    """The border of a job: what comes out of the pipeline becomes a state and what people read about it."""
     try:
         with _heartbeat(context):
             result = get_job(run.kind).load()(context, **run.params)
-        context.save()
-        finish_run(run, Run.State.SUCCEEDED, result=result, **context.figures)
     except RunCancelled:
-        finish_run(run, Run.State.CANCELLED, **context.figures)
+        return Run.State.CANCELLED, {}
     except EvalappError as error:
         context.log(error.detail)
-        finish_run(run, Run.State.FAILED, error=error.detail, faults=[f.as_dict() for f in error.faults[:1000]])
+        faults = [fault.as_dict() for fault in error.faults[:1000]]
+        return Run.State.FAILED, {"error": error.detail, "faults": faults}
     except MemoryError:
-        finish_run(
-            run,
-            Run.State.FAILED,
-            error="The worker ran out of memory. Use smaller batches or a larger machine.",
-        )
+        return Run.State.FAILED, {
+            "error": "The worker ran out of memory. Use smaller batches or a larger machine, then retry."
+        }
     except Exception as error:
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())
-        finish_run(
-            run,
-            Run.State.FAILED,
-            error=f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it if it stays.",
-        )
-    run.refresh_from_db()
-    return run
+        text = f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it."
+        return Run.State.FAILED, {"error": text}
+    return Run.State.SUCCEEDED, {"result": result}

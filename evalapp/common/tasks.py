@@ -14,16 +14,18 @@ from django.utils import timezone
 from evalapp.celery import app
 
 from .models import WorkerBeat
-from .queue import reconcile_runs
+from .queue import reconcile_runs, return_lost_run
 from .runner import execute_run
 
 BEAT_SECONDS = 5.0
 _stop = threading.Event()
+_beating: list[threading.Thread] = []
 
 
 @app.task(name="evalapp.run")
 def run(run_id: int) -> None:
-    execute_run(run_id)
+    if execute_run(run_id) is None and return_lost_run(run_id):
+        execute_run(run_id)
 
 
 @app.task(name="evalapp.reconcile")
@@ -55,9 +57,14 @@ def _beat(name: str, queues: list[str]) -> None:
 def _start_beating(sender: Any = None, **_: Any) -> None:
     queues = sorted(sender.app.amqp.queues.consume_from)
     _stop.clear()
-    threading.Thread(target=_beat, args=(sender.hostname, queues), daemon=True, name="worker-beat").start()
+    thread = threading.Thread(target=_beat, args=(sender.hostname, queues), daemon=True, name="worker-beat")
+    thread.start()
+    _beating.append(thread)
 
 
 @worker_shutdown.connect
 def _stop_beating(**_: Any) -> None:
+    """Sign off before the process ends, so that pages know at once."""
     _stop.set()
+    while _beating:
+        _beating.pop().join(timeout=2)

@@ -2,11 +2,15 @@
 
 from django.urls import path
 
-from .views import health, home
+from .views import health, home, runs
 
 urlpatterns = [
     path("", home.home, name="home"),
     path("projects/<slug:slug>/", home.overview, name="project"),
+    path("projects/<slug:slug>/runs/", runs.run_list, name="run-list"),
+    path("projects/<slug:slug>/runs/<int:pk>/", runs.run_show, name="run"),
+    path("projects/<slug:slug>/runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),
+    path("projects/<slug:slug>/runs/<int:pk>/retry/", runs.run_retry, name="run-retry"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
 ]

@@ -1,0 +1,141 @@
+"""Runs for programs: list, start, look at, cancel, try again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, Fault
+from evalapp.common.jobs import all_jobs, get_job
+from evalapp.common.models import Run
+from evalapp.common.pagination import KeysetPagination
+from evalapp.common.queue import cancel_run, queue_place, retry_run
+from evalapp.common.selectors import find_run, log_tail, runs_of
+
+
+class ProgressSerializer(serializers.Serializer):
+    done = serializers.IntegerField()
+    total = serializers.IntegerField(allow_null=True)
+    unit = serializers.CharField()
+    rate = serializers.FloatField(allow_null=True, help_text="Units per second.")
+    seconds_left = serializers.FloatField(allow_null=True)
+
+
+class RunSerializer(serializers.ModelSerializer):
+    """A run as it stands in lists."""
+
+    url = serializers.SerializerMethodField()
+    project = serializers.SerializerMethodField()
+    progress = ProgressSerializer(source="*", read_only=True)
+
+    class Meta:
+        model = Run
+        fields = [
+            "id", "url", "project", "kind", "title", "queue", "state", "attempt", "worker", "heartbeat",
+            "cancel_requested", "phase", "progress", "result", "error", "created_at", "started_at", "finished_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_url(self, run: Run) -> str:
+        path = reverse("api-run", args=[run.pk])
+        request = self.context.get("request")
+        return request.build_absolute_uri(path) if request else path
+
+    def get_project(self, run: Run) -> str:
+        return self.context["project"].slug if "project" in self.context else run.project.slug
+
+
+class RunDetailSerializer(RunSerializer):
+    """One run with its place in the queue, its faults and the end of its log."""
+
+    queue_place = serializers.SerializerMethodField()
+    errors = serializers.JSONField(source="faults", read_only=True)
+    log = serializers.SerializerMethodField()
+
+    class Meta(RunSerializer.Meta):
+        fields = [*RunSerializer.Meta.fields, "queue_place", "errors", "log"]
+        read_only_fields = fields
+
+    def get_queue_place(self, run: Run) -> int | None:
+        return queue_place(run)
+
+    @extend_schema_field(
+        serializers.ListSerializer(
+            child=inline_serializer("LogLine", {"at": serializers.DateTimeField(), "text": serializers.CharField()})
+        )
+    )
+    def get_log(self, run: Run) -> list[dict[str, Any]]:
+        return [{"at": line.at, "text": line.text} for line in log_tail(run)]
+
+
+class RunRequestSerializer(serializers.Serializer):
+    """`kind`, and the wishes of that kind beside it."""
+
+    kind = serializers.ChoiceField(choices=[], help_text="What to do; the other members depend on it.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["kind"].choices = [job.kind for job in all_jobs() if job.request]
+
+
+class RunList(APIView):
+    keyset_order = ("-pk",)
+
+    @extend_schema(
+        operation_id="runs_list",
+        responses=RunSerializer(many=True),
+        parameters=KeysetPagination().get_schema_operation_parameters(None),  # type: ignore[arg-type]
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(runs_of(project), request, self)
+        context = {"request": request, "project": project}
+        return paginator.get_paginated_response(RunSerializer(rows, many=True, context=context).data)
+
+    @extend_schema(
+        operation_id="runs_create",
+        request=RunRequestSerializer,
+        responses={202: OpenApiResponse(RunDetailSerializer, description="Queued, or the run already under way.")},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        if not isinstance(request.data, dict):
+            raise BadInput("Send one JSON object with the member “kind”.")
+        wishes = dict(request.data)
+        kind = wishes.pop("kind", None)
+        there = [job.kind for job in all_jobs() if job.request]
+        if kind not in there:
+            text = f"kind must be one of: {', '.join(there) or 'none here'}."
+            raise BadInput(text, faults=[Fault(text, field="kind")])
+        run = get_job(kind).load_request()(project=project, user=request.user, params=wishes)
+        data = RunDetailSerializer(run, context={"request": request, "project": project}).data
+        return Response(data, status=202, headers={"Location": data["url"]})
+
+
+class RunShow(APIView):
+    @extend_schema(operation_id="runs_retrieve", responses=RunDetailSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        run = find_run(user=request.user, pk=pk)
+        return Response(RunDetailSerializer(run, context={"request": request}).data)
+
+
+class RunCancel(APIView):
+    @extend_schema(operation_id="runs_cancel", request=None, responses={202: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        run = cancel_run(run=find_run(user=request.user, pk=pk, need="write"), user=request.user)
+        return Response(RunDetailSerializer(run, context={"request": request}).data, status=202)
+
+
+class RunRetry(APIView):
+    @extend_schema(operation_id="runs_retry", request=None, responses={202: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        run = retry_run(run=find_run(user=request.user, pk=pk, need="write"), user=request.user)
+        return Response(RunDetailSerializer(run, context={"request": request}).data, status=202)
