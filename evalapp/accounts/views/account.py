@@ -12,7 +12,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalapp.accounts.forms import AccountForm, PasswordForm, TokenForm, add_faults
-from evalapp.accounts.models import ApiToken, Membership
+from evalapp.accounts.models import ApiToken, Membership, User
 from evalapp.accounts.services import change_password, create_token, revoke_token, update_account
 from evalapp.common.errors import EvalappError, NotThere
 from evalapp.common.pages import page
@@ -22,7 +22,7 @@ from evalapp.common.pages import page
 @require_http_methods(["GET", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     # A second instance is bound, so that a refused value does not show in the header.
-    person = type(request.user)._default_manager.get(pk=request.user.pk)
+    person = User.objects.get(pk=request.user.pk)
     form = AccountForm(request.POST or None, instance=person)
     if request.method == "POST" and form.is_valid():
         update_account(user=request.user, **form.cleaned_data)

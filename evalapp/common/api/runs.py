@@ -86,12 +86,12 @@ class RunRequestSerializer(serializers.Serializer):
 
 
 class RunList(APIView):
+    pagination_class = KeysetPagination
     keyset_order = ("-pk",)
 
     @extend_schema(
         operation_id="runs_list",
         responses=RunSerializer(many=True),
-        parameters=KeysetPagination().get_schema_operation_parameters(None),  # type: ignore[arg-type]
     )
     def get(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="read")

@@ -1,0 +1,67 @@
+"""Projects for programs."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evalapp.accounts.selectors import check_scope, get_project, my_projects
+from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
+from evalapp.common.errors import NotAllowed
+from evalapp.common.pagination import KeysetPagination
+
+from .serializers import DeletionSerializer, NewProjectSerializer, ProjectSerializer
+
+
+class ProjectList(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("slug",)
+
+    @extend_schema(operation_id="projects_list", responses=ProjectSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(my_projects(request.user).order_by(), request, self)
+        return paginator.get_paginated_response(ProjectSerializer(rows, many=True, context={"request": request}).data)
+
+    @extend_schema(operation_id="projects_create", request=NewProjectSerializer, responses={201: ProjectSerializer})
+    def post(self, request: Request) -> Response:
+        check_scope(request.user, "manage")
+        if not may_create_projects(request.user):
+            raise NotAllowed("Projects are made by people who research in one already. Ask an owner of yours.")
+        wishes = NewProjectSerializer(data=request.data)
+        wishes.is_valid(raise_exception=True)
+        project = create_project(owner=request.user, **wishes.validated_data)
+        project.role = "owner"
+        data = ProjectSerializer(project, context={"request": request}).data
+        return Response(data, status=201, headers={"Location": data["url"]})
+
+
+class ProjectShow(APIView):
+    @extend_schema(operation_id="projects_retrieve", responses=ProjectSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response(ProjectSerializer(project, context={"request": request}).data)
+
+    @extend_schema(operation_id="projects_update", request=ProjectSerializer, responses=ProjectSerializer)
+    def patch(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="manage")
+        changes = ProjectSerializer(project, data=request.data, partial=True)
+        changes.is_valid(raise_exception=True)
+        update_project(project=project, actor=request.user, **changes.validated_data)
+        return Response(ProjectSerializer(project, context={"request": request}).data)
+
+    @extend_schema(
+        operation_id="projects_delete",
+        request=DeletionSerializer,
+        responses={204: OpenApiResponse(description="Deleted.")},
+        parameters=[DeletionSerializer],
+    )
+    def delete(self, request: Request, slug: str) -> Response:
+        """`?confirm=` or the body carries the short name once more."""
+        project = get_project(user=request.user, slug=slug, need="manage")
+        body = request.data if isinstance(request.data, dict) else {}
+        confirmation = str(request.query_params.get("confirm", body.get("confirm", "")))
+        delete_project(project=project, actor=request.user, confirmation=confirmation)
+        return Response(status=204)

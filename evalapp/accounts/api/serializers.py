@@ -1,0 +1,113 @@
+"""Shapes of people and projects for programs."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+from rest_framework import serializers
+
+from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
+from evalapp.accounts.roles import SCOPES, Role
+
+
+class ProjectSerializer(serializers.ModelSerializer):
+    url = serializers.SerializerMethodField()
+    role = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Project
+        fields = ["slug", "url", "name", "task", "lang", "licence", "source", "notes", "meta", "role", "created_at"]
+        read_only_fields = ["slug", "meta", "created_at"]
+
+    def get_url(self, project: Project) -> str:
+        path = reverse("api-project", args=[project.slug])
+        request = self.context.get("request")
+        return request.build_absolute_uri(path) if request else path
+
+    def get_role(self, project: Project) -> str | None:
+        return project.role if hasattr(project, "role") else getattr(project, "my_role", None)
+
+
+class NewProjectSerializer(serializers.Serializer):
+    slug = serializers.CharField(max_length=63)
+    name = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    task = serializers.CharField(max_length=40, required=False)
+    lang = serializers.CharField(max_length=20, required=False)
+    licence = serializers.CharField(required=False, allow_blank=True)
+    source = serializers.CharField(required=False, allow_blank=True)
+    notes = serializers.CharField(required=False, allow_blank=True)
+
+
+class DeletionSerializer(serializers.Serializer):
+    confirm = serializers.CharField(help_text="The short name of the project.")
+
+
+class MemberSerializer(serializers.ModelSerializer):
+    """E-mail and pseudonym are for owners."""
+
+    username = serializers.CharField(source="user.username", read_only=True)
+    name = serializers.CharField(source="user.__str__", read_only=True)
+    email = serializers.SerializerMethodField()
+    pseudonym = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Membership
+        fields = ["id", "username", "name", "email", "role", "pseudonym", "created_at"]
+        read_only_fields = ["id", "created_at"]
+
+    def get_email(self, member: Membership) -> str | None:
+        return member.user.email if self.context.get("manages") else None
+
+    def get_pseudonym(self, member: Membership) -> str | None:
+        return member.pseudonym if self.context.get("manages") else None
+
+
+class RoleSerializer(serializers.Serializer):
+    role = serializers.ChoiceField(choices=Role.choices)
+
+
+class InvitationSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = Invitation
+        fields = ["id", "role", "label", "landing", "expires_at", "max_uses", "uses", "revoked_at", "created_at"]
+        read_only_fields = fields
+
+
+class NewInvitationSerializer(serializers.Serializer):
+    role = serializers.ChoiceField(choices=Role.choices)
+    label = serializers.CharField(max_length=100, required=False, allow_blank=True)
+    days = serializers.IntegerField(default=14)
+    max_uses = serializers.IntegerField(default=1)
+    landing = serializers.CharField(max_length=200, required=False, allow_blank=True)
+
+
+class MadeInvitationSerializer(InvitationSerializer):
+    link = serializers.CharField(read_only=True, help_text="Shown once.")
+
+    class Meta(InvitationSerializer.Meta):
+        fields = [*InvitationSerializer.Meta.fields, "link"]
+        read_only_fields = fields
+
+
+class TokenSerializer(serializers.ModelSerializer):
+    project = serializers.SlugRelatedField("slug", read_only=True, allow_null=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), read_only=True)
+
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "prefix", "scopes", "project", "expires_at", "last_used_at", "revoked_at", "created_at"]
+        read_only_fields = fields
+
+
+class NewTokenSerializer(serializers.Serializer):
+    name = serializers.CharField(max_length=100)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), min_length=1)
+    days = serializers.IntegerField(default=90)
+    project = serializers.CharField(required=False, allow_null=True, help_text="Short name; absent: all projects.")
+
+
+class MadeTokenSerializer(TokenSerializer):
+    token = serializers.CharField(read_only=True, help_text="Shown once.")
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "token"]
+        read_only_fields = fields

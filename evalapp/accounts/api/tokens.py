@@ -1,0 +1,62 @@
+"""One's own API tokens for programs. A token makes no other that may do more than itself."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evalapp.accounts.models import ApiToken
+from evalapp.accounts.selectors import check_scope, get_project
+from evalapp.accounts.services import create_token, revoke_token
+from evalapp.common.errors import NotThere
+from evalapp.common.pagination import KeysetPagination
+
+from .people import GONE
+from .serializers import MadeTokenSerializer, NewTokenSerializer, TokenSerializer
+
+
+class TokenList(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(operation_id="tokens_list", responses=TokenSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        check_scope(request.user, "manage")
+        paginator = KeysetPagination()
+        tokens = ApiToken.objects.visible_to(request.user).select_related("project")
+        return paginator.get_paginated_response(
+            TokenSerializer(paginator.paginate_queryset(tokens, request, self), many=True).data
+        )
+
+    @extend_schema(operation_id="tokens_create", request=NewTokenSerializer, responses={201: MadeTokenSerializer})
+    def post(self, request: Request) -> Response:
+        check_scope(request.user, "manage")
+        wishes = NewTokenSerializer(data=request.data)
+        wishes.is_valid(raise_exception=True)
+        data = dict(wishes.validated_data)
+        slug = data.pop("project", None)
+        project = get_project(user=request.user, slug=slug, need="member") if slug else None
+        token, secret = create_token(user=request.user, project=project, **data)
+        token.token = secret
+        return Response(MadeTokenSerializer(token).data, status=201, headers={"Cache-Control": "no-store"})
+
+
+class TokenShow(APIView):
+    def _find(self, request: Request, pk: int) -> ApiToken:
+        check_scope(request.user, "manage")
+        token = ApiToken.objects.visible_to(request.user).select_related("project").filter(pk=pk).first()
+        if token is None:
+            raise NotThere("There is no such token of yours.")
+        return token
+
+    @extend_schema(operation_id="tokens_retrieve", responses=TokenSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(TokenSerializer(self._find(request, pk)).data)
+
+    @extend_schema(operation_id="tokens_delete", responses={204: GONE})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Revokes the token."""
+        revoke_token(token=self._find(request, pk), actor=request.user)
+        return Response(status=204)
