@@ -1,0 +1,25 @@
+"""Reading and writing the interchange format: bytes to checked plain rows, and rows to canonical bytes. Pure:
+no Django, no database; whether a row's keys exist elsewhere is the pipelines' business."""
+
+from .faults import Fault, Limits, StopReading
+from .files import FileName, name_file, open_plain
+from .kinds import KINDS, check_dataset
+from .rows import read_document, read_rows
+from .writer import canonical, encode_cell, encode_document, encode_row
+
+__all__ = [
+    "KINDS",
+    "Fault",
+    "FileName",
+    "Limits",
+    "StopReading",
+    "canonical",
+    "check_dataset",
+    "encode_cell",
+    "encode_document",
+    "encode_row",
+    "name_file",
+    "open_plain",
+    "read_document",
+    "read_rows",
+]

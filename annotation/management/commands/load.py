@@ -1,0 +1,136 @@
+"""Import an interchange folder in this process, without worker or queue."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from annotation.models import Upload
+from annotation.services.uploads import Incoming, receive_upload
+from evalapp.accounts.models import Project, User
+from evalapp.accounts.services.projects import create_project
+from evalapp.common import commands
+from evalapp.common.errors import BadInput
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+
+
+class Command(commands.Command):
+    help = "Import an interchange folder: everything is checked first; one faulty row and nothing is stored."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, help="Folder with items.jsonl, outputs.csv, ratings.tsv.gz, ...")
+        parser.add_argument("--project", required=True, metavar="SLUG", help="Short name; made when it is not there")
+        parser.add_argument("--owner", metavar="NAME", help="User who owns the project when it is made")
+        parser.add_argument("--dry-run", action="store_true", help="Check and report, store nothing")
+        parser.add_argument("--replace", action="store_true", help="Overwrite rows stored with other content")
+        parser.add_argument(
+            "--system-kind",
+            action="append",
+            default=[],
+            metavar="NAME=KIND",
+            help="machine, human, reference or control; may be given several times",
+        )
+
+    def work(
+        self,
+        *,
+        folder: Path,
+        project: str,
+        owner: str | None,
+        dry_run: bool,
+        replace: bool,
+        system_kind: list[str],
+        **_: Any,
+    ) -> dict[str, Any]:
+        user = commands.find_user(owner) if owner else None
+        files = _files(folder)
+        kinds = _kinds(system_kind)
+        target = Project.objects.filter(slug=project).first()
+        made = target is None
+        if target is None:
+            target = self._make(project, user)
+        upload = None
+        try:
+            upload = receive_upload(
+                project=target, user=user, files=files, dry_run=dry_run, replace=replace, system_kinds=kinds, send=False
+            )
+            assert upload.run is not None
+            execute_run(upload.run.pk, echo=self.say)
+            return _report(upload, target)
+        finally:
+            if made and (upload is None or upload.state != Upload.State.DONE):
+                # A project that only this import would have filled: leave nothing behind.
+                target.delete()
+
+    def _make(self, slug: str, user: User | None) -> Project:
+        if user is None:
+            people = list(User.objects.filter(is_superuser=True, is_active=True)[:2])
+            user = people[0] if len(people) == 1 else None
+        if user is None:
+            self.say("The project has no owner: only an administrator sees it. Name one with --owner.")
+        return create_project(slug=slug, owner=user)
+
+    def show(self, result: dict[str, Any]) -> None:
+        for table, counts in result["counts"].items():
+            figures = ", ".join(
+                f"{counts[name]:,} {word}"
+                for name, word in (
+                    ("added", "added"), ("same", "unchanged"), ("replaced", "replaced"), ("faulty", "faulty"),
+                )
+                if counts[name]
+            )  # fmt: skip
+            self.stdout.write(f"{table}: {counts['rows']:,} rows ({figures or 'nothing to do'})")
+        for name in result["ignored"]:
+            self.stdout.write(f"ignored: {name}")
+        for fault in result["faults"]:
+            place = ":".join(str(part) for part in (fault.get("file"), fault.get("line")) if part)
+            self.stderr.write(f"{place}: {fault['message']}" if place else fault["message"])
+        if result["fault_count"] > len(result["faults"]):
+            self.stderr.write(f"and {result['fault_count'] - len(result['faults']):,} more")
+        self.stdout.write(result["summary"])
+
+
+def _files(folder: Path) -> list[Incoming]:
+    if not folder.is_dir():
+        raise commands.CommandError(f"{folder} is not a folder.", returncode=2)
+    found = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    if not found:
+        raise BadInput(f"{folder} is empty. It needs dataset.json, items.jsonl, outputs.jsonl and so on.")
+    return [Incoming(path.name, path=path) for path in found]
+
+
+def _kinds(pairs: list[str]) -> dict[str, str]:
+    kinds = {}
+    for pair in pairs:
+        name, separator, kind = pair.rpartition("=")
+        if not separator or not name:
+            raise commands.CommandError(f"--system-kind {pair!r}: write NAME=KIND.", returncode=2)
+        kinds[name] = kind
+    return kinds
+
+
+def _report(upload: Upload, project: Project) -> dict[str, Any]:
+    upload.refresh_from_db()
+    run = Run.objects.get(pk=upload.run_id)
+    done = run.state == Run.State.SUCCEEDED
+    faults = [
+        {"file": fault.file, "line": fault.line, "field": fault.field, "message": fault.message}
+        for fault in upload.faults.all()
+    ]
+    summary = run.error
+    if done:
+        changed = sum(counts["added"] + counts["replaced"] for counts in upload.counts.values())
+        summary = (
+            "Checked; nothing was stored (dry run)."
+            if upload.state == Upload.State.CHECKED
+            else f"Stored in {project.slug}."
+            if changed
+            else f"Nothing to do: {project.slug} holds all of it already."
+        )
+    return {
+        "project": project.slug, "upload": upload.pk, "state": upload.state, "counts": upload.counts,
+        "ignored": upload.ignored, "fault_count": upload.fault_count, "faults": faults, "summary": summary,
+        "exit": 0 if done else 1,
+    }  # fmt: skip

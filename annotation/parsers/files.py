@@ -1,0 +1,126 @@
+"""Which table a file holds, by its name, and its plain bytes line by line, unpacked and within limits."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Literal
+
+from .faults import Limits, StopReading
+
+Format = Literal["jsonl", "csv", "tsv", "json"]
+TABLES = ("systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus")
+
+_NAME = re.compile(
+    rf"(?P<kind>{'|'.join(TABLES)})(?:[-_.][^/\\]*)?\.(?P<format>jsonl|ndjson|csv|tsv)(?P<gzip>\.gz)?", re.IGNORECASE
+)
+_GZIP = b"\x1f\x8b"
+_WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_ARCHIVES = {b"PK\x03\x04": "a ZIP archive", b"PAR1": "a Parquet file", b"7z\xbc\xaf": "a 7z archive"}
+
+
+@dataclass(frozen=True)
+class FileName:
+    """`kind` is a name out of `TABLES` or `dataset`."""
+
+    name: str
+    kind: str
+    format: Format
+    zipped: bool
+
+
+def name_file(name: str, kind: str = "") -> FileName | None:
+    """What `name` holds: `outputs.jsonl`, `outputs-gpt.csv.gz`, `dataset.json`. None when the name says
+    nothing. A given `kind` replaces the one in the name; then the ending alone decides the format."""
+    base = name.replace("\\", "/").rsplit("/", 1)[-1]
+    if base.lower() == "dataset.json" and kind in ("", "dataset"):
+        return FileName(base, "dataset", "json", False)
+    if kind == "dataset":
+        return FileName(base, "dataset", "json", False)
+    if kind:
+        stem = base.lower().removesuffix(".gz")
+        ending = stem.rsplit(".", 1)[-1]
+        form: Format = "csv" if ending == "csv" else "tsv" if ending == "tsv" else "jsonl"
+        return FileName(base, kind, form, base.lower().endswith(".gz")) if kind in TABLES else None
+    match = _NAME.fullmatch(base)
+    if match is None:
+        return None
+    ending = match["format"].lower()
+    form = "csv" if ending == "csv" else "tsv" if ending == "tsv" else "jsonl"
+    return FileName(base, match["kind"].lower(), form, match["gzip"] is not None)
+
+
+def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
+    """`raw` (seekable) without compression and without a byte order mark. Gzip is known by its first bytes.
+    Raises `StopReading` for what is certainly not text."""
+    head = raw.read(4)
+    raw.seek(0)
+    if head[:2] == _GZIP:
+        plain: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16)  # type: ignore[arg-type]
+    elif named_gzip and head:
+        raise StopReading("The name ends in .gz, but the content is not gzip. Rename the file or compress it.")
+    else:
+        plain = raw if hasattr(raw, "peek") else io.BufferedReader(raw, 1 << 16)
+    try:
+        start = plain.peek(4)[:4]  # type: ignore[attr-defined]
+    except (EOFError, OSError, zlib.error) as error:
+        raise StopReading(_damaged(error)) from error
+    for mark, name in _ARCHIVES.items():
+        if start.startswith(mark):
+            raise StopReading(f"This is {name}. Upload JSONL, CSV or TSV files, plain or gzip, one by one.")
+    if start[:2] in _WIDE:
+        raise StopReading(f"The file is {_WIDE[start[:2]]}. Save it as UTF-8.")
+    if start[:3] == b"\xef\xbb\xbf":
+        plain.read(3)
+    return plain
+
+
+def _damaged(error: Exception) -> str:
+    if isinstance(error, EOFError):
+        return "The gzip file ends in the middle. Compress or transfer it again."
+    return f"The gzip file is damaged ({error}). Compress or transfer it again."
+
+
+def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterator[tuple[int, bytes | None]]:
+    """(line number, bytes with its line end); None in place of a line that is too long, which is passed over.
+    `joined`: the caller joins lines to rows and watches their length itself; a long line then stops."""
+    limit, total = limits.row_bytes, 0
+    readline = plain.readline
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = readline(limit + 1)
+            if not line:
+                return
+            total += len(line)
+            if len(line) > limit and not line.endswith(b"\n"):
+                if joined:
+                    raise StopReading(_too_long(limit), number)
+                while line and not line.endswith(b"\n"):
+                    line = readline(limit)
+                    total += len(line)
+                    if total > limits.total_bytes:
+                        break
+                yield number, None
+            else:
+                yield number, line
+        except (EOFError, OSError, zlib.error) as error:
+            raise StopReading(_damaged(error), number) from error
+        if total > limits.total_bytes:
+            raise StopReading(
+                f"The file unpacks to more than {limits.total_bytes:,} bytes. Split it into several uploads.", number
+            )
+        if number > limits.rows * 2 + 1000:
+            raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.", number)
+
+
+def _too_long(limit: int) -> str:
+    return (
+        f"The row is longer than {limit:,} bytes, or a quote was opened and not closed. "
+        "Close it, shorten the text, or raise MAX_ROW_KB."
+    )

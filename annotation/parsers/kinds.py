@@ -1,0 +1,313 @@
+"""What a row of each file must be: one checker per table, from a dict as read to a flat tuple as staged. A row
+with faults still gives its tuple when its key is whole, so that rows that refer to it are not blamed as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from .rows import Row
+from .writer import plain_json
+
+#: (field, message)
+Bad = Callable[[str, str], None]
+
+TASKS = ("dialogue", "story", "data-to-text", "instruction", "unconditional")
+SYSTEM_KINDS = ("machine", "human", "reference", "control")
+VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
+MAX_KEY, MAX_NAME = 200, 100
+#: Stands for "no step" where a NULL could not be part of a unique key.
+NO_STEP = -1
+MAX_STEP = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One table of the format: the staged columns, which of them are the key, and the checker."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    check: Callable[[Row, Bad], tuple[Any, ...] | None]
+
+
+def _key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | None:
+    value = row.get(name)
+    if type(value) is str and 0 < len(value) <= longest:
+        return value
+    if value is None or value == "":
+        bad(name, f"{name} is missing." if value is None else f"{name} is empty.")
+    elif type(value) is str:
+        bad(name, f"{name} is longer than {longest} characters.")
+    else:
+        bad(name, f"{name} must be text; write it in quotes.")
+    return None
+
+
+def _text(row: Row, name: str, bad: Bad) -> str:
+    value = row.get(name)
+    if type(value) is str:
+        return value
+    bad(name, f"{name} is missing." if value is None else f"{name} must be text; write it in quotes.")
+    return ""
+
+
+def _texts(row: Row, name: str, bad: Bad) -> list[str]:
+    value = row.get(name)
+    if value is None:
+        return []
+    if type(value) is not list:
+        bad(name, f'{name} must be a list of texts, such as ["first", "second"].')
+        return []
+    for text in value:
+        if type(text) is not str:
+            bad(name, f"{name} must hold texts only.")
+            return []
+    return value
+
+
+def _step(row: Row, name: str, bad: Bad) -> int:
+    value = row.get(name)
+    if value is None:
+        return NO_STEP
+    if type(value) is int and 0 <= value <= MAX_STEP:
+        return value
+    bad(name, f"{name} must be a whole number from 0, or null.")
+    return NO_STEP
+
+
+def _simulated(row: Row, bad: Bad) -> int:
+    value = row.get("simulated", False)
+    if value is None:
+        return 0
+    if type(value) is not bool:
+        bad("simulated", "simulated must be true or false.")
+    return int(bool(value))
+
+
+def _meta(row: Row, known: frozenset[str], bad: Bad) -> str:
+    """`meta` with the unknown columns of the row added to it, as JSON text."""
+    meta = row.get("meta")
+    if meta is None:
+        meta = {}
+    elif type(meta) is not dict:
+        bad("meta", 'meta must be an object, such as {"domain": "food"}.')
+        meta = {}
+    if not row.keys() <= known:
+        meta = dict(meta)
+        for name in row:
+            if name not in known:
+                if name in meta and meta[name] != row[name]:
+                    bad(name, f"{name} stands in the row and, with another value, in meta. Keep one.")
+                meta[name] = row[name]
+    return plain_json(meta) if meta else "{}"
+
+
+_SYSTEM = frozenset({"id", "kind", "meta"})
+_ITEM = frozenset({"id", "context", "source", "references", "group", "meta"})
+_OUTPUT = frozenset({"item", "system", "text", "step", "meta"})
+_DIALOGUE = frozenset({"id", "turns", "system", "speakers", "meta"})
+_RATING = frozenset({"item", "system", "dialogue", "rater", "aspect", "value", "step", "simulated", "meta"})
+_COMPARISON = frozenset(
+    {"item", "system_a", "system_b", "rater", "aspect", "verdict", "step_a", "step_b", "simulated", "meta"}
+)
+_PAIR = frozenset({"query", "response", "meta"})
+
+
+def check_system(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    key = _key(row, "id", bad)
+    kind = row.get("kind") or "machine"
+    if kind not in SYSTEM_KINDS:
+        bad("kind", f"kind must be one of {', '.join(SYSTEM_KINDS)}.")
+    meta = _meta(row, _SYSTEM, bad)
+    return None if key is None else (key, kind, meta)
+
+
+def check_item(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    key = _key(row, "id", bad)
+    context = _texts(row, "context", bad)
+    references = _texts(row, "references", bad)
+    source = row.get("source")
+    if source is not None and type(source) is not str:
+        bad("source", "source must be text or null.")
+        source = None
+    group = key if row.get("group") in (None, "") else _key(row, "group", bad)
+    meta = _meta(row, _ITEM, bad)
+    if key is None:
+        return None
+    return key, orjson.dumps(context).decode(), source, group, meta, orjson.dumps(references).decode(), len(references)
+
+
+def check_output(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    item, system = _key(row, "item", bad), _key(row, "system", bad)
+    text, step, meta = _text(row, "text", bad), _step(row, "step", bad), _meta(row, _OUTPUT, bad)
+    return None if item is None or system is None else (item, system, step, text, meta)
+
+
+def check_dialogue(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    key = _key(row, "id", bad)
+    turns = _texts(row, "turns", bad)
+    if row.get("turns") is None:
+        bad("turns", "turns is missing.")
+    system = None if row.get("system") in (None, "") else _key(row, "system", bad)
+    speakers = None
+    if row.get("speakers") is not None:
+        speakers = _texts(row, "speakers", bad)
+        if len(speakers) != len(turns):
+            bad("speakers", f"There are {len(speakers)} speakers for {len(turns)} turns. Name one for each turn.")
+    meta = _meta(row, _DIALOGUE, bad)
+    if key is None:
+        return None
+    said = None if speakers is None else orjson.dumps(speakers).decode()
+    return key, system, orjson.dumps(turns).decode(), said, meta
+
+
+def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    dialogue = item = system = None
+    if row.get("dialogue") not in (None, ""):
+        dialogue = _key(row, "dialogue", bad)
+        if row.get("item") or row.get("system"):
+            bad("dialogue", "A rating is of a dialogue, or of an item's output by a system, not of both.")
+        if row.get("step") is not None:
+            bad("step", "A rating of a whole dialogue has no step.")
+    else:
+        item, system = _key(row, "item", bad), _key(row, "system", bad)
+    rater, aspect = _key(row, "rater", bad, MAX_NAME), _key(row, "aspect", bad, MAX_NAME)
+    value = row.get("value")
+    number = 0.0
+    if type(value) is float or type(value) is int:
+        try:
+            number = float(value)
+        except OverflowError:
+            bad("value", "value is too large.")
+    elif value is None:
+        bad("value", "value is missing. Leave out rows without a value.")
+    else:
+        bad("value", "value must be a number.")
+    step, simulated, meta = _step(row, "step", bad), _simulated(row, bad), _meta(row, _RATING, bad)
+    if rater is None or aspect is None or (dialogue is None and (item is None or system is None)):
+        return None
+    return item, system, step, dialogue, rater, aspect, number, simulated, meta
+
+
+def check_comparison(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    item, a = _key(row, "item", bad), _key(row, "system_a", bad)
+    other, reference, b = row.get("system_b"), None, None
+    if type(other) is dict:
+        reference = other.get("reference")
+        if len(other) != 1 or type(reference) is not int or not 0 <= reference < 2**31:
+            bad("system_b", 'Write {"reference": n}, n being the position of the reference, counted from 0.')
+            reference = 0
+        if row.get("step_b") is not None:
+            bad("step_b", "A reference has no step.")
+    else:
+        b = _key(row, "system_b", bad)
+    rater, aspect = _key(row, "rater", bad, MAX_NAME), _key(row, "aspect", bad, MAX_NAME)
+    verdict = row.get("verdict")
+    if verdict not in VERDICTS:
+        bad("verdict", f"verdict must be one of {', '.join(VERDICTS)}.")
+    step_a, step_b = _step(row, "step_a", bad), _step(row, "step_b", bad)
+    if a is not None and a == b and step_a == step_b:
+        bad("system_b", "An output is compared with itself. Name two systems, or two steps of one.")
+    simulated, meta = _simulated(row, bad), _meta(row, _COMPARISON, bad)
+    if None in (item, a, rater, aspect) or (b is None and reference is None):
+        return None
+    return item, a, step_a, b, step_b, reference, rater, aspect, verdict, simulated, meta
+
+
+def check_pair(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    return _text(row, "query", bad), _text(row, "response", bad), _meta(row, _PAIR, bad)
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("systems", ("key", "kind", "meta"), ("key",), check_system),
+        Kind("items", ("key", "context", "source", "grp", "meta", "refs", "nrefs"), ("key",), check_item),
+        Kind("dialogues", ("key", "system", "turns", "speakers", "meta"), ("key",), check_dialogue),
+        Kind("outputs", ("item", "system", "step", "text", "meta"), ("item", "system", "step"), check_output),
+        Kind(
+            "ratings",
+            ("item", "system", "step", "dialogue", "rater", "aspect", "value", "simulated", "meta"),
+            ("item", "system", "step", "dialogue", "rater", "aspect"),
+            check_rating,
+        ),
+        Kind(
+            "comparisons",
+            ("item", "a", "step_a", "b", "step_b", "reference", "rater", "aspect", "verdict", "simulated", "meta"),
+            ("item", "a", "step_a", "b", "step_b", "reference", "rater", "aspect"),
+            check_comparison,
+        ),
+        Kind("corpus", ("query", "response", "meta"), (), check_pair),
+    )
+}
+
+
+# ---- dataset.json -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AspectRow:
+    """`low` and `high` are None for an aspect that exists in comparisons only."""
+
+    name: str
+    low: float | None
+    high: float | None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DatasetRow:
+    """`fields`: those of name, task, lang, licence, source, notes that the file gives."""
+
+    fields: dict[str, str]
+    aspects: list[AspectRow]
+    meta: dict[str, Any]
+
+
+_FIELDS = {"name": 200, "task": 40, "lang": 20, "licence": 100_000, "source": 100_000, "notes": 1_000_000}
+
+
+def check_dataset(document: Row, bad: Bad) -> DatasetRow:
+    fields = {}
+    for name, longest in _FIELDS.items():
+        value = document.get(name)
+        if value is None:
+            continue
+        if type(value) is not str or len(value) > longest:
+            bad(name, f"{name} must be text of at most {longest:,} characters.")
+        else:
+            fields[name] = value
+    if "task" in fields and fields["task"] not in TASKS:
+        bad("task", f"task must be one of {', '.join(TASKS)}.")
+    rows = document.get("aspects", [])
+    if type(rows) is not list:
+        bad("aspects", 'aspects must be a list, such as [{"name": "quality", "min": 1, "max": 5}].')
+        rows = []
+    aspects = [aspect for row in rows if (aspect := _aspect(row, bad)) is not None]
+    names = [aspect.name for aspect in aspects]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        bad("aspects", f"The aspect “{name}” stands there twice.")
+    known = {*_FIELDS, "aspects"}
+    return DatasetRow(fields, aspects, {name: value for name, value in document.items() if name not in known})
+
+
+def _aspect(row: Any, bad: Bad) -> AspectRow | None:
+    if type(row) is not dict:
+        bad("aspects", 'Each aspect must be an object, such as {"name": "quality", "min": 1, "max": 5}.')
+        return None
+    name = _key(row, "name", bad, MAX_NAME)
+    low, high = row.get("min"), row.get("max")
+    for bound in (low, high):
+        if bound is not None and type(bound) not in (int, float):
+            bad("aspects", f"min and max of “{name}” must be numbers or null.")
+            return None
+    if (low is None) != (high is None) or (low is not None and high is not None and low > high):
+        bad("aspects", f"min and max of “{name}” must both be null, or min must not be above max.")
+    if name is None:
+        return None
+    meta = {key: value for key, value in row.items() if key not in ("name", "min", "max")}
+    return AspectRow(name, None if low is None else float(low), None if high is None else float(high), meta)

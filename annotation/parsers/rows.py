@@ -1,0 +1,293 @@
+"""Rows of a JSONL, CSV or TSV file as dicts with the line they begin on. Faulty rows are reported and passed
+over; only what makes the rest unreadable stops."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
+
+import orjson
+
+from .faults import Limits, Report, StopReading
+from .files import Format, _too_long, read_lines
+
+Row = dict[str, Any]
+
+_COLON = re.compile(rb'"\s*:')
+_LONG_NUMBER = re.compile(rb"\d{19}")
+_NOT_JSON = re.compile(rb"(?<![\w\"])(NaN|-?Infinity)(?![\w\"])")
+_EMPTY = "The file is empty. Leave it out, or write its rows."
+
+#: Columns whose cells are JSON in CSV and TSV.
+JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
+WHOLE_CELLS = frozenset({"step", "step_a", "step_b"})
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+class _Doubled(ValueError):
+    pass
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Doubled(next(name for name in names if names.count(name) > 1))
+    return row
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON; write null or a number")
+
+
+def _keys(value: Any) -> int:
+    """How many keys a JSON value holds at any depth."""
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(v) for v in value.values() if isinstance(v, (dict, list)))
+    if isinstance(value, list):
+        return sum(_keys(v) for v in value if isinstance(v, (dict, list)))
+    return 0
+
+
+def decode_object(raw: bytes) -> Any:
+    """JSON as strict as RFC 8259: no NaN, no key twice, whole numbers exact. ValueError says what is wrong.
+
+    orjson is fast but lets the last of two equal keys win and rounds numbers past 64 bits; a count of the keys
+    in the raw bytes tells whether that can have happened, and only then the slow reader has a second look."""
+    value = orjson.loads(raw)
+    colons = len(_COLON.findall(raw))
+    exact = type(value) is dict and colons == len(value)
+    if not exact and colons == _keys(value):
+        exact = _LONG_NUMBER.search(raw) is None
+    elif exact and _LONG_NUMBER.search(raw) is not None:
+        exact = False
+    if exact:
+        return value
+    try:
+        return json.loads(raw, object_pairs_hook=_pairs, parse_constant=_refuse)
+    except _Doubled as error:
+        raise ValueError(f"the key “{error}” stands there twice") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _why_not_json(raw: bytes, error: ValueError) -> str:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as wrong:
+        return not_utf8(raw, wrong)
+    if (constant := _NOT_JSON.search(raw)) is not None:
+        return f"{constant[1].decode()} is not JSON. Write null, or leave the row out."
+    if isinstance(error, orjson.JSONDecodeError):
+        return f"This is not JSON: {error.msg} (column {error.pos + 1}). Write one JSON object a line."
+    return f"This is not JSON: {error}."
+
+
+def not_utf8(raw: bytes, error: UnicodeDecodeError) -> str:
+    return (
+        f"Not UTF-8: byte 0x{raw[error.start]:02X} at byte {error.start + 1} of the line. "
+        "Save the file as UTF-8 (it looks like Latin-1 or Windows-1252)."
+    )
+
+
+def read_jsonl(plain: IO[bytes], limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
+    rows = lines = 0
+    loads = decode_object
+    for number, raw in read_lines(plain, limits):
+        lines = number
+        if raw is None:
+            report(number, "", f"The row is longer than {limits.row_bytes:,} bytes. Shorten it or raise MAX_ROW_KB.")
+            continue
+        if not raw.strip():
+            continue
+        rows += 1
+        if rows > limits.rows:
+            raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.", number)
+        try:
+            row = loads(raw)
+        except ValueError as error:
+            report(number, "", _why_not_json(raw, error))
+            continue
+        if b"\\u0000" in raw and _has_nul(row):
+            report(number, "", "A text has a NUL character (\\u0000), which no database keeps. Remove it.")
+            continue
+        if type(row) is not dict:
+            report(number, "", "The line is not a JSON object. Write one object { ... } a line, no list around them.")
+            continue
+        yield number, row
+    if not rows:
+        raise StopReading(_EMPTY if not lines else "The file has only blank lines. Leave it out, or write its rows.")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any("\0" in key or _has_nul(part) for key, part in value.items())
+    return isinstance(value, list) and any(_has_nul(part) for part in value)
+
+
+class _Physical:
+    """Text lines for `csv.reader`, which joins those inside quotes; watches the length of the joined row."""
+
+    def __init__(self, plain: IO[bytes], limits: Limits) -> None:
+        self.lines = read_lines(plain, limits, joined=True)
+        self.limit = limits.row_bytes
+        self.number = 0
+        self.length = 0
+
+    def __iter__(self) -> _Physical:
+        return self
+
+    def __next__(self) -> str:
+        self.number, raw = next(self.lines)
+        assert raw is not None
+        self.length += len(raw)
+        if self.length > self.limit:
+            raise StopReading(_too_long(self.limit), self.number)
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            raise StopReading(not_utf8(raw, error), self.number) from error
+        if "\0" in text:
+            raise StopReading("The row has a NUL byte. The file is binary or damaged.", self.number)
+        return text
+
+
+def _cell(name: str, text: str) -> Any:
+    """The value of a cell; ValueError says what is wrong. An empty cell of a list or number is absent."""
+    if name in WHOLE_CELLS:
+        return int(text) if re.fullmatch(r"-?\d{1,19}", text.strip()) else text
+    if name == "simulated":
+        if text.strip().lower() not in _TRUTH:
+            raise ValueError("write true or false")
+        return _TRUTH[text.strip().lower()]
+    if name == "value":
+        try:
+            return decode_object(text.encode())
+        except ValueError as error:
+            raise ValueError(f"“{text[:40]}” is not a number") from error
+    try:
+        return decode_object(text.encode())
+    except ValueError as error:
+        example = '{"domain": "food"}' if name == "meta" else '["first", "second"]'
+        raise ValueError(f"the cell must hold JSON such as {example}") from error
+
+
+def _from_cells(names: list[str], cells: list[str], line: int, report: Report) -> Row | None:
+    row: Row = {}
+    good = True
+    for name, text in zip(names, cells, strict=True):
+        if name in JSON_CELLS or name in WHOLE_CELLS:
+            if not text.strip():
+                continue
+            try:
+                row[name] = _cell(name, text)
+            except ValueError as error:
+                report(line, name, f"{name}: {error}.")
+                good = False
+        elif name == "source" or name not in KNOWN_TEXT:
+            if text:
+                row[name] = text
+        elif name == "system_b" and text.startswith('{"reference"'):
+            row[name] = _reference(text)
+        else:
+            row[name] = text
+    return row if good else None
+
+
+def _reference(text: str) -> Any:
+    try:
+        return decode_object(text.encode())
+    except ValueError:
+        return text
+
+
+#: Text columns in which an empty cell is an empty text; any other empty cell is absent.
+KNOWN_TEXT = frozenset(
+    {"id", "item", "text", "rater", "aspect", "verdict", "system_a", "system_b", "query", "response", "kind"}
+)
+
+
+def read_table(plain: IO[bytes], delimiter: str, limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
+    csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
+    lines = _Physical(plain, limits)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    names: list[str] = []
+    rows = 0
+    begin = 1
+    while True:
+        lines.length = 0
+        begin = lines.number + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            raise StopReading(_why_not_csv(error), begin) from error
+        if not cells or cells == [""]:
+            continue
+        if not names:
+            names = _header(cells, begin)
+            continue
+        rows += 1
+        if rows > limits.rows:
+            raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.", begin)
+        if len(cells) != len(names):
+            report(begin, "", f"The row has {len(cells)} cells, the header {len(names)}. Quote texts with separators.")
+            continue
+        row = _from_cells(names, cells, begin, report)
+        if row is not None:
+            yield begin, row
+    if not names:
+        raise StopReading(_EMPTY)
+    if not rows:
+        raise StopReading("The file has a header but no rows. Leave it out, or write its rows.")
+
+
+def _header(cells: list[str], line: int) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise StopReading(f"The column “{doubled[0]}” stands twice in the header. Rename or remove one.", line)
+    if "" in names:
+        raise StopReading(f"Column {names.index('') + 1} of the header has no name. Name or remove it.", line)
+    return names
+
+
+def _why_not_csv(error: csv.Error) -> str:
+    text = str(error)
+    if "unexpected end of data" in text:
+        return "A quote is opened here and never closed."
+    if "new-line character" in text:
+        return "The lines end in a lone carriage return. Save the file with LF or CRLF line ends."
+    if "expected after" in text:
+        return "A quote inside a quoted text must be doubled."
+    return f"This is not valid CSV: {text}."
+
+
+def read_rows(plain: IO[bytes], form: Format, limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
+    """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends what cannot be read on."""
+    if form == "jsonl":
+        return read_jsonl(plain, limits, report)
+    return read_table(plain, "\t" if form == "tsv" else ",", limits, report)
+
+
+def read_document(plain: IO[bytes], limits: Limits) -> Row:
+    """A file that is one JSON object (dataset.json)."""
+    raw = plain.read(limits.row_bytes + 1)
+    if len(raw) > limits.row_bytes:
+        raise StopReading(f"The file is longer than {limits.row_bytes:,} bytes.")
+    if not raw.strip():
+        raise StopReading("The file is empty.")
+    try:
+        document = decode_object(raw)
+    except ValueError as error:
+        raise StopReading(_why_not_json(raw, error)) from error
+    if type(document) is not dict:
+        raise StopReading("The file is not a JSON object. Write { ... }.")
+    return document

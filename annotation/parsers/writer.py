@@ -1,0 +1,61 @@
+"""Rows as canonical text: the same row always gives the same bytes, on every database. Keys stand in the order
+of the format, keys of `meta` are sorted, whole numbers have no `.0`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+EXACT = 2**53  # up to here every whole number is a double of its own
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "systems": ("id", "kind", "meta"),
+    "items": ("id", "context", "source", "references", "group", "meta"),
+    "outputs": ("item", "system", "text", "step", "meta"),
+    "dialogues": ("id", "turns", "system", "speakers", "meta"),
+    "ratings": ("item", "system", "rater", "aspect", "value", "step", "dialogue", "simulated", "meta"),
+    "comparisons": (
+        "item", "system_a", "system_b", "rater", "aspect", "verdict", "step_a", "step_b", "simulated", "meta",
+    ),
+    "corpus": ("query", "response", "meta"),
+}  # fmt: skip
+
+
+def plain_json(value: Any) -> str:
+    """Compact JSON that keeps what it is given (whole numbers of any size too)."""
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, orjson.JSONEncodeError):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical(value: Any) -> Any:
+    """`value` with sorted keys and without needless `.0`, at any depth."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < EXACT else value
+    if isinstance(value, dict):
+        return {key: canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [canonical(part) for part in value]
+    return value
+
+
+def encode_row(row: dict[str, Any]) -> str:
+    """One line of JSONL, without the line end. The caller gives the keys in order; `meta` is made canonical."""
+    return json.dumps(row, ensure_ascii=False)
+
+
+def encode_document(document: dict[str, Any]) -> str:
+    """A file that is one JSON object."""
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def encode_cell(value: Any) -> str:
+    """A value as a CSV cell: lists and objects as JSON, null as an empty cell."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

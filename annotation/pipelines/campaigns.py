@@ -1,0 +1,18 @@
+"""Opening a large campaign in a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from annotation.services.campaigns import make_units
+from evalapp.common.runner import RunContext
+
+
+def open_campaign(context: RunContext, campaign: int) -> dict[str, Any]:
+    """Units and slots of one campaign; all or nothing, and nothing the second time."""
+    opened = make_units(
+        campaign_id=campaign,
+        user=context.user,
+        progress=lambda done, total: context.progress(done, total, unit="rows", phase="making units and slots"),
+    )
+    return {"campaign": opened.pk, "units": opened.unit_count, "slots": opened.unit_count * opened.overlap}

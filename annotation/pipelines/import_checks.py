@@ -1,0 +1,353 @@
+"""The checks of an import that a row alone cannot answer: keys twice, references to what is not there, values out
+of range, and what the project already holds. They only read the main database and write the staging file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from annotation.models import Item, Output, System, Unit
+from annotation.parsers import canonical, encode_row
+from annotation.parsers.kinds import NO_STEP
+from annotation.selectors import stored
+from annotation.services.ports import judged_elsewhere
+
+from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Faults, Staging
+
+Message = str | Callable[..., str]
+
+_KEYS = {
+    "systems": ("key",),
+    "items": ("key",),
+    "dialogues": ("key",),
+    "outputs": ("item", "system", "step"),
+}
+
+
+def same_json(text: str | None, value: Any) -> bool:
+    """Whether staged JSON and a stored value say the same, on every database."""
+    if text is None or text == "{}":
+        return value is None if text is None else value == {}
+    return encode_row(canonical(json.loads(text))) == encode_row(canonical(value))
+
+
+class Check:
+    """What the checks of one import share: project, staging file, faults, and whether rows may be replaced."""
+
+    def __init__(
+        self, project: Any, staging: Staging, faults: Faults, replace: bool, tick: Callable[[str], None]
+    ) -> None:
+        self.project = project
+        self.staging = staging
+        self.faults = faults
+        self.replace = replace
+        self.tick = tick
+        staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
+
+    def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
+        """Every row of the upload for which `where` holds is faulty. `extra`: up to three expressions that are
+        handed to `message`. Inside both the table is `t`."""
+        staging = self.staging
+        values = [part.strip() for part in extra.split("|")] if extra else []
+        columns = ", ".join((values + ["NULL"] * 3)[:3])
+        staging.execute("DELETE FROM bad")
+        staging.execute(
+            f"INSERT INTO bad SELECT t.n, {columns} FROM {table} t WHERE t.file IS NOT NULL"
+            f" AND t.act <> '{FAULTY}' AND ({where})"
+        )
+        count = staging.value("SELECT count(*) FROM bad")
+        if not count:
+            return 0
+        before = self.faults.count
+        sql = f"SELECT t.file, t.line, a, b, c FROM bad JOIN {table} t USING (n) ORDER BY n LIMIT 1000"
+        for file, line, *facts in staging.stream(sql):
+            text = message if isinstance(message, str) else message(*facts[: len(values)])
+            self.faults.add(staging.name(file), line, field, text)
+        self.faults.count = before + count
+        staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n IN (SELECT n FROM bad)")
+        return int(count)
+
+    def fail_row(self, table: str, n: int, field: str, message: str) -> None:
+        file, line = self.staging.execute(f"SELECT file, line FROM {table} WHERE n = ?", [n]).fetchone()
+        self.faults.add(self.staging.name(file), line, field, message)
+        self.staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n = ?", [n])
+
+    def settle(self, table: str, decisions: list[tuple[str, int | None, int]]) -> None:
+        """Write (act, id, n)."""
+        self.staging.many(f"UPDATE {table} SET act = ?, id = ? WHERE n = ?", decisions)
+
+
+def other_content(what: str) -> str:
+    return f"{what} is stored with other content. Say replace to overwrite it, or give it another key."
+
+
+def duplicates(check: Check) -> None:
+    """Keys that stand twice in the upload; the first row counts, every later one is faulty."""
+    for table, key in _KEYS.items():
+        columns = ", ".join(key)
+        check.staging.execute(f"CREATE INDEX {table}_key ON {table} ({columns})")
+        report_twice(check, table, key, "1")
+        check.tick(f"{table}: keys")
+
+
+def report_twice(check: Check, table: str, key: tuple[str, ...], where: str) -> None:
+    columns = ", ".join(key)
+    staging = check.staging
+    staging.execute("DROP TABLE IF EXISTS temp.twice")
+    staging.execute(
+        f"CREATE TEMP TABLE twice AS SELECT min(n) AS first, {columns} FROM {table}"
+        f" WHERE file IS NOT NULL AND {where} GROUP BY {columns} HAVING count(*) > 1"
+    )
+    if not staging.has("temp.twice"):
+        return
+    on = " AND ".join(f"t.{name} IS d.{name}" for name in key)
+    check.fail(
+        table,
+        f"EXISTS (SELECT 1 FROM twice d WHERE {on} AND t.n > d.first)",
+        "id" if key == ("key",) else "",
+        lambda file, line: f"The same key stands already in {staging.name(file)}:{line}. Keep one of the two rows.",
+        f"(SELECT f.file FROM twice d JOIN {table} f ON f.n = d.first WHERE {on})"
+        f" | (SELECT f.line FROM twice d JOIN {table} f ON f.n = d.first WHERE {on})",
+    )
+
+
+def systems(check: Check, kinds: dict[str, str]) -> None:
+    """Declared systems against stored ones; systems that outputs and dialogues name; kinds given by option."""
+    staging = check.staging
+    staging.execute("ALTER TABLE systems ADD COLUMN declared INTEGER DEFAULT 1")
+    mentions = " UNION ".join(
+        f"SELECT {column} AS s FROM {table} WHERE {column} IS NOT NULL"
+        for table, column in (
+            ("outputs", "system"), ("dialogues", "system"), ("ratings", "system"), ("comparisons", "a"),
+            ("comparisons", "b"),
+        )
+    )  # fmt: skip
+    staging.execute(
+        f"INSERT INTO systems (act, key, kind, meta, declared) SELECT '{KNOWN}', s, 'machine', '{{}}', 0"
+        f" FROM ({mentions}) WHERE s NOT IN (SELECT key FROM systems)"
+    )
+    staging.many(
+        f"INSERT INTO systems (act, key, kind, meta, declared) SELECT '{KNOWN}', ?1, 'machine', '{{}}', 0"
+        " WHERE NOT EXISTS (SELECT 1 FROM systems WHERE key = ?1)",
+        [(name,) for name in kinds],
+    )
+    forced = set(kinds)
+    staging.many("UPDATE systems SET kind = ?, declared = 1 WHERE key = ?", [(k, n) for n, k in kinds.items()])
+    if System.objects.filter(project=check.project).exists():
+        for batch in staging.batches("SELECT n, key, kind, meta, act, file FROM systems WHERE n > ? ORDER BY n"):
+            _match_systems(check, batch, forced)
+    # What outputs and dialogues name without any declaration is a machine, made now.
+    staging.execute(
+        f"UPDATE systems SET act = '{MENTIONED}' WHERE act = '{KNOWN}' AND id IS NULL AND (key IN"
+        " (SELECT system FROM outputs) OR key IN (SELECT system FROM dialogues WHERE system IS NOT NULL))"
+    )
+    for (name,) in staging.execute(
+        f"SELECT key FROM systems WHERE act = '{KNOWN}' AND id IS NULL AND declared = 1 AND file IS NULL"
+    ).fetchall():
+        check.faults.add(
+            "", None, "system_kind", f"No output or dialogue is by a system “{name}”, so it cannot be given a kind."
+        )
+
+
+def _match_systems(check: Check, batch: list[tuple], forced: set[str]) -> None:
+    found = stored.systems(check.project, [row[1] for row in batch])
+    decisions: list[tuple[str, int | None, int]] = []
+    for n, key, kind, meta, act, file in batch:
+        old = found.get(key)
+        if old is None or act == FAULTY:
+            continue
+        same = old.kind == kind and (file is None or same_json(meta, old.meta)) and old.declared
+        if file is None:
+            decisions.append((KNOWN if key not in forced or same else REPLACE, old.id, n))
+        elif same:
+            decisions.append((SAME, old.id, n))
+        elif check.replace or not old.declared or (key in forced and same_json(meta, old.meta)):
+            decisions.append((REPLACE, old.id, n))
+        else:
+            check.fail_row("systems", n, "kind", other_content(f"The system “{key}”"))
+    check.settle("systems", decisions)
+
+
+def items(check: Check) -> None:
+    staging = check.staging
+    mentions = " UNION ".join(f"SELECT item FROM {t} WHERE item IS NOT NULL" for t in ("ratings", "comparisons"))
+    for source in ("SELECT DISTINCT item FROM outputs", mentions):
+        staging.execute(
+            f"INSERT INTO items (act, key) SELECT '{KNOWN}', item FROM ({source}) AS m"
+            " WHERE NOT EXISTS (SELECT 1 FROM items i WHERE i.key = m.item)"
+        )
+    if Item.objects.filter(project=check.project).exists():
+        done = 0
+        known = f"SELECT n, key FROM items WHERE n > ? AND act = '{KNOWN}' ORDER BY n"
+        for batch in staging.batches(known):
+            found = stored.item_ids(check.project, [key for _, key in batch])
+            staging.many("UPDATE items SET id = ? WHERE n = ?", [(found[key], n) for n, key in batch if key in found])
+        staged = f"SELECT n, key, context, source, grp, meta, refs FROM items WHERE n > ? AND act = '{NEW}' ORDER BY n"
+        for batch in staging.batches(staged):
+            _match_items(check, batch)
+            done += len(batch)
+            check.tick("items: compared with those stored")
+        if staging.has("comparisons", "reference IS NOT NULL"):
+            for batch in staging.batches(known.replace("key", "id")):
+                counts = stored.reference_counts([id for _, id in batch if id])
+                staging.many("UPDATE items SET nrefs = ? WHERE n = ?", [(counts.get(id, 0), n) for n, id in batch])
+    for table in ("outputs", "ratings", "comparisons"):
+        check.fail(
+            table,
+            f"t.item IN (SELECT key FROM items WHERE act = '{KNOWN}' AND id IS NULL)",
+            "item",
+            lambda key: f"There is no item “{key}”, neither in this upload nor stored.",
+            "t.item",
+        )
+    check.tick("items: checked")
+
+
+def _match_items(check: Check, batch: list[tuple]) -> None:
+    found = stored.items(check.project, [row[1] for row in batch])
+    references = stored.original_references([old.id for old in found.values()])
+    decisions: list[tuple[str, int | None, int]] = []
+    changed: list[tuple[int, str, int, bool, bool]] = []
+    for n, key, context, source, group, meta, refs in batch:
+        old = found.get(key)
+        if old is None:
+            continue
+        same_text = json.loads(context) == old.context and source == old.source
+        same_references = json.loads(refs) == references.get(old.id, [])
+        if same_text and same_references and group == old.group and same_json(meta, old.meta):
+            decisions.append((SAME, old.id, n))
+        elif not check.replace:
+            check.fail_row("items", n, "id", other_content(f"The item “{key}”"))
+        else:
+            changed.append((n, key, old.id, same_text, same_references))
+    if changed:
+        ids = [row[2] for row in changed]
+        judged = stored.judged_items(ids)
+        in_campaigns = set(Unit.objects.filter(item_id__in=ids).values_list("item_id", flat=True))
+        compared = stored.compared_with_references(ids) | in_campaigns
+        for n, key, id, same_text, same_references in changed:
+            if (not same_text and id in judged | in_campaigns) or (not same_references and id in compared):
+                check.fail_row("items", n, "id", f"People have judged outputs of the item “{key}”; it stays as it is.")
+            else:
+                decisions.append((REPLACE, id, n))
+    check.settle("items", decisions)
+
+
+def outputs(check: Check) -> None:
+    staging = check.staging
+    if not Output.objects.filter(project=check.project).exists():
+        return
+    sql = (
+        "SELECT o.n, i.id, s.id, o.step, o.text, o.meta, o.item, o.system FROM outputs o JOIN items i ON i.key = o.item"
+        " JOIN systems s ON s.key = o.system WHERE o.n > ? AND o.act = 'new' AND i.id IS NOT NULL AND s.id IS NOT NULL"
+        " ORDER BY o.n"
+    )
+    for batch in staging.batches(sql):
+        _match_outputs(check, batch)
+        check.tick("outputs: compared with those stored")
+    _known_outputs(check)
+
+
+def _match_outputs(check: Check, batch: list[tuple]) -> None:
+    wanted = {(row[1], row[2], row[3]): row for row in batch}
+    decisions: list[tuple[str, int | None, int]] = []
+    changed: list[tuple[int, int, str, str]] = []
+    for id, item, system, step, text, meta in stored.outputs({r[1] for r in batch}, {r[2] for r in batch}):
+        row = wanted.get((item, system, NO_STEP if step is None else step))
+        if row is None:
+            continue
+        if row[4] == text and same_json(row[5], meta):
+            decisions.append((SAME, id, row[0]))
+        elif check.replace:
+            changed.append((id, row[0], row[6], row[7]))
+        else:
+            what = f"The output of “{row[7]}” for the item “{row[6]}”"
+            check.fail_row("outputs", row[0], "text", other_content(what))
+    if changed:
+        ids = [id for id, *_ in changed]
+        judged = stored.judged(ids) | judged_elsewhere(ids)
+        for column in ("output_a_id", "output_b_id"):
+            judged |= set(Unit.objects.filter(**{f"{column}__in": ids}).values_list(column, flat=True))
+        for id, n, item, system in changed:
+            if id in judged:
+                message = f"The output of “{system}” for the item “{item}” has been judged; it stays as it is."
+                check.fail_row("outputs", n, "text", message)
+            else:
+                decisions.append((REPLACE, id, n))
+    check.settle("outputs", decisions)
+
+
+def _known_outputs(check: Check) -> None:
+    """Stored outputs that ratings and comparisons of this upload are about."""
+    staging = check.staging
+    mentions = " UNION ".join(
+        f"SELECT item, {column} AS system FROM {table} WHERE {column} IS NOT NULL AND item IS NOT NULL"
+        for table, column in (("ratings", "system"), ("comparisons", "a"), ("comparisons", "b"))
+    )
+    staging.execute("DROP TABLE IF EXISTS temp.asked")
+    staging.execute(
+        "CREATE TEMP TABLE asked AS SELECT i.id AS item_id, s.id AS system_id, m.item, m.system"
+        f" FROM ({mentions}) m JOIN items i ON i.key = m.item JOIN systems s ON s.key = m.system"
+        " WHERE i.id IS NOT NULL AND s.id IS NOT NULL"
+    )
+    for batch in staging.batches(
+        "SELECT rowid, item_id, system_id, item, system FROM asked WHERE rowid > ? ORDER BY rowid"
+    ):
+        wanted = {(row[1], row[2]): row[3:] for row in batch}
+        found = stored.output_keys({row[1] for row in batch}, {row[2] for row in batch})
+        staging.many(
+            f"INSERT INTO outputs (act, id, item, system, step) SELECT '{KNOWN}', ?1, ?2, ?3, ?4 WHERE NOT EXISTS"
+            " (SELECT 1 FROM outputs WHERE item = ?2 AND system = ?3 AND step = ?4)",
+            [
+                (id, *wanted[item, system], NO_STEP if step is None else step)
+                for id, item, system, step in found
+                if (item, system) in wanted
+            ],
+        )
+        check.tick("outputs: found those that are judged")
+
+
+def dialogues(check: Check) -> None:
+    staging = check.staging
+    staging.execute(
+        f"INSERT INTO dialogues (act, key) SELECT '{KNOWN}', dialogue FROM (SELECT DISTINCT dialogue FROM ratings"
+        " WHERE dialogue IS NOT NULL) AS m WHERE NOT EXISTS (SELECT 1 FROM dialogues d WHERE d.key = m.dialogue)"
+    )
+    if check.project.dialogues.exists():
+        sql = "SELECT n, key, system, turns, speakers, meta, act FROM dialogues WHERE n > ? ORDER BY n"
+        for batch in staging.batches(sql):
+            _match_dialogues(check, batch)
+            check.tick("dialogues: compared with those stored")
+    check.fail(
+        "ratings",
+        f"t.dialogue IN (SELECT key FROM dialogues WHERE act = '{KNOWN}' AND id IS NULL)",
+        "dialogue",
+        lambda key: f"There is no dialogue “{key}”, neither in this upload nor stored.",
+        "t.dialogue",
+    )
+
+
+def _match_dialogues(check: Check, batch: list[tuple]) -> None:
+    found = stored.dialogues(check.project, [row[1] for row in batch])
+    judged: set[int] = set()
+    if check.replace:
+        ids = [old.id for old in found.values()]
+        judged = set(check.project.ratings.filter(dialogue_id__in=ids).values_list("dialogue_id", flat=True).distinct())
+    decisions: list[tuple[str, int | None, int]] = []
+    for n, key, system, turns, speakers, meta, act in batch:
+        old = found.get(key)
+        if old is None or act == FAULTY:
+            continue
+        if act == KNOWN:
+            decisions.append((KNOWN, old.id, n))
+            continue
+        same = json.loads(turns) == old.turns and same_json(speakers, old.speakers) and system == old.system
+        if same and same_json(meta, old.meta):
+            decisions.append((SAME, old.id, n))
+        elif not check.replace:
+            check.fail_row("dialogues", n, "id", other_content(f"The dialogue “{key}”"))
+        elif old.id in judged:
+            check.fail_row("dialogues", n, "id", f"The dialogue “{key}” has been judged; it stays as it is.")
+        else:
+            decisions.append((REPLACE, old.id, n))
+    check.settle("dialogues", decisions)

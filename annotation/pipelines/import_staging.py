@@ -1,0 +1,128 @@
+"""The staging file of one import: a private SQLite database beside the main one, so that millions of rows can be
+checked by SQL in flat memory before anything is stored. Nothing here touches the main database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from annotation.parsers import KINDS, Fault
+
+KEPT_FAULTS = 1000
+
+_TABLES = {
+    "systems": "key TEXT, kind TEXT, meta TEXT",
+    "items": "key TEXT, context TEXT, source TEXT, grp TEXT, meta TEXT, refs TEXT, nrefs INTEGER",
+    "dialogues": "key TEXT, system TEXT, turns TEXT, speakers TEXT, meta TEXT",
+    "outputs": "item TEXT, system TEXT, step INTEGER, text TEXT, meta TEXT",
+    "ratings": (
+        "item TEXT, system TEXT, step INTEGER, dialogue TEXT, rater TEXT, aspect TEXT, value REAL,"
+        " simulated INTEGER, meta TEXT, out INTEGER, dia INTEGER, asp INTEGER"
+    ),
+    "comparisons": (
+        "item TEXT, a TEXT, step_a INTEGER, b TEXT, step_b INTEGER, reference INTEGER, rater TEXT, aspect TEXT,"
+        " verdict TEXT, simulated INTEGER, meta TEXT, out INTEGER, out_b INTEGER, asp INTEGER"
+    ),
+    "corpus": "query TEXT, response TEXT, meta TEXT",
+    "aspects": "key TEXT, low REAL, high REAL, meta TEXT, position INTEGER",
+}
+
+#: What is to become of a staged row. `known`: not in the upload, stored already and referred to. `mentioned`: not in
+#: the upload either, made because a row names it (systems, aspects).
+NEW, SAME, REPLACE, FAULTY, KNOWN, MENTIONED = "new", "same", "replace", "faulty", "known", "mentioned"
+
+
+class Faults:
+    """Counts all faults and keeps the first thousand."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.kept: list[Fault] = []
+
+    def add(self, file: str, line: int | None, field: str, message: str) -> None:
+        self.count += 1
+        if len(self.kept) < KEPT_FAULTS:
+            self.kept.append(Fault(message, field, file, line))
+
+
+class Staging:
+    """The SQLite file. Rows carry `n` (order of reading), `file` (index into `files`), `line`, `act`, and `id`, the
+    primary key in the main database once it is known."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.remove()
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.db.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+            "PRAGMA cache_size=-24000; PRAGMA page_size=8192; PRAGMA temp_store=FILE;"
+        )
+        for table, columns in _TABLES.items():
+            self.db.execute(
+                f"CREATE TABLE {table} (n INTEGER PRIMARY KEY, file INTEGER, line INTEGER, act TEXT, id INTEGER,"
+                f" {columns})"
+            )
+        self.files: list[str] = []
+
+    def close(self) -> None:
+        self.db.close()
+        self.remove()
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def insert_statement(self, table: str) -> str:
+        columns = KINDS[table].columns
+        places = ",".join("?" * (len(columns) + 3))
+        return f"INSERT INTO {table} (file, line, act, {','.join(columns)}) VALUES ({places})"
+
+    def insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        self.db.execute("BEGIN")
+        self.db.executemany(self.insert_statement(table), rows)
+        self.db.execute("COMMIT")
+
+    def execute(self, sql: str, values: Iterable[Any] = ()) -> sqlite3.Cursor:
+        return self.db.execute(sql, tuple(values))
+
+    def many(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        self.db.execute("BEGIN")
+        self.db.executemany(sql, rows)
+        self.db.execute("COMMIT")
+
+    def value(self, sql: str, values: Iterable[Any] = ()) -> Any:
+        return self.execute(sql, values).fetchone()[0]
+
+    def has(self, table: str, where: str = "1") -> bool:
+        return bool(self.value(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {where})"))
+
+    def stream(self, sql: str, values: Iterable[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows one by one; the tables read must not be written meanwhile."""
+        cursor = self.execute(sql, values)
+        cursor.arraysize = 500
+        yield from cursor
+
+    def batches(self, sql: str, size: int = 1000) -> Iterator[list[tuple[Any, ...]]]:
+        """`sql` selects `n` first, has a `?` for the last `n` seen and orders by it; each batch is read whole, so that
+        the table may be written between batches."""
+        last = 0
+        while rows := self.execute(f"{sql} LIMIT {size}", [last]).fetchall():
+            yield rows
+            last = rows[-1][0]
+
+    def name(self, file: int | None) -> str:
+        return self.files[file] if file is not None else ""
+
+    def counts(self, table: str) -> dict[str, int]:
+        """How many rows of the upload ended how."""
+        sql = f"SELECT act, count(*) FROM {table} WHERE file IS NOT NULL GROUP BY act"
+        found: dict[str, int] = dict(self.execute(sql).fetchall())
+        return {
+            "rows": sum(found.values()),
+            "added": found.get(NEW, 0),
+            "same": found.get(SAME, 0),
+            "replaced": found.get(REPLACE, 0),
+            "faulty": found.get(FAULTY, 0),
+        }

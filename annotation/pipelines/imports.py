@@ -1,0 +1,258 @@
+"""Taking uploaded files in: read and check everything into the staging file, compare it with what is stored, and
+bring it into the tables in one transaction. Any fault, and nothing is stored."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError
+from django.utils import timezone
+
+from annotation.models import Upload, UploadFault
+from annotation.parsers import (
+    KINDS,
+    FileName,
+    Limits,
+    StopReading,
+    check_dataset,
+    name_file,
+    open_plain,
+    read_document,
+    read_rows,
+)
+from annotation.parsers.kinds import DatasetRow
+from annotation.services import uploads as service
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.runner import RunCancelled, RunContext
+
+from . import import_checks, import_judgements
+from .import_checks import Check, other_content
+from .import_staging import FAULTY, NEW, Faults, Staging
+from .import_store import described, promote
+
+_BATCH = 2000
+_ATTEMPTS = 3
+
+
+def run(context: RunContext, upload: int) -> dict[str, Any]:
+    """The job `import`. It may run any number of times: an upload that is stored already is left alone."""
+    row = Upload.objects.select_related("project").get(pk=upload)
+    if row.state == Upload.State.DONE:
+        return _result(row)
+    if row.state in (Upload.State.FAULTY, Upload.State.UNDONE):
+        raise Conflict("The files of this upload are gone. Upload them again.")
+    Upload.objects.filter(pk=row.pk).update(state=Upload.State.CHECKING, run=context.run, finished_at=None)
+    row.state = Upload.State.CHECKING
+    try:
+        for attempt in range(1, _ATTEMPTS + 1):
+            if _Import(context, row).run():
+                break
+            if attempt == _ATTEMPTS:
+                raise Conflict("Other uploads keep changing the project. Try again when they are through.")
+            context.log("Another upload was stored meanwhile; checking again.")
+    except RunCancelled:
+        Upload.objects.filter(pk=row.pk, state=Upload.State.CHECKING).update(
+            state=Upload.State.CANCELLED, finished_at=timezone.now()
+        )
+        raise
+    row.refresh_from_db()
+    return _result(row)
+
+
+def _result(upload: Upload) -> dict[str, Any]:
+    return {"upload": upload.pk, "state": upload.state, "counts": upload.counts, "ignored": upload.ignored}
+
+
+class _Import:
+    """One attempt: read, check, store."""
+
+    def __init__(self, context: RunContext, upload: Upload) -> None:
+        self.context = context
+        self.upload = upload
+        self.project = upload.project
+        self.options = upload.options
+        self.faults = Faults()
+        self.dataset: DatasetRow | None = None
+        self.dataset_file: int | None = None
+        self.rows = 0
+        self.bytes_before = 0
+        self.bytes_total = sum(file["bytes"] for file in upload.files)
+        self.limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS, settings.MAX_UPLOAD_BYTES * 10)
+
+    def run(self) -> bool:
+        """False when the project changed between check and promotion, so that the checks must be made again."""
+        seen = service.state_of_uploads(self.project)
+        staging = Staging(settings.STAGING_DIR / f"upload-{self.upload.pk}.sqlite3")
+        try:
+            self._read(staging)
+            counts = self._check(staging)
+            if self.faults.count:
+                self._refuse(counts)
+            if self.options.get("dry_run"):
+                self._finish(counts, Upload.State.CHECKED)
+                return True
+            return self._store(staging, counts, seen)
+        finally:
+            staging.close()
+
+    # ---- read -----------------------------------------------------------------------------------------------
+
+    def _read(self, staging: Staging) -> None:
+        for index, file in enumerate(self.upload.files):
+            staging.files.append(file["name"])
+            name = name_file(file["name"], file["kind"])
+            assert name is not None
+            path = service.folder_of(self.upload) / file["stored"]
+            if not path.exists():
+                raise Conflict(f"The file {file['name']} is gone. Upload it again.")
+            with path.open("rb") as raw:
+                file["sha256"] = hashlib.file_digest(raw, "sha256").hexdigest()
+                raw.seek(0)
+                before = self.rows
+                try:
+                    plain = open_plain(raw, named_gzip=name.zipped)
+                    if name.kind == "dataset":
+                        self._read_dataset(plain, index, file["name"])
+                    else:
+                        self._read_table(staging, plain, raw, index, name)
+                except StopReading as stop:
+                    self.faults.add(file["name"], stop.line, "", stop.message)
+            self.bytes_before += file["bytes"]
+            if name.kind != "dataset":
+                self.context.log(f"{file['name']}: {self.rows - before:,} rows read")
+        digest = hashlib.sha256("".join(sorted(f["kind"] + f["sha256"] for f in self.upload.files)).encode())
+        Upload.objects.filter(pk=self.upload.pk).update(files=self.upload.files, content_hash=digest.hexdigest())
+
+    def _read_dataset(self, plain: Any, index: int, name: str) -> None:
+        if self.dataset is not None:
+            self.faults.add(name, None, "", "There is a second dataset.json in this upload. Keep one.")
+        document = read_document(plain, self.limits)
+        self.dataset = check_dataset(document, lambda field, text: self.faults.add(name, None, field, text))
+        self.dataset_file = index
+
+    def _read_table(self, staging: Staging, plain: Any, raw: Any, index: int, name: FileName) -> None:
+        check = KINDS[name.kind].check
+        faults = self.faults
+        add, label = faults.add, name.name
+        line = 0
+
+        def bad(field: str, message: str) -> None:
+            add(label, line, field, message)
+
+        def report(at: int | None, field: str, message: str) -> None:
+            add(label, at, field, message)
+
+        batch: list[tuple[Any, ...]] = []
+        try:
+            for line, row in read_rows(plain, name.format, self.limits, report):
+                before = faults.count
+                values = check(row, bad)
+                if values is not None:
+                    batch.append((index, line, NEW if faults.count == before else FAULTY, *values))
+                if len(batch) >= _BATCH:
+                    self._stage(staging, name.kind, batch, raw)
+        finally:
+            self._stage(staging, name.kind, batch, raw)
+
+    def _stage(self, staging: Staging, table: str, batch: list[tuple[Any, ...]], raw: Any) -> None:
+        staging.insert(table, batch)
+        self.rows += len(batch)
+        batch.clear()
+        seen = self.bytes_before + raw.tell()
+        total = int(self.rows * self.bytes_total / seen) if seen else None
+        self.context.progress(self.rows, total, "rows", "Reading")
+
+    # ---- check ----------------------------------------------------------------------------------------------
+
+    def _check(self, staging: Staging) -> dict[str, dict[str, int]]:
+        steps = 0
+
+        def tick(what: str) -> None:
+            nonlocal steps
+            steps += 1
+            self.context.progress(steps, None, "checks", f"Checking ({what})")
+
+        check = Check(self.project, staging, self.faults, bool(self.options.get("replace")), tick)
+        import_checks.duplicates(check)
+        import_checks.systems(check, self.options.get("system_kinds", {}))
+        import_judgements.aspects(check, self.dataset, self.dataset_file)
+        import_checks.items(check)
+        import_checks.outputs(check)
+        import_checks.dialogues(check)
+        import_judgements.resolve(check)
+        import_judgements.ratings(check)
+        import_judgements.comparisons(check)
+        import_judgements.corpus(check)
+        counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
+        if self.dataset is not None:
+            counts["dataset"] = self._check_description(check)
+        return counts
+
+    def _check_description(self, check: Check) -> dict[str, int]:
+        assert self.dataset is not None
+        current = {name: getattr(self.project, name) for name in self.dataset.fields}
+        taken_in = "dataset" in self.project.meta
+        changed = [name for name, value in self.dataset.fields.items() if current[name] != value]
+        if described(self.project.meta, self.dataset) != self.project.meta and not changed:
+            changed = ["meta"]
+        aspects = check.staging.execute(
+            "SELECT count(*) FROM aspects WHERE act IN ('new', 'replace') AND file IS NOT NULL"
+        ).fetchone()[0]
+        if changed and taken_in and not check.replace:
+            file = check.staging.name(self.dataset_file)
+            for name in changed:
+                self.faults.add(file, None, name, other_content(f"The project's {name}"))
+        same = not changed and not aspects
+        return {"rows": 1, "added": int(not same and not taken_in), "same": int(same),
+                "replaced": int(not same and taken_in), "faulty": 0}  # fmt: skip
+
+    # ---- end ------------------------------------------------------------------------------------------------
+
+    def _refuse(self, counts: dict[str, dict[str, int]]) -> None:
+        self._finish(counts, Upload.State.FAULTY)
+        count = self.faults.count
+        faults = [Fault(f.message, f.field, f.file, f.line) for f in self.faults.kept]
+        rows = "1 fault was found" if count == 1 else f"{count:,} faults were found"
+        raise BadInput(f"{rows}; nothing was stored. Correct the files and upload them again.", faults=faults)
+
+    def _finish(self, counts: dict[str, dict[str, int]], state: str) -> None:
+        kept = sorted(self.faults.kept, key=lambda fault: (self._place(fault.file), fault.line or 0))
+        UploadFault.objects.filter(upload=self.upload).delete()
+        UploadFault.objects.bulk_create(
+            UploadFault(upload=self.upload, file=f.file, line=f.line, field=f.field[:100], message=f.message)
+            for f in kept
+        )
+        Upload.objects.filter(pk=self.upload.pk).update(
+            state=state, counts=counts, fault_count=self.faults.count, finished_at=timezone.now()
+        )
+        if state == Upload.State.FAULTY:
+            service.remove_files(self.upload)
+
+    def _place(self, file: str) -> int:
+        names = [entry["name"] for entry in self.upload.files]
+        return names.index(file) if file in names else -1
+
+    def _store(self, staging: Staging, counts: dict[str, dict[str, int]], seen: object) -> bool:
+        total = sum(count["added"] + count["replaced"] for count in counts.values())
+
+        def tick(done: int) -> None:
+            self.context.progress(done, total, "rows", "Storing")
+
+        tick(0)
+        try:
+            with service.only_one_promotion(self.project, seen) as still_the_same:
+                if not still_the_same:
+                    return False
+                promote(self.upload, staging, self.dataset, counts, tick)
+                audit.record(
+                    verb="upload.done", project=self.project, actor=self.context.user, object=self.upload, counts=counts
+                )
+        except IntegrityError as error:
+            raise Conflict(
+                "The project was changed while the upload was stored; nothing was. Upload it again."
+            ) from error
+        service.remove_files(self.upload)
+        return True

@@ -1,0 +1,46 @@
+"""What a project holds, in figures and in small tables: counts, systems, aspects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, QuerySet
+
+from annotation.models import (
+    Aspect,
+    Comparison,
+    CorpusPair,
+    Dialogue,
+    Item,
+    Output,
+    Rating,
+    System,
+)
+
+_COUNTED: dict[str, Any] = {
+    "items": Item,
+    "outputs": Output,
+    "ratings": Rating,
+    "comparisons": Comparison,
+    "dialogues": Dialogue,
+    "corpus": CorpusPair,
+}
+
+
+def table_counts(project: Any) -> dict[str, int]:
+    """Rows of each table of the format; systems count those that have rows or a declaration."""
+    counts = {"systems": System.objects.filter(project=project).count()}
+    return counts | {name: model.objects.filter(project=project).count() for name, model in _COUNTED.items()}
+
+
+def count_rows(project: Any) -> int:
+    return sum(table_counts(project).values())
+
+
+def list_systems(project: Any) -> QuerySet:
+    """Systems with `output_count`, by name."""
+    return System.objects.filter(project=project).annotate(output_count=Count("outputs")).order_by("name")
+
+
+def list_aspects(project: Any) -> QuerySet:
+    return Aspect.objects.filter(project=project).order_by("position", "id")

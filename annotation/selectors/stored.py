@@ -1,0 +1,144 @@
+"""What a project holds already under given keys: the other side of every comparison an import makes. Each
+function takes one batch of keys and asks a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from django.db.models import Count, Q
+
+from annotation.models import (
+    Comparison,
+    CorpusPair,
+    Dialogue,
+    Item,
+    Output,
+    Rating,
+    Reference,
+    System,
+)
+from annotation.models.data import ORIGINAL
+
+
+class StoredSystem(NamedTuple):
+    id: int
+    kind: str
+    meta: dict
+    declared: bool
+
+
+class StoredItem(NamedTuple):
+    id: int
+    context: list
+    source: str | None
+    group: str
+    meta: dict
+
+
+class StoredDialogue(NamedTuple):
+    id: int
+    turns: list
+    speakers: list | None
+    system: str | None
+    meta: dict
+
+
+def systems(project: Any, names: Collection[str]) -> dict[str, StoredSystem]:
+    rows = System.objects.filter(project=project, name__in=names)
+    found = rows.values_list("name", "id", "kind", "meta", "declared")
+    return {name: StoredSystem(*rest) for name, *rest in found}
+
+
+def items(project: Any, keys: Collection[str]) -> dict[str, StoredItem]:
+    rows = Item.objects.filter(project=project, key__in=keys)
+    return {
+        key: StoredItem(*rest) for key, *rest in rows.values_list("key", "id", "context", "source", "group", "meta")
+    }
+
+
+def item_ids(project: Any, keys: Collection[str]) -> dict[str, int]:
+    return dict(Item.objects.filter(project=project, key__in=keys).values_list("key", "id"))
+
+
+def original_references(item_ids: Collection[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = Reference.objects.filter(item_id__in=item_ids, set__name=ORIGINAL).order_by("item_id", "position")
+    for item, text in rows.values_list("item_id", "text"):
+        found[item].append(text)
+    return found
+
+
+def reference_counts(item_ids: Collection[int]) -> dict[int, int]:
+    rows = Reference.objects.filter(item_id__in=item_ids, set__name=ORIGINAL).order_by()
+    return dict(rows.values_list("item_id").annotate(n=Count("id")))
+
+
+def outputs(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[tuple]:
+    """(id, item, system, step, text, meta) of all steps."""
+    rows = Output.objects.filter(item_id__in=item_ids, system_id__in=system_ids)
+    return rows.values_list("id", "item_id", "system_id", "step", "text", "meta").iterator(2000)
+
+
+def output_keys(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[tuple]:
+    """(id, item, system, step) of all steps."""
+    rows = Output.objects.filter(item_id__in=item_ids, system_id__in=system_ids)
+    return rows.values_list("id", "item_id", "system_id", "step").iterator(2000)
+
+
+def dialogues(project: Any, keys: Collection[str]) -> dict[str, StoredDialogue]:
+    rows = Dialogue.objects.filter(project=project, key__in=keys)
+    found = rows.values_list("key", "id", "turns", "speakers", "system__name", "meta")
+    return {key: StoredDialogue(*rest) for key, *rest in found}
+
+
+def ratings(outputs: Collection[int], dialogues: Collection[int], raters: Collection[str]) -> dict[tuple, tuple]:
+    """(output, dialogue, aspect, rater) -> (id, value, simulated, meta, judgement)."""
+    found = {}
+    for column, ids in (("output_id", outputs), ("dialogue_id", dialogues)):
+        if ids:
+            rows = Rating.objects.filter(**{f"{column}__in": ids}, rater__in=raters)
+            for output, dialogue, aspect, rater, *rest in rows.values_list(
+                "output_id", "dialogue_id", "aspect_id", "rater", "id", "value", "simulated", "meta", "judgement"
+            ):
+                found[output, dialogue, aspect, rater] = tuple(rest)
+    return found
+
+
+def comparisons(outputs: Collection[int], raters: Collection[str]) -> dict[tuple, tuple]:
+    """(a, b, reference, aspect, rater) -> (id, verdict, simulated, meta, judgement)."""
+    rows = Comparison.objects.filter(output_a_id__in=outputs, rater__in=raters).values_list(
+        "output_a_id", "output_b_id", "reference", "aspect_id", "rater",
+        "id", "verdict", "simulated", "meta", "judgement",
+    )  # fmt: skip
+    return {tuple(row[:5]): tuple(row[5:]) for row in rows}
+
+
+def corpus(project: Any) -> Iterator[tuple]:
+    """(id, query, response, meta) of the whole corpus, in order."""
+    rows = CorpusPair.objects.filter(project=project).order_by("position")
+    return rows.values_list("id", "query", "response", "meta").iterator(2000)
+
+
+def judged(output_ids: Collection[int]) -> set[int]:
+    """Those outputs that ratings or comparisons rest on."""
+    found = set(Rating.objects.filter(output_id__in=output_ids).values_list("output_id", flat=True).distinct())
+    for a, b in Comparison.objects.filter(Q(output_a_id__in=output_ids) | Q(output_b_id__in=output_ids)).values_list(
+        "output_a_id", "output_b_id"
+    ):
+        found |= {a, b}
+    return found & set(output_ids)
+
+
+def judged_items(item_ids: Collection[int]) -> set[int]:
+    """Those items of which an output has been judged."""
+    rated = Rating.objects.filter(output__item_id__in=item_ids).values_list("output__item_id", flat=True).distinct()
+    compared = Comparison.objects.filter(output_a__item_id__in=item_ids).values_list("output_a__item_id", flat=True)
+    return set(rated) | set(compared.distinct())
+
+
+def compared_with_references(item_ids: Collection[int]) -> set[int]:
+    """Those items whose references take part in a Turing comparison."""
+    rows = Comparison.objects.filter(output_a__item_id__in=item_ids, reference__isnull=False)
+    return set(rows.values_list("output_a__item_id", flat=True).distinct())

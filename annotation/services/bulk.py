@@ -1,0 +1,108 @@
+"""Many rows at once into one table: COPY on PostgreSQL, batches of INSERT on SQLite. Values are the columns' own
+(JSON as text); constraints and foreign keys are the database's to check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+
+BATCH = 2000
+_CHUNK = 1 << 17
+
+
+def insert_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Insert `rows` (values in the order of `columns`, which are column names, not field names)."""
+    table = model._meta.db_table
+    if connection.vendor == "postgresql":
+        names = ", ".join(connection.ops.quote_name(name) for name in columns)
+        with connection.cursor() as cursor:
+            cursor.copy_expert(
+                f"COPY {connection.ops.quote_name(table)} ({names}) FROM STDIN", _CopyFeed(rows), size=_CHUNK
+            )
+        return
+    names = ", ".join(connection.ops.quote_name(name) for name in columns)
+    places = ", ".join(["%s"] * len(columns))
+    statement = f"INSERT INTO {connection.ops.quote_name(table)} ({names}) VALUES ({places})"
+    iterator = iter(rows)
+    with connection.cursor() as cursor:
+        while batch := list(islice(iterator, BATCH)):
+            cursor.executemany(statement, batch)
+
+
+def update_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Set `columns` (column names) of existing rows; each of `rows` gives their values and then the primary key."""
+    quote = connection.ops.quote_name
+    sets = ", ".join(f"{quote(name)} = %s" for name in columns)
+    statement = f"UPDATE {quote(model._meta.db_table)} SET {sets} WHERE id = %s"
+    flags = [
+        index for index, name in enumerate(columns) if model._meta.get_field(name).get_internal_type() == "BooleanField"
+    ]
+    iterator = iter(rows)
+    with connection.cursor() as cursor:
+        while batch := [list(row) for row in islice(iterator, BATCH)]:
+            for row in batch:
+                for index in flags:
+                    row[index] = bool(row[index])
+            cursor.executemany(statement, batch)
+
+
+def reserve_ids(model: type[Model], count: int) -> list[int]:
+    """Primary keys that nobody else will get. On SQLite call it inside the writing transaction and use the
+    keys before reserving more."""
+    table = model._meta.db_table
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [f'"{table}"', count]
+            )
+            return [row[0] for row in cursor.fetchall()]
+        cursor.execute(
+            "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = %s), 0), "
+            f"coalesce((SELECT max(id) FROM {connection.ops.quote_name(table)}), 0))",
+            [table],
+        )
+        first = cursor.fetchone()[0] + 1
+        last = first + count - 1
+        cursor.execute("UPDATE sqlite_sequence SET seq = %s WHERE name = %s", [last, table])
+        if cursor.rowcount == 0:
+            cursor.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, last])
+    return list(range(first, last + 1))
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return "\\N"
+    if value is True or value is False:
+        return "t" if value else "f"
+    if type(value) is str:
+        if "\\" in value:
+            value = value.replace("\\", "\\\\")
+        if "\n" in value:
+            value = value.replace("\n", "\\n")
+        if "\t" in value:
+            value = value.replace("\t", "\\t")
+        if "\r" in value:
+            value = value.replace("\r", "\\r")
+        return value
+    return repr(value)
+
+
+class _CopyFeed:
+    """Rows as the file that COPY reads, made while it is read."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self.lines: Iterator[str] = ("\t".join(map(_field, row)) + "\n" for row in rows)
+        self.rest = b""
+
+    def read(self, size: int = _CHUNK) -> bytes:
+        while len(self.rest) < size:
+            part = "".join(islice(self.lines, 256))
+            if not part:
+                break
+            self.rest += part.encode()
+        data, self.rest = self.rest[:size], self.rest[size:]
+        return data

@@ -1,0 +1,180 @@
+"""Uploads as people handle them: receive files, queue the import, store a checked dry run, undo, discard. The
+import itself is a pipeline."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Max
+
+from annotation.models import Upload
+from annotation.parsers import KINDS, name_file
+from annotation.parsers.kinds import SYSTEM_KINDS
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault, TooLarge
+from evalapp.common.queue import enqueue_run
+
+_ORDER = ("dataset", *KINDS)
+MAX_FILES = 100
+
+
+@dataclass
+class Incoming:
+    """A file that arrives: its name and its bytes in chunks, or a path that is read where it lies."""
+
+    name: str
+    chunks: Iterable[bytes] = ()
+    path: Path | None = None
+
+
+def folder_of(upload: Upload) -> Path:
+    return settings.UPLOADS_DIR / str(upload.pk)
+
+
+def remove_files(upload: Upload) -> None:
+    shutil.rmtree(folder_of(upload), ignore_errors=True)
+
+
+def check_system_kinds(kinds: dict[str, str]) -> None:
+    wrong = sorted({kind for kind in kinds.values() if kind not in SYSTEM_KINDS})
+    if wrong:
+        raise BadInput(f"“{wrong[0]}” is not a kind of system. Use {', '.join(SYSTEM_KINDS)}.")
+
+
+def receive_upload(
+    *,
+    project: Project,
+    user: Any,
+    files: Iterable[Incoming],
+    kind: str = "",
+    dry_run: bool = False,
+    replace: bool = False,
+    system_kinds: dict[str, str] | None = None,
+    send: bool = True,
+) -> Upload:
+    """Keep the files and queue their import. Files of no known name are listed as ignored; none known is an error."""
+    if kind and kind not in _ORDER:
+        raise BadInput(f"There is no kind “{kind}”. Use one of {', '.join(_ORDER)}.")
+    check_system_kinds(system_kinds or {})
+    options = {"dry_run": dry_run, "replace": replace, "system_kinds": system_kinds or {}}
+    upload = Upload.objects.create(
+        project=project, title="Upload", options=options, created_by=user if getattr(user, "pk", None) else None
+    )
+    try:
+        _keep_files(upload, files, kind)
+        with transaction.atomic():
+            upload.run = enqueue_run(
+                kind="import",
+                project=project,
+                user=user,
+                params={"upload": upload.pk},
+                title=f"{'Check' if dry_run else 'Import'} {upload.title}",
+                send=send,
+            )
+            upload.save()
+            audit.record(verb="upload.received", project=project, actor=user, object=upload, **options)
+    except BaseException:
+        remove_files(upload)
+        upload.delete()
+        raise
+    return upload
+
+
+def _keep_files(upload: Upload, files: Iterable[Incoming], kind: str) -> None:
+    folder = folder_of(upload)
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: list[dict[str, Any]] = []
+    left = settings.MAX_UPLOAD_BYTES
+    for number, file in enumerate(files):
+        if number >= MAX_FILES:
+            raise BadInput(f"One upload takes at most {MAX_FILES} files.")
+        name = name_file(file.name, kind)
+        if name is None:
+            upload.ignored.append(f"{Path(file.name).name[:200]}: not a file of the interchange format")
+            continue
+        target = folder / f"{number:03d}"
+        size = _link(file.path, target) if file.path is not None else _write(file.chunks, target, left)
+        left -= size
+        if left < 0:
+            raise TooLarge(too_large())
+        kept.append({"name": name.name[:200], "kind": name.kind, "bytes": size, "sha256": "", "stored": target.name})
+    if not kept:
+        raise BadInput(
+            "None of the files has a name of the interchange format. Name them dataset.json, items.jsonl, outputs.csv, "
+            "ratings.tsv.gz and so on, or say the kind.",
+            faults=[Fault(text) for text in upload.ignored],
+        )
+    upload.files = sorted(kept, key=lambda entry: (_ORDER.index(entry["kind"]), entry["name"]))
+    names = [entry["name"] for entry in upload.files]
+    upload.title = (names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more")[:200]
+
+
+def too_large() -> str:
+    return (
+        f"An upload may have at most {settings.MAX_UPLOAD_BYTES // 1_000_000:,} MB. Split it, compress it with gzip, "
+        "or raise MAX_UPLOAD_MB."
+    )
+
+
+def _link(source: Path, target: Path) -> int:
+    target.symlink_to(source.resolve())
+    return source.stat().st_size
+
+
+def _write(chunks: Iterable[bytes], target: Path, limit: int) -> int:
+    size = 0
+    with target.open("xb") as file:
+        for chunk in chunks:
+            size += len(chunk)
+            if size > limit:
+                raise TooLarge(too_large())
+            file.write(chunk)
+    return size
+
+
+def store_checked(*, upload: Upload, user: Any) -> Upload:
+    """After a dry run without faults: the same files again, this time to store them."""
+    with transaction.atomic():
+        options = {**upload.options, "dry_run": False}
+        changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKED).update(
+            state=Upload.State.RECEIVED, options=options
+        )
+        if not changed:
+            raise Conflict("Only a checked upload can be stored.")
+        upload.refresh_from_db()
+        upload.run = enqueue_run(
+            kind="import",
+            project=upload.project,
+            user=user,
+            params={"upload": upload.pk},
+            title=f"Import {upload.title}",
+        )
+        upload.save(update_fields=["run"])
+    return upload
+
+
+# ---- one promotion at a time ------------------------------------------------------------------------------
+
+
+def state_of_uploads(project: Project) -> tuple[Any, int]:
+    """Changes whenever an upload of the project is stored or undone."""
+    rows = Upload.objects.filter(project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE])
+    return rows.aggregate(last=Max("finished_at"))["last"], rows.count()
+
+
+@contextmanager
+def only_one_promotion(project: Project, seen: object) -> Iterator[bool]:
+    """A transaction that no other promotion or undo of the project overlaps; yields whether the uploads are still
+    as `seen`."""
+    with transaction.atomic():
+        if connection.features.has_select_for_update:
+            Project.objects.select_for_update().get(pk=project.pk)
+        yield state_of_uploads(project) == seen
