@@ -3,8 +3,8 @@
 from django.urls import include, path
 
 urlpatterns = [
+    path("", include("evalapp.accounts.urls")),  # before common: /projects/new/ is no project
     path("", include("evalapp.common.urls")),
-    path("", include("evalapp.accounts.urls")),
     path("", include("annotation.urls")),
     path("", include("scoring.urls")),
     path("api/v1/", include("evalapp.api")),
