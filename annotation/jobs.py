@@ -4,3 +4,4 @@ from evalapp.common.jobs import Job, register
 
 register(Job("import", "cpu", "annotation.pipelines.imports:run", "Check uploaded files and take them in."))
 register(Job("export", "cpu", "annotation.pipelines.exports:run", "Write the project as an interchange folder."))
+register(Job("open_campaign", "cpu", "annotation.pipelines.campaigns:open_campaign", "Make the units of a campaign."))

@@ -1,3 +1,24 @@
 """Addresses of this room under /api/v1/."""
 
-urlpatterns: list = []
+from django.urls import path
+
+from . import assignments, campaigns, judgements
+
+urlpatterns: list = [
+    path("projects/<slug:slug>/campaigns/", campaigns.ProjectCampaigns.as_view(), name="api-project-campaigns"),
+    path("campaigns/<int:pk>/", campaigns.CampaignDetail.as_view(), name="api-campaign"),
+    path("campaigns/<int:pk>/open/", campaigns.CampaignMove.as_view(move="open"), name="api-campaign-open"),
+    path("campaigns/<int:pk>/pause/", campaigns.CampaignMove.as_view(move="pause"), name="api-campaign-pause"),
+    path("campaigns/<int:pk>/resume/", campaigns.CampaignMove.as_view(move="resume"), name="api-campaign-resume"),
+    path("campaigns/<int:pk>/close/", campaigns.CampaignMove.as_view(move="close"), name="api-campaign-close"),
+    path("campaigns/<int:pk>/progress/", campaigns.CampaignProgressView.as_view(), name="api-campaign-progress"),
+    path("campaigns/<int:pk>/flags/", campaigns.CampaignFlags.as_view(), name="api-campaign-flags"),
+    path("flags/<int:pk>/resolve/", campaigns.FlagResolve.as_view(), name="api-flag-resolve"),
+    path("campaigns/<int:pk>/judgements/", judgements.CampaignJudgements.as_view(), name="api-campaign-judgements"),
+    path("campaigns/<int:pk>/next/", assignments.NextAssignment.as_view(), name="api-campaign-next"),
+    path("assignments/", assignments.OwnAssignments.as_view(), name="api-assignments"),
+    path("assignments/<str:public>/", assignments.OwnAssignment.as_view(), name="api-assignment"),
+    path("assignments/<str:public>/submit/", assignments.SubmitAssignment.as_view(), name="api-assignment-submit"),
+    path("assignments/<str:public>/skip/", assignments.SkipAssignment.as_view(), name="api-assignment-skip"),
+    path("assignments/<str:public>/flag/", assignments.FlagAssignment.as_view(), name="api-assignment-flag"),
+]

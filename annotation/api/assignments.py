@@ -1,0 +1,355 @@
+"""The annotator's door: next assignment, draft, submit, skip, flag, own history. Answers are rendered by orjson
+straight from the services: this is the path that fifty people share."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from annotation.models import Assignment, ItemFlag
+from annotation.selectors.judging import get_my_campaign, get_own_assignment, own_history, wire_own
+from annotation.selectors.judging_sheet import Sheet, make_sheet
+from annotation.services.judging import WHY_TEXT, CampaignNotOpen, Then, next_assignment, submit_answer
+from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
+from evalapp.common.errors import BadInput, Fault, NotThere
+from evalapp.common.pagination import KeysetPagination
+
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
+ON = {"1", "true", "yes"}
+
+
+def fast_json(body: Any, status: int = 200) -> HttpResponse:
+    response = HttpResponse(orjson.dumps(body, option=_OPTIONS), status=status, content_type="application/json")
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+# ---- what goes over the wire, for the schema --------------------------------------------------------------
+
+
+class TextSerializer(serializers.Serializer):
+    id = serializers.CharField(help_text="a or b: the place on the page, nothing else")
+    text = serializers.CharField()
+
+
+class OwnProgressSerializer(serializers.Serializer):
+    done = serializers.IntegerField()
+    goal = serializers.IntegerField(help_text="How many judgements this person can give.")
+    skipped = serializers.IntegerField()
+    seconds = serializers.FloatField()
+    mean_seconds = serializers.FloatField(allow_null=True)
+    practised = serializers.IntegerField()
+    practice = serializers.IntegerField()
+
+
+class FormAspectSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    question = serializers.CharField()
+    low = serializers.FloatField(required=False)
+    high = serializers.FloatField(required=False)
+    step = serializers.FloatField(required=False, allow_null=True)
+    points = serializers.ListField(child=serializers.DictField(), required=False)
+    labels = serializers.DictField(child=serializers.CharField(), required=False)
+
+
+class FormSerializer(serializers.Serializer):
+    kind = serializers.CharField()
+    aspects = FormAspectSerializer(many=True)
+    verdicts = serializers.ListField(child=serializers.DictField())
+    options = serializers.DictField()
+
+
+class AssignmentSerializer(serializers.Serializer):
+    id = serializers.CharField(help_text="Opaque.")
+    campaign = serializers.IntegerField()
+    kind = serializers.CharField()
+    number = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=Assignment.State.choices)
+    version = serializers.IntegerField()
+    practice = serializers.BooleanField()
+    context = serializers.ListField(child=serializers.CharField())
+    source = serializers.CharField(allow_null=True)
+    texts = TextSerializer(many=True)
+    form = FormSerializer()
+    draft = serializers.DictField(allow_null=True)
+    draft_version = serializers.IntegerField()
+    lease_until = serializers.DateTimeField()
+    progress = OwnProgressSerializer()
+
+
+class OwnAssignmentSerializer(serializers.Serializer):
+    id = serializers.CharField()
+    campaign = serializers.IntegerField()
+    number = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=Assignment.State.choices)
+    version = serializers.IntegerField()
+    practice = serializers.BooleanField()
+    context = serializers.ListField(child=serializers.CharField())
+    source = serializers.CharField(allow_null=True)
+    texts = TextSerializer(many=True)
+    draft = serializers.DictField(allow_null=True)
+    draft_version = serializers.IntegerField()
+    lease_until = serializers.DateTimeField()
+    answer = serializers.DictField(allow_null=True)
+    note = serializers.CharField()
+    saved_at = serializers.DateTimeField(allow_null=True)
+    feedback = serializers.DictField(allow_null=True)
+    kind = serializers.CharField(required=False)
+    form = FormSerializer(required=False)
+
+
+class DraftInputSerializer(serializers.Serializer):
+    version = serializers.IntegerField(min_value=0, help_text="The draft version this follows.")
+    draft = serializers.DictField()
+
+
+class DraftSerializer(serializers.Serializer):
+    draft_version = serializers.IntegerField()
+    saved_at = serializers.DateTimeField()
+    lease_until = serializers.DateTimeField()
+    holds = serializers.BooleanField()
+
+
+class SubmitInputSerializer(serializers.Serializer):
+    submission = serializers.UUIDField(help_text="Made by the client, new for each answer; sent again on a retry.")
+    answer = serializers.DictField(help_text="One member per aspect: a number, or a verdict as the sides are shown.")
+    note = serializers.CharField(required=False, allow_blank=True)
+    seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
+    replaces = serializers.IntegerField(required=False, allow_null=True, min_value=0, help_text="For a revision.")
+    next = serializers.ChoiceField(
+        choices=["next", "ahead"],
+        required=False,
+        help_text="true or next: answer with the next assignment; ahead: with the one after the next open one.",
+    )
+
+
+class SubmittedSerializer(serializers.Serializer):
+    id = serializers.CharField()
+    state = serializers.CharField()
+    version = serializers.IntegerField()
+    extra = serializers.BooleanField(help_text="Kept, but its slot had been given to somebody else.")
+    saved_at = serializers.DateTimeField()
+    feedback = serializers.DictField(allow_null=True)
+    progress = OwnProgressSerializer()
+    next = AssignmentSerializer(allow_null=True)
+    why = serializers.CharField(help_text="Why there is no next one: empty, limit, paused, closed.")
+
+
+class SkipInputSerializer(serializers.Serializer):
+    reason = serializers.CharField(required=False, allow_blank=True, max_length=300)
+    next = serializers.ChoiceField(choices=["next", "ahead"], required=False)
+
+
+class SkippedSerializer(serializers.Serializer):
+    id = serializers.CharField()
+    state = serializers.CharField()
+    progress = OwnProgressSerializer()
+    next = AssignmentSerializer(allow_null=True)
+    why = serializers.CharField()
+
+
+class FlagInputSerializer(serializers.Serializer):
+    reason = serializers.ChoiceField(choices=ItemFlag.Reason.choices)
+    text = serializers.CharField(required=False, allow_blank=True)
+
+
+class FlaggedSerializer(serializers.Serializer):
+    id = serializers.IntegerField()
+    reason = serializers.CharField()
+    text = serializers.CharField()
+
+
+class ProblemSerializer(serializers.Serializer):
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    stored = serializers.DictField(required=False, allow_null=True)
+    yours = serializers.DictField(required=False)
+
+
+CONFLICT = OpenApiResponse(ProblemSerializer, description="Changed in the meantime; both versions are in the body.")
+
+
+# ---- the doors --------------------------------------------------------------------------------------------
+
+
+def read_body(request: Request) -> dict[str, Any]:
+    if not isinstance(request.data, dict):
+        raise BadInput("The body must be a JSON object.")
+    return request.data
+
+
+def read_then(value: Any) -> Then:
+    if value in (None, False, ""):
+        return ""
+    if value is True or value == "next":
+        return "next"
+    if value == "ahead":
+        return "ahead"
+    raise BadInput("next is neither true nor ahead.", faults=[Fault("Use true or ahead.", field="next")])
+
+
+def read_number(body: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
+    value = body.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, kinds) or value < 0 or value > 2**31 - 1:
+        raise BadInput(f"{name} must be a number from 0.", faults=[Fault("Use a number from 0.", field=name)])
+    return value
+
+
+def read_text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or "\x00" in value:
+        raise BadInput(f"{name} must be a text.", faults=[Fault("Use a text.", field=name)])
+    return value
+
+
+class NextAssignment(APIView):
+    @extend_schema(
+        summary="The assignment to judge now",
+        description="The oldest open one, else a new one. With prefetch=1 the one after it (two may be held).",
+        parameters=[OpenApiParameter("prefetch", bool, description="Fetch one ahead.")],
+        request=None,
+        responses={
+            200: AssignmentSerializer,
+            204: OpenApiResponse(description="Nothing is left."),
+            409: CONFLICT,
+        },
+    )
+    def post(self, request: Request, pk: int) -> HttpResponse:
+        ahead = request.query_params.get("prefetch", "").lower() in ON
+        turn = next_assignment(user=request.user, campaign_id=pk, ahead=ahead)
+        body = turn.wire()
+        if body is None:
+            if turn.why in ("empty", "limit"):
+                return HttpResponse(status=204)
+            raise CampaignNotOpen(WHY_TEXT[turn.why])
+        return fast_json(body)
+
+
+class OwnAssignments(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-order_number", "-pk")
+
+    @extend_schema(
+        summary="One's own assignments of a campaign, newest first",
+        parameters=[
+            OpenApiParameter("campaign", int, required=True),
+            OpenApiParameter("state", str, enum=Assignment.State.values),
+            OpenApiParameter("cursor", str),
+            OpenApiParameter("limit", int),
+        ],
+        responses=OwnAssignmentSerializer(many=True),
+    )
+    def get(self, request: Request) -> Any:
+        number = request.query_params.get("campaign", "")
+        if not number.isdigit() or len(number) > 18:
+            fault = Fault("Name a campaign by its number.", field="campaign")
+            raise BadInput("Say which campaign: ?campaign=NUMBER", faults=[fault])
+        state = request.query_params.get("state", "")
+        if state and state not in Assignment.State.values:
+            raise BadInput(f"state must be one of: {', '.join(Assignment.State.values)}.")
+        campaign = get_my_campaign(user=request.user, campaign_id=int(number))
+        rows = own_history(user=request.user, campaign=campaign, states=(state,) if state else ())
+        paginator = self.pagination_class()
+        page = paginator.paginate_queryset(rows, request, view=self)
+        return paginator.get_paginated_response([wire_own(row) for row in page])
+
+
+class OwnAssignment(APIView):
+    @extend_schema(summary="One of one's own assignments, with form and answer", responses=OwnAssignmentSerializer)
+    def get(self, request: Request, public: str) -> HttpResponse:
+        row, sheet = _own(request, public)
+        return fast_json(wire_own(row, sheet))
+
+    @extend_schema(
+        summary="Save a draft",
+        description="Compare and set by version; renews the lease.",
+        request=DraftInputSerializer,
+        responses={200: DraftSerializer, 409: CONFLICT},
+    )
+    def patch(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        version = read_number(body, "version", (int,))
+        if version is None:
+            fault = Fault("Send the draft version this follows, 0 at first.", field="version")
+            raise BadInput("The version is missing.", faults=[fault])
+        saved = save_draft(user=request.user, public=public, version=version, draft=body.get("draft"))
+        return fast_json(saved.wire())
+
+
+def _own(request: Request, public: str) -> tuple[Assignment, Sheet]:
+    row = get_own_assignment(user=request.user, public=public)
+    full = own_history(user=request.user, campaign=row.campaign).filter(pk=row.pk).first()
+    if full is None:
+        raise NotThere("There is no such assignment of yours.")
+    return full, make_sheet(row.campaign)
+
+
+class SubmitAssignment(APIView):
+    @extend_schema(
+        summary="Send an answer",
+        request=SubmitInputSerializer,
+        responses={200: SubmittedSerializer, 400: ProblemSerializer, 409: CONFLICT},
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        try:
+            submission = UUID(str(body["submission"]))
+        except (KeyError, ValueError) as error:
+            fault = Fault("Send a UUID made for this answer.", field="submission")
+            raise BadInput("The submission number is missing or not a UUID.", faults=[fault]) from error
+        done = submit_answer(
+            user=request.user,
+            public=public,
+            submission=submission,
+            answer=body.get("answer"),
+            note=read_text(body, "note"),
+            seconds=read_number(body, "seconds", (int, float)),
+            replaces=read_number(body, "replaces", (int,)),
+            then=read_then(body.get("next")),
+        )
+        return fast_json(done.wire())
+
+
+class SkipAssignment(APIView):
+    @extend_schema(summary="Give an assignment back", request=SkipInputSerializer, responses={200: SkippedSerializer})
+    def post(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        turn = skip_assignment(
+            user=request.user, public=public, reason=read_text(body, "reason"), then=read_then(body.get("next"))
+        )
+        return fast_json(
+            {
+                "id": public,
+                "state": "skipped",
+                "progress": turn.progress.wire(),
+                "next": turn.wire(),
+                "why": turn.why,
+            }
+        )
+
+
+class FlagAssignment(APIView):
+    @extend_schema(
+        summary="Say that something is wrong with what is shown",
+        request=FlagInputSerializer,
+        responses={201: FlaggedSerializer},
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        flag = flag_assignment(
+            user=request.user, public=public, reason=read_text(body, "reason"), text=read_text(body, "text")
+        )
+        return fast_json({"id": flag.pk, "reason": flag.reason, "text": flag.text}, status=201)

@@ -1,0 +1,92 @@
+"""Judgements for programs: every version of every answer of a campaign, for those who may read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.allocation.answers import turn
+from annotation.models import Judgement
+from annotation.selectors.campaigns import get_campaign
+from annotation.selectors.campaigns_watch import latest_judgements, list_judgements, pseudonyms_of
+from evalapp.common.pagination import KeysetPagination
+
+from .assignments import ON
+
+
+class JudgementSerializer(serializers.Serializer):
+    id = serializers.IntegerField()
+    rater = serializers.CharField()
+    item = serializers.CharField()
+    system = serializers.CharField()
+    step = serializers.IntegerField(allow_null=True)
+    system_b = serializers.CharField(allow_null=True)
+    step_b = serializers.IntegerField(allow_null=True)
+    reference = serializers.IntegerField(allow_null=True)
+    unit = serializers.CharField(help_text="normal, practice or control")
+    repeat = serializers.IntegerField()
+    version = serializers.IntegerField()
+    current = serializers.BooleanField()
+    answer = serializers.DictField(help_text="In the order system, system_b.")
+    swapped = serializers.BooleanField(help_text="The sides were shown exchanged.")
+    note = serializers.CharField()
+    seconds = serializers.FloatField(allow_null=True)
+    extra = serializers.BooleanField()
+    passed = serializers.BooleanField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+def as_row(row: Judgement, pseudonyms: dict[int, str]) -> dict[str, Any]:
+    assignment = row.assignment
+    unit = assignment.unit
+    return {
+        "id": row.pk,
+        "rater": pseudonyms.get(row.annotator_id, ""),
+        "item": unit.item.key,
+        "system": unit.output_a.system.name,
+        "step": unit.output_a.step,
+        "system_b": unit.output_b.system.name if unit.output_b else None,
+        "step_b": unit.output_b.step if unit.output_b else None,
+        "reference": unit.reference.position if unit.reference else None,
+        "unit": unit.kind,
+        "repeat": assignment.repeat_number,
+        "version": row.version,
+        "current": row.current,
+        "answer": turn(row.answer, assignment.side_swapped),
+        "swapped": assignment.side_swapped,
+        "note": row.note,
+        "seconds": row.seconds,
+        "extra": row.extra,
+        "passed": row.passed,
+        "created_at": row.created_at,
+    }
+
+
+class CampaignJudgements(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(
+        summary="Judgements of a campaign, newest first",
+        parameters=[
+            OpenApiParameter("current", bool, description="Only the latest version of each answer."),
+            OpenApiParameter("cursor", str),
+            OpenApiParameter("limit", int),
+        ],
+        responses=JudgementSerializer(many=True),
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        campaign = get_campaign(user=request.user, campaign_id=pk)
+        only = request.query_params.get("current", "").lower() in ON
+        rows = latest_judgements(campaign) if only else list_judgements(campaign)
+        paginator = self.pagination_class()
+        page = paginator.paginate_queryset(rows, request, view=self)
+        pseudonyms = pseudonyms_of(campaign)
+        return paginator.get_paginated_response(
+            JudgementSerializer([as_row(row, pseudonyms) for row in page], many=True).data
+        )

@@ -1,0 +1,310 @@
+"""Watching a campaign while people judge: progress by annotator and unit, times, flags, controls, sides, agreement
+so far, the latest judgements. Few queries, and none that grows with the texts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from math import isnan
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+
+from annotation.allocation.answers import turn
+from annotation.models import (
+    Assignment,
+    Campaign,
+    CampaignMember,
+    ItemFlag,
+    Judgement,
+    Slot,
+    Unit,
+)
+from evalapp.accounts.models import Membership
+
+#: Times, sides and agreement are of the latest judgements, so that the page costs the same at any size.
+LATEST = 10_000
+
+
+@dataclass
+class AnnotatorRow:
+    """One annotator; `left` and `right` count the sides chosen in comparisons, as they were shown."""
+
+    user_id: int
+    name: str
+    pseudonym: str
+    done: int
+    skipped: int
+    open: int
+    seconds: float
+    last_at: Any
+    median_seconds: float | None = None
+    controls: int = 0
+    controls_failed: int = 0
+    left: int = 0
+    right: int = 0
+
+
+@dataclass
+class CampaignProgress:
+    """`slots` are all places of the plan, `done` those answered, `open` those in somebody's hands now, `lapsed` of
+    these with a lease that has passed. `units_by_answers[k]` counts the units with k answers."""
+
+    campaign: Campaign
+    units: int
+    slots: int
+    done: int
+    open: int
+    lapsed: int
+    extra: int
+    units_by_answers: dict[int, int]
+    units_complete: int
+    annotators: list[AnnotatorRow]
+    median_seconds: float | None
+    open_flags: int
+    agreement: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        return self.done / self.slots if self.slots else 0.0
+
+    def wire(self) -> dict[str, Any]:
+        return {
+            "state": self.campaign.state,
+            "units": self.units,
+            "units_complete": self.units_complete,
+            "units_by_answers": {str(k): n for k, n in sorted(self.units_by_answers.items())},
+            "slots": self.slots,
+            "done": self.done,
+            "open": self.open,
+            "lapsed": self.lapsed,
+            "extra": self.extra,
+            "share": round(self.share, 4),
+            "median_seconds": self.median_seconds,
+            "open_flags": self.open_flags,
+            "agreement": self.agreement,
+            "annotators": [
+                {
+                    "rater": row.pseudonym,
+                    "done": row.done,
+                    "skipped": row.skipped,
+                    "open": row.open,
+                    "seconds": round(row.seconds, 1),
+                    "median_seconds": row.median_seconds,
+                    "last_at": row.last_at,
+                    "controls": row.controls,
+                    "controls_failed": row.controls_failed,
+                    "left": row.left,
+                    "right": row.right,
+                }
+                for row in self.annotators
+            ],
+        }
+
+
+def watch_campaign(campaign: Campaign, *, with_agreement: bool = True) -> CampaignProgress:
+    """Everything the watch page shows above its lists. Eight queries at any size."""
+    now = timezone.now()
+    held = Assignment.objects.filter(campaign=campaign, slot__isnull=False)
+    submitted = Q(state=Assignment.State.SUBMITTED)
+    opened = Q(state=Assignment.State.OPEN)
+    counts = held.aggregate(
+        done=Count("pk", filter=submitted),
+        open=Count("pk", filter=opened),
+        lapsed=Count("pk", filter=opened & Q(lease_until__lt=now)),
+    )
+    per_unit = Counter(
+        held.filter(submitted).values("unit").annotate(answers=Count("pk")).values_list("answers", flat=True)
+    )
+    if campaign.unit_count > sum(per_unit.values()):
+        per_unit[0] = campaign.unit_count - sum(per_unit.values())
+    judgements = latest_rows(campaign)
+    times = [row[2] for row in judgements if row[2] is not None]
+    return CampaignProgress(
+        campaign=campaign,
+        units=campaign.unit_count,
+        slots=campaign.unit_count * campaign.overlap,
+        **counts,
+        extra=Judgement.objects.filter(campaign=campaign, extra=True, current=True).count(),
+        units_by_answers=dict(per_unit),
+        units_complete=sum(n for answers, n in per_unit.items() if answers >= campaign.overlap),
+        annotators=_annotators(campaign, judgements),
+        median_seconds=_median(times),
+        open_flags=ItemFlag.objects.filter(campaign=campaign, resolved_at=None).count(),
+        agreement=agreement_of(campaign, judgements) if with_agreement else [],
+    )
+
+
+def latest_rows(campaign: Campaign) -> list[tuple]:
+    """(annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped) of the latest judgements."""
+    rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
+    return list(
+        rows.values_list(
+            "annotator_id",
+            "answer",
+            "seconds",
+            "assignment__unit_id",
+            "assignment__repeat_number",
+            "assignment__unit__kind",
+            "passed",
+            "assignment__side_swapped",
+        )[:LATEST]
+    )
+
+
+def _median(values: list[float]) -> float | None:
+    return round(median(values), 1) if values else None
+
+
+def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRow]:
+    pseudonyms = dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
+    opened = dict(
+        Assignment.objects.filter(campaign=campaign, state=Assignment.State.OPEN)
+        .values("annotator")
+        .annotate(n=Count("pk"))
+        .values_list("annotator", "n")
+    )
+    checks = {
+        user: (total, failed)
+        for user, total, failed in Judgement.objects.filter(
+            campaign=campaign, current=True, passed__isnull=False, assignment__unit__kind=Unit.Kind.CONTROL
+        )
+        .values("annotator")
+        .annotate(total=Count("pk"), failed=Count("pk", filter=Q(passed=False)))
+        .values_list("annotator", "total", "failed")
+    }
+    times: dict[int, list[float]] = defaultdict(list)
+    sides: dict[int, Counter] = defaultdict(Counter)
+    for user, answer, seconds, *_ in judgements:
+        if seconds is not None:
+            times[user].append(seconds)
+        if campaign.kind != Campaign.Kind.LIKERT:
+            sides[user].update(answer.values())
+    rows = []
+    members = CampaignMember.objects.filter(campaign=campaign).select_related("annotator").order_by("-done", "pk")
+    for member in members:
+        user = member.annotator_id
+        total, failed = checks.get(user, (0, 0))
+        rows.append(
+            AnnotatorRow(
+                user_id=user,
+                name=str(member.annotator),
+                pseudonym=pseudonyms.get(user, ""),
+                done=member.done,
+                skipped=member.skipped,
+                open=opened.get(user, 0),
+                seconds=member.seconds,
+                last_at=member.last_at,
+                median_seconds=_median(times[user]),
+                controls=total,
+                controls_failed=failed,
+                left=sides[user]["a"],
+                right=sides[user]["b"],
+            )
+        )
+    return rows
+
+
+def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, Any]]:
+    """Krippendorff's alpha by aspect over the latest normal judgements: interval for scales, nominal for verdicts
+    with the sides as in the unit. Undefined is None with the reason."""
+    from evalapp.stats.agreement import krippendorff_alpha
+
+    from .judging_sheet import campaign_form
+
+    normal = [row for row in judgements if row[5] == Unit.Kind.NORMAL and row[4] == 0]
+    scale = "interval" if campaign.kind == Campaign.Kind.LIKERT else "nominal"
+    found = []
+    for aspect in campaign_form(campaign).aspects:
+        units, values = [], []
+        for _, answer, _, unit, _, _, _, swapped in normal:
+            value = turn(answer, swapped).get(aspect.name)
+            if value is not None:
+                units.append(unit)
+                values.append(value if scale == "interval" else str(value))
+        if not units:
+            found.append(
+                {
+                    "aspect": aspect.name,
+                    "alpha": None,
+                    "low": None,
+                    "high": None,
+                    "n": 0,
+                    "note": "no answers yet",
+                    "scale": scale,
+                }
+            )
+            continue
+        estimate = krippendorff_alpha(units, values, scale=scale, resamples=200)
+        value = float(estimate.value)
+        found.append(
+            {
+                "aspect": aspect.name,
+                "alpha": None if isnan(value) else round(value, 4),
+                "low": None if isnan(estimate.low) else round(float(estimate.low), 4),
+                "high": None if isnan(estimate.high) else round(float(estimate.high), 4),
+                "n": int(estimate.n),
+                "note": estimate.note,
+                "scale": scale,
+            }
+        )
+    return found
+
+
+def latest_judgements(campaign: Campaign) -> QuerySet[Judgement]:
+    """Current versions with what was judged, for the researcher; order by `-pk`."""
+    return Judgement.objects.filter(campaign=campaign, current=True).select_related(
+        "annotator",
+        "assignment__unit__item",
+        "assignment__unit__output_a__system",
+        "assignment__unit__output_b__system",
+        "assignment__unit__reference",
+    )
+
+
+def list_judgements(campaign: Campaign) -> QuerySet[Judgement]:
+    """Every version of every answer; order by `-pk`."""
+    return Judgement.objects.filter(campaign=campaign).select_related(
+        "assignment__unit__item",
+        "assignment__unit__output_a__system",
+        "assignment__unit__output_b__system",
+        "assignment__unit__reference",
+    )
+
+
+def list_flags(campaign: Campaign, *, resolved: bool | None = None) -> QuerySet[ItemFlag]:
+    """Newest first, each with what it is about."""
+    rows = ItemFlag.objects.filter(campaign=campaign).select_related(
+        "assignment__annotator", "assignment__unit__item", "assignment__unit__output_a__system"
+    )
+    if resolved is not None:
+        rows = rows.filter(resolved_at__isnull=not resolved)
+    return rows.order_by("-pk")
+
+
+def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
+    """Normal units, each with `answers` and `held`; page it by pk."""
+    return (
+        Unit.objects.filter(campaign=campaign, kind=Unit.Kind.NORMAL)
+        .select_related("item", "output_a__system", "output_b__system", "reference")
+        .annotate(
+            answers=Count(
+                "assignments",
+                filter=Q(assignments__state=Assignment.State.SUBMITTED, assignments__slot__isnull=False),
+            ),
+            held=Count(
+                "assignments", filter=Q(assignments__state=Assignment.State.OPEN, assignments__slot__isnull=False)
+            ),
+        )
+    )
+
+
+def free_slots_left(campaign: Campaign) -> int:
+    return Slot.objects.filter(campaign=campaign, state=Slot.State.FREE).count()
+
+
+def pseudonyms_of(campaign: Campaign) -> dict[int, str]:
+    """User number -> rater id, for lists of judgements."""
+    return dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))

@@ -1,0 +1,90 @@
+"""What every assignment of a campaign has in common, read once per process and revision: form, options, counts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from annotation.allocation.answers import AspectForm, Form
+from annotation.allocation.plan import OPTIONS, SHOWN_OPTIONS
+from annotation.models import Campaign
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """`form_json` is the form as it goes to the browser, ready to be embedded."""
+
+    campaign_id: int
+    project_id: int
+    project_slug: str
+    slug: str
+    name: str
+    kind: str
+    form: Form
+    form_json: bytes
+    options: dict[str, Any]
+    aspect_ids: dict[str, int]
+    lease_minutes: int
+    max_per_annotator: int | None
+    unit_count: int
+    practice_count: int
+    control_count: int
+    rater_suffix: str
+    seed: int
+
+    @property
+    def goal(self) -> int:
+        """How many judgements one person can give here."""
+        return min(self.unit_count, self.max_per_annotator or self.unit_count)
+
+    def shown_form(self) -> dict[str, Any]:
+        return json.loads(self.form_json)
+
+
+def campaign_form(campaign: Campaign) -> Form:
+    rows = campaign.aspects.select_related("aspect").order_by("position")
+    return Form(
+        campaign.kind,
+        tuple(
+            AspectForm(row.aspect.name, row.question, row.low, row.high, row.step, row.labels or None) for row in rows
+        ),
+    )
+
+
+def make_sheet(campaign: Campaign) -> Sheet:
+    form = campaign_form(campaign)
+    options = {**OPTIONS, **campaign.options}
+    shown = form.as_dict({name: options[name] for name in SHOWN_OPTIONS})
+    return Sheet(
+        campaign_id=campaign.pk,
+        project_id=campaign.project_id,
+        project_slug=campaign.project.slug,
+        slug=campaign.slug,
+        name=campaign.name,
+        kind=campaign.kind,
+        form=form,
+        form_json=orjson.dumps(shown),
+        options=options,
+        aspect_ids=dict(campaign.aspects.values_list("aspect__name", "aspect_id")),
+        lease_minutes=campaign.lease_minutes,
+        max_per_annotator=campaign.max_per_annotator,
+        unit_count=campaign.unit_count,
+        practice_count=campaign.practice_count,
+        control_count=campaign.control_count,
+        rater_suffix=campaign.rater_suffix,
+        seed=campaign.seed,
+    )
+
+
+@lru_cache(maxsize=256)
+def _cached(campaign_id: int, stamp: str, revision: int) -> Sheet:
+    return make_sheet(Campaign.objects.select_related("project").get(pk=campaign_id))
+
+
+def get_sheet(campaign_id: int, stamp: object, revision: int) -> Sheet:
+    """The sheet of a campaign at a revision; `stamp` (its creation) tells apart campaigns that reuse a number."""
+    return _cached(campaign_id, str(stamp), revision)

@@ -1,0 +1,339 @@
+"""Campaigns from plan to end: create, change, open, pause, resume, close, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Max, Q
+from django.utils import timezone
+
+from annotation.allocation.answers import AspectForm
+from annotation.allocation.plan import Check, Plan, read_plan
+from annotation.models import (
+    Aspect,
+    Assignment,
+    Campaign,
+    CampaignAspect,
+    Item,
+    Judgement,
+    Output,
+    Reference,
+    System,
+    Unit,
+)
+from annotation.models.data import ORIGINAL
+from annotation.selectors.campaigns import campaign_plan
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from .campaigns_units import choose_units, estimate_units, no_units, write_units
+
+#: More units than this are made by a worker.
+HERE_AT_MOST = 20_000
+#: What may still change once people judge.
+CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes", "options")
+
+
+def _refuse(problems: Sequence[tuple[str, str]]) -> BadInput:
+    faults = [Fault(message, field=where) for where, message in problems]
+    text = str(faults[0]) if len(faults) == 1 else f"The plan has {len(faults)} faults. Nothing was stored."
+    return BadInput(text, faults=faults)
+
+
+def parse_plan(raw: Any) -> Plan:
+    plan, problems = read_plan(raw)
+    if plan is None:
+        raise _refuse(problems)
+    return plan
+
+
+def create_campaign(*, project: Any, user: Any, plan: Any) -> Campaign:
+    """A draft from a plan (see `annotation.allocation.plan`)."""
+    parsed = parse_plan(plan)
+    try:
+        with transaction.atomic():
+            campaign = Campaign.objects.create(
+                project=project,
+                created_by=user if getattr(user, "pk", None) else None,
+                **_columns(parsed),
+            )
+            _write_plan(campaign, parsed)
+            audit.record(verb="campaign.created", project=project, actor=user, object=campaign)
+    except IntegrityError as error:
+        raise Conflict(f"There is already a campaign “{parsed.slug}” in this project. Choose another name.") from error
+    return campaign
+
+
+def _columns(plan: Plan) -> dict[str, Any]:
+    return {
+        "slug": plan.slug,
+        "name": plan.name,
+        "kind": plan.kind,
+        "overlap": plan.overlap,
+        "lease_minutes": plan.lease_minutes,
+        "max_per_annotator": plan.max_per_annotator,
+        "guidelines": plan.guidelines,
+        "plan": plan.selection.as_dict(),
+        "options": plan.options,
+        "seed": plan.seed,
+    }
+
+
+def _write_plan(campaign: Campaign, plan: Plan) -> None:
+    """Aspects and checks of a draft, anew."""
+    _check_systems(campaign, plan)
+    campaign.aspects.all().delete()
+    for position, form in enumerate(plan.aspects):
+        CampaignAspect.objects.create(
+            campaign=campaign,
+            aspect=_aspect(campaign, form, f"aspects[{position}]"),
+            position=position,
+            question=form.question,
+            low=form.low,
+            high=form.high,
+            step=form.step,
+            labels=dict(form.labels or {}),
+        )
+    campaign.units.all().delete()
+    Unit.objects.bulk_create(
+        [
+            *_checks(campaign, plan.practice, Unit.Kind.PRACTICE, "practice"),
+            *_checks(campaign, plan.controls, Unit.Kind.CONTROL, "controls"),
+        ]
+    )
+
+
+def _check_systems(campaign: Campaign, plan: Plan) -> None:
+    names = [name for name, _ in plan.selection.systems]
+    known = set(System.objects.filter(project=campaign.project_id, name__in=names).values_list("name", flat=True))
+    problems = [("systems", f"The project has no system “{name}”.") for name in names if name not in known]
+    if problems:
+        raise _refuse(problems)
+
+
+def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
+    """The project's aspect of this name; its scale must be the same, because ratings are pooled by aspect."""
+    last = Aspect.objects.filter(project=campaign.project_id).aggregate(last=Max("position"))["last"]
+    aspect, _ = Aspect.objects.get_or_create(
+        project_id=campaign.project_id,
+        name=form.name,
+        defaults={"low": form.low, "high": form.high, "position": 0 if last is None else last + 1},
+    )
+    if form.low is None:
+        return aspect
+    if aspect.low is None:
+        aspect.low, aspect.high = form.low, form.high
+        aspect.save(update_fields=["low", "high"])
+    elif (aspect.low, aspect.high) != (form.low, form.high):
+        raise _refuse(
+            [
+                (
+                    f"{where}.low",
+                    f"“{form.name}” is rated from {aspect.low:g} to {aspect.high:g} in this project, so it cannot be "
+                    f"rated from {form.low:g} to {form.high:g} here. Use the same scale or another name.",
+                )
+            ]
+        )
+    return aspect
+
+
+def _checks(campaign: Campaign, checks: Sequence[Check], kind: str, where: str) -> list[Unit]:
+    keys = {check.item for check in checks}
+    items = {row.key: row for row in Item.objects.filter(project=campaign.project_id, key__in=keys)}
+    outputs = {
+        (row.item_id, row.system.name, row.step): row
+        for row in Output.objects.filter(item__in=items.values()).select_related("system").order_by("step")
+    }
+    units, problems = [], []
+    for index, check in enumerate(checks):
+        place = f"{where}[{index}]"
+        item = items.get(check.item)
+        if item is None:
+            problems.append((f"{place}.item", f"The project has no item “{check.item}”."))
+            continue
+        first = _output(outputs, item, check.system, check.step)
+        second = _output(outputs, item, check.system_b, check.step_b) if check.system_b else None
+        for name, found, wanted in (("system", first, check.system), ("system_b", second, check.system_b)):
+            if wanted and found is None:
+                problems.append((f"{place}.{name}", f"“{wanted}” has no output for item “{check.item}”."))
+        reference = None
+        if campaign.kind == Campaign.Kind.TURING:
+            reference = Reference.objects.filter(item=item, set__name=ORIGINAL, position=check.reference).first()
+            if reference is None:
+                problems.append((f"{place}.reference", f"Item “{check.item}” has no reference {check.reference}."))
+        if first is not None:
+            units.append(
+                Unit(
+                    campaign=campaign, kind=kind, item=item, output_a=first, output_b=second, reference=reference,
+                    expected=check.expected, why=check.why,
+                )
+            )  # fmt: skip
+    if problems:
+        raise _refuse(problems)
+    return units
+
+
+def _output(outputs: dict, item: Item, system: str | None, step: int | None) -> Output | None:
+    """The named step, else the only or the last one."""
+    if step is not None:
+        return outputs.get((item.pk, system, step))
+    found = [row for (item_id, name, _), row in outputs.items() if item_id == item.pk and name == system]
+    return max(found, key=lambda row: row.step or 0) if found else None
+
+
+def update_campaign(*, campaign: Campaign, user: Any, changes: dict[str, Any]) -> Campaign:
+    """Change a draft in any part, or an open campaign in what does not touch what was judged."""
+    with transaction.atomic():
+        campaign = Campaign.objects.select_for_update(of=("self",)).select_related("project").get(pk=campaign.pk)
+        if campaign.state == Campaign.State.DRAFT:
+            if opening_active(campaign):
+                raise Conflict("The campaign is being opened. Cancel that run first.")
+            parsed = parse_plan({**campaign_plan(campaign), **changes})
+            columns = _columns(parsed)
+            _set(campaign, columns)
+            _write_plan(campaign, parsed)
+        else:
+            fixed = sorted(set(changes) - set(CHANGEABLE))
+            if fixed:
+                raise _refuse([(name, "This is fixed once a campaign has been opened.") for name in fixed])
+            parsed = parse_plan({**campaign_plan(campaign), **changes})
+            columns = {name: value for name, value in _columns(parsed).items() if name in changes}
+            _set(campaign, columns)
+        audit.record(
+            verb="campaign.changed", project=campaign.project, actor=user, object=campaign, fields=sorted(changes)
+        )
+    return campaign
+
+
+def _set(campaign: Campaign, columns: dict[str, Any]) -> None:
+    for name, value in columns.items():
+        setattr(campaign, name, value)
+    campaign.revision += 1
+    try:
+        with transaction.atomic():
+            campaign.save(update_fields=[*columns, "revision"])
+    except IntegrityError as error:
+        raise Conflict(f"There is already a campaign “{campaign.slug}” in this project.") from error
+
+
+def opening_active(campaign: Campaign) -> bool:
+    run = Run.objects.filter(pk=campaign.opening_id).first() if campaign.opening_id else None
+    return bool(run and run.is_active)
+
+
+def open_campaign(*, campaign: Campaign, user: Any, send: bool = True, here: bool = False) -> Campaign:
+    """Make the units and let people in. A large campaign is opened by a worker (`campaign.opening` is its run),
+    unless `here`. With `send` false the caller executes that run."""
+    if campaign.state != Campaign.State.DRAFT:
+        raise Conflict(f"Only a draft can be opened; this campaign is {campaign.get_state_display().lower()}.")
+    estimate = estimate_units(campaign)
+    if not estimate:
+        raise no_units()
+    if here or estimate <= HERE_AT_MOST:
+        return make_units(campaign_id=campaign.pk, user=user)
+    run = enqueue_run(
+        kind="open_campaign",
+        project=campaign.project,
+        user=user,
+        params={"campaign": campaign.pk},
+        title=f"Open {campaign.name}",
+        send=send,
+    )
+    Campaign.objects.filter(pk=campaign.pk).update(opening=run)
+    campaign.opening = run
+    return campaign
+
+
+def make_units(
+    *, campaign_id: int, user: Any = None, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Campaign:
+    """All units and slots, and the campaign open, in one transaction. Twice does no harm."""
+    with transaction.atomic():
+        campaign = Campaign.objects.select_for_update(of=("self",)).select_related("project").get(pk=campaign_id)
+        if campaign.state != Campaign.State.DRAFT:
+            return campaign
+        rows = choose_units(campaign)
+        if not rows:
+            raise no_units()
+        write_units(campaign, rows, progress)
+        kinds = campaign.units.exclude(kind=Unit.Kind.NORMAL)
+        campaign.unit_count = len(rows)
+        campaign.practice_count = kinds.filter(kind=Unit.Kind.PRACTICE).count()
+        campaign.control_count = kinds.filter(kind=Unit.Kind.CONTROL).count()
+        campaign.rater_suffix = f"@{campaign.pk}" if _asked_before(campaign) else ""
+        campaign.state = Campaign.State.OPEN
+        campaign.opened_at = timezone.now()
+        campaign.revision += 1
+        campaign.save()
+        audit.record(verb="campaign.opened", project=campaign.project, actor=user, object=campaign, units=len(rows))
+    return campaign
+
+
+def _asked_before(campaign: Campaign) -> bool:
+    """Whether an opened campaign asks for the same aspects of the same outputs: then one person's answers there
+    and here are two, and this campaign's are stored under a rater of their own."""
+    aspects = campaign.aspects.values("aspect")
+    others = (
+        Campaign.objects.filter(project=campaign.project_id, aspects__aspect__in=aspects, kind=campaign.kind)
+        .exclude(pk=campaign.pk)
+        .exclude(state=Campaign.State.DRAFT)
+    )
+    if not others.exists():
+        return False
+    mine = Unit.objects.filter(campaign=campaign)
+    shared = Unit.objects.filter(campaign__in=others.values("pk"), kind=Unit.Kind.NORMAL).filter(
+        Q(output_a__in=mine.values("output_a")) | Q(output_b__in=mine.values("output_b"))
+    )
+    return shared.exists()
+
+
+_MOVES = {
+    "pause": ((Campaign.State.OPEN,), Campaign.State.PAUSED, "campaign.paused"),
+    "resume": ((Campaign.State.PAUSED,), Campaign.State.OPEN, "campaign.resumed"),
+    "close": ((Campaign.State.OPEN, Campaign.State.PAUSED), Campaign.State.CLOSED, "campaign.closed"),
+}
+
+
+def _move(campaign: Campaign, user: Any, name: str) -> Campaign:
+    """Only a move from a state it is allowed from changes the row."""
+    sources, target, verb = _MOVES[name]
+    fields: dict[str, Any] = {"state": target, "revision": F("revision") + 1}
+    if target == Campaign.State.CLOSED:
+        fields["closed_at"] = timezone.now()
+    with transaction.atomic():
+        changed = Campaign.objects.filter(pk=campaign.pk, state__in=sources).update(**fields)
+        campaign.refresh_from_db()
+        if not changed:
+            raise Conflict(f"A campaign that is {campaign.get_state_display().lower()} cannot do that: {name}.")
+        audit.record(verb=verb, project=campaign.project, actor=user, object=campaign)
+    return campaign
+
+
+def pause_campaign(*, campaign: Campaign, user: Any) -> Campaign:
+    """Nobody gets a new assignment; what is open can be sent."""
+    return _move(campaign, user, "pause")
+
+
+def resume_campaign(*, campaign: Campaign, user: Any) -> Campaign:
+    return _move(campaign, user, "resume")
+
+
+def close_campaign(*, campaign: Campaign, user: Any) -> Campaign:
+    """No new assignments and no changed answers; a first answer to what is open is still taken."""
+    return _move(campaign, user, "close")
+
+
+def delete_campaign(*, campaign: Campaign, user: Any) -> None:
+    """A campaign without judgements can go; answers are never deleted with it."""
+    with transaction.atomic():
+        if Judgement.objects.filter(campaign=campaign).exists():
+            raise Conflict("People have judged in this campaign, so it stays. Close it instead.")
+        if opening_active(campaign):
+            raise Conflict("The campaign is being opened. Cancel that run first.")
+        audit.record(verb="campaign.deleted", project=campaign.project, actor=user, object=campaign)
+        Assignment.objects.filter(campaign=campaign).delete()
+        campaign.delete()

@@ -1,0 +1,218 @@
+"""Making what a campaign judges: units from its plan, slots with their random ranks and sides. Written in bulk:
+100,000 units with three slots each take seconds."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KeyTransform
+
+from annotation.allocation.pairs import choose_pairs, side_flips
+from annotation.allocation.plan import ITEM_CHOICES
+from annotation.allocation.streams import SPAN, draw
+from annotation.models import Campaign, Item, Output, Reference, Slot, Unit
+from annotation.models.data import ORIGINAL
+from evalapp.common.errors import BadInput
+
+BATCH = 20_000
+
+
+class UnitRow(NamedTuple):
+    item: int
+    output_a: int
+    output_b: int | None
+    reference: int | None
+    group: object  # the pair of systems, or the system: sides are balanced within
+
+
+class _Text(NamedTuple):
+    item: int
+    system: int
+    step: int | None
+    output: int
+
+
+def selected_items(campaign: Campaign) -> QuerySet[Item]:
+    """Items of the plan, before sampling."""
+    choice = campaign.plan.get("items") or {}
+    rows = Item.objects.filter(project_id=campaign.project_id)
+    if choice.get("keys") is not None:
+        rows = rows.filter(key__in=choice["keys"])
+    if choice.get("groups") is not None:
+        rows = rows.filter(group__in=choice["groups"])
+    if choice.get("search"):
+        words = choice["search"]
+        rows = rows.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=words))
+    for place, (name, value) in enumerate((name, value) for name, value in choice.items() if name not in ITEM_CHOICES):
+        # An explicit transform: a key named like a lookup must not become one.
+        rows = rows.alias(**{f"choice_{place}": KeyTransform(name, "meta")}).filter(**{f"choice_{place}": value})
+    return rows
+
+
+def selected_outputs(campaign: Campaign) -> QuerySet[Output]:
+    """Outputs of the plan's items and systems."""
+    rows = Output.objects.filter(project_id=campaign.project_id)
+    systems = Q()
+    for row in campaign.plan.get("systems", []):
+        if isinstance(row, str):
+            systems |= Q(system__name=row)
+        elif row.get("step") is None:
+            systems |= Q(system__name=row["system"])
+        else:
+            systems |= Q(system__name=row["system"], step=row["step"])
+    rows = rows.filter(systems)
+    if campaign.plan.get("items"):
+        items = selected_items(campaign)
+        sample = campaign.plan["items"].get("sample")
+        if sample is not None:
+            # Sampled among the items that have something to judge, else a sample might be empty.
+            ids = sorted(items.filter(pk__in=rows.values("item")).values_list("pk", flat=True))
+            rng = random.Random(draw(campaign.plan["items"].get("seed", campaign.seed), "items"))
+            return rows.filter(item__in=rng.sample(ids, min(sample, len(ids))))
+        rows = rows.filter(item__in=items.values("pk"))
+    return rows
+
+
+def estimate_units(campaign: Campaign) -> int:
+    """About how many units opening will make; never too few."""
+    outputs = selected_outputs(campaign).count()
+    if campaign.kind != Campaign.Kind.PAIRWISE:
+        return outputs
+    systems = selected_outputs(campaign).values("system", "step").distinct().count()
+    every = outputs * max(0, systems - 1) // 2
+    wanted = campaign.plan.get("pairs")
+    return min(every, wanted) if wanted else every
+
+
+def _texts(campaign: Campaign) -> list[_Text]:
+    rows = selected_outputs(campaign).order_by("item_id", "system_id", "step", "pk")
+    found = [_Text(*row) for row in rows.values_list("item_id", "system_id", "step", "pk").iterator(BATCH)]
+    if campaign.plan.get("steps") != "last":
+        return found
+    last: dict[tuple[int, int], _Text] = {}
+    for text in found:
+        known = last.get((text.item, text.system))
+        if known is None or (text.step or 0) >= (known.step or 0):
+            last[text.item, text.system] = text
+    return list(last.values())
+
+
+def choose_units(campaign: Campaign) -> list[UnitRow]:
+    """The units of the plan, a function of the data and the campaign's seed; without those of the checks."""
+    texts = _texts(campaign)
+    if campaign.kind == Campaign.Kind.LIKERT:
+        rows = [UnitRow(text.item, text.output, None, None, text.system) for text in texts]
+    elif campaign.kind == Campaign.Kind.PAIRWISE:
+        rows = _pairs(campaign, texts)
+    else:
+        rows = _against_references(campaign, texts)
+    checks = set(
+        campaign.units.exclude(kind=Unit.Kind.NORMAL).values_list("output_a_id", "output_b_id", "reference_id")
+    )
+    taken = {frozenset(row[:2]) if row[1] else row for row in checks}
+    return [
+        row
+        for row in rows
+        if (frozenset((row.output_a, row.output_b)) if row.output_b else (row.output_a, None, row.reference))
+        not in taken
+    ]
+
+
+def _pairs(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
+    players = sorted({(text.system, text.step or 0) for text in texts})
+    number = {player: index for index, player in enumerate(players)}
+    items = sorted({text.item for text in texts})
+    place = {item: index for index, item in enumerate(items)}
+    outputs: dict[tuple[int, int], int] = {}
+    rows: list[list[int]] = [[] for _ in items]
+    for text in texts:
+        player = number[text.system, text.step or 0]
+        outputs[place[text.item], player] = text.output
+        rows[place[text.item]].append(player)
+    chosen = choose_pairs(rows, campaign.plan.get("pairs"), seed=draw(campaign.seed, "pairs"))
+    return [UnitRow(items[index], outputs[index, a], outputs[index, b], None, (a, b)) for index, a, b in chosen]
+
+
+def _against_references(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
+    """Each output against one of its item's original references, drawn by the seed."""
+    rows = Reference.objects.filter(set__project_id=campaign.project_id, set__name=ORIGINAL)
+    references: dict[int, list[int]] = {}
+    for item, pk in rows.order_by("item_id", "position").values_list("item_id", "pk").iterator(BATCH):
+        references.setdefault(item, []).append(pk)
+    found = []
+    for text in texts:
+        choice = references.get(text.item)
+        if choice:
+            picked = choice[draw(campaign.seed, "reference", text.output) % len(choice)]
+            found.append(UnitRow(text.item, text.output, None, picked, text.system))
+    return found
+
+
+# ---- writing ----------------------------------------------------------------------------------------------
+
+
+def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[[int, int], None]) -> None:
+    """Units and slots of a campaign that is being opened. Inside the caller's transaction."""
+    campaign.units.filter(kind=Unit.Kind.NORMAL).delete()
+    total = len(rows) * (1 + campaign.overlap)
+    done = 0
+    values: Iterator[tuple] = (
+        (campaign.pk, "normal", row.item, row.output_a, row.output_b, row.reference, None, "") for row in rows
+    )
+    columns = [
+        "campaign_id", "kind", "item_id", "output_a_id", "output_b_id", "reference_id", "expected", "why",
+    ]  # fmt: skip
+    for batch in _batches(values):
+        copy_rows(Unit._meta.db_table, columns, batch)
+        done += len(batch)
+        progress(done, total)
+    ids = list(campaign.units.filter(kind=Unit.Kind.NORMAL).order_by("pk").values_list("pk", flat=True))
+    flips = side_flips([row.group for row in rows], seed=draw(campaign.seed, "sides"))
+    ranks = np.random.default_rng(campaign.seed).integers(0, SPAN, size=(len(rows), campaign.overlap))
+    swaps = campaign.kind != Campaign.Kind.LIKERT
+    slots = (
+        (campaign.pk, unit, number, "free", int(rank), swaps and bool(flip ^ (number % 2 == 1)))
+        for unit, flip, row in zip(ids, flips, ranks, strict=True)
+        for number, rank in enumerate(row)
+    )
+    for batch in _batches(slots):
+        copy_rows(Slot._meta.db_table, ["campaign_id", "unit_id", "number", "state", "rank", "swapped"], batch)
+        done += len(batch)
+        progress(done, total)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            # The planner must know of the new rows before the first fifty people come.
+            cursor.execute(f"ANALYZE {Unit._meta.db_table}, {Slot._meta.db_table}")
+
+
+def _batches(rows: Iterable[tuple]) -> Iterator[list[tuple]]:
+    iterator = iter(rows)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+def copy_rows(table: str, columns: Sequence[str], rows: Sequence[tuple]) -> None:
+    """COPY on PostgreSQL, one prepared statement elsewhere. For numbers, truth values and short plain words."""
+    names = ", ".join(columns)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # An empty field is NULL, a quoted one is the empty text.
+            lines = (",".join("" if v is None else '""' if v == "" else str(v) for v in row) for row in rows)
+            buffer = io.StringIO("\n".join(lines))
+            cursor.copy_expert(f"COPY {table} ({names}) FROM STDIN WITH (FORMAT csv)", buffer)
+            return
+        marks = ", ".join(["%s"] * len(columns))
+        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+
+
+def no_units() -> BadInput:
+    return BadInput(
+        "There is nothing to judge: no output matches the plan. Upload outputs, or choose other items and systems."
+    )

@@ -1,0 +1,384 @@
+"""Handing out and answering: what an annotator's page and the API call. The statements are in `judging_rows`; what
+happens beside the straight way (replays, revisions, late answers) in `judging_later`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected, shown_expected, turn
+from annotation.allocation.mix import Standing, choose_step
+from annotation.allocation.streams import coin, draw
+from annotation.models import Assignment, Campaign, CampaignMember, Unit
+from annotation.selectors.judging_sheet import Sheet, get_sheet
+from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.selectors import check_token, get_project
+from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
+
+from . import judging_later, judging_rows
+from .judging_rows import Answer, Held, Shown, Who, lock_held, lock_member
+
+#: How many open assignments one person may hold: the one on the page and the one fetched ahead.
+HELD_AT_MOST = 2
+LONGEST = 86_400.0
+
+Then = Literal["", "next", "ahead"]
+Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
+WHY_TEXT: dict[str, str] = {
+    "empty": "There is nothing left for you to judge here. Thank you.",
+    "limit": "You have reached the number of judgements asked of one person. Thank you.",
+    "draft": "This campaign is not open yet.",
+    "paused": "This campaign is paused. What you have open can still be sent.",
+    "closed": "This campaign is closed.",
+}
+
+
+class CampaignNotOpen(Conflict):
+    code, title = "campaign-not-open", "The campaign is not open"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One person's own standing. `goal` is how many judgements they can give; `seconds` is their time so far."""
+
+    done: int
+    goal: int
+    skipped: int
+    seconds: float
+    practised: int
+    practice: int
+
+    @property
+    def mean_seconds(self) -> float | None:
+        return self.seconds / self.done if self.done else None
+
+    def wire(self) -> dict[str, Any]:
+        return {
+            "done": self.done,
+            "goal": self.goal,
+            "skipped": self.skipped,
+            "seconds": round(self.seconds, 1),
+            "mean_seconds": None if self.mean_seconds is None else round(self.mean_seconds, 1),
+            "practised": self.practised,
+            "practice": self.practice,
+        }
+
+
+def progress_of(who: Who, sheet: Sheet) -> Progress:
+    goal = max(sheet.goal, who.done)
+    return Progress(who.done, goal, who.skipped, who.seconds, who.practised, sheet.practice_count)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a call to hand out came to: an assignment, or why there is none."""
+
+    sheet: Sheet
+    progress: Progress
+    shown: Shown | None
+    why: Why = ""
+
+    def wire(self) -> dict[str, Any] | None:
+        return None if self.shown is None else wire_assignment(self.shown, self.sheet, self.progress)
+
+
+def wire_assignment(shown: Shown, sheet: Sheet, progress: Progress) -> dict[str, Any]:
+    """An assignment as the API sends it."""
+    return {
+        **shown.wire(),
+        "campaign": sheet.campaign_id,
+        "kind": sheet.kind,
+        "form": orjson.Fragment(sheet.form_json),
+        "progress": progress.wire(),
+    }
+
+
+# ---- handing out ------------------------------------------------------------------------------------------
+
+
+def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn:
+    """The assignment to judge now: the oldest open one, else a new one. With `ahead`, the one after it."""
+    now = timezone.now()
+    with transaction.atomic(), connection.cursor() as cursor:
+        who = lock_member(cursor, campaign_id, user.pk)
+        if who is None:
+            join_campaign(user=user, campaign_id=campaign_id)
+            who = lock_member(cursor, campaign_id, user.pk)
+            assert who is not None
+        sheet = get_sheet(campaign_id, who.stamp, who.revision)
+        check_right(user, who, sheet)
+        cursor.execute(*judging_rows.select_open(campaign_id, user.pk))
+        shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_shown(cursor), ahead=ahead, now=now)
+        if shown is not None:
+            renew_if_short(cursor, shown, sheet, now)
+    return Turn(sheet, progress_of(who, sheet), shown, why)
+
+
+def join_campaign(*, user: Any, campaign_id: int) -> CampaignMember:
+    """The person's row in a campaign of a project in which they may annotate."""
+    campaign = Campaign.objects.select_related("project").filter(pk=campaign_id).first()
+    if campaign is None:
+        raise NotThere("There is no such campaign that you can see.")
+    project = get_project(user=user, slug=campaign.project.slug, need="annotate")
+    if project.role is None:  # type: ignore[attr-defined]
+        raise NotAllowed("Only members of the project can judge in it. Join it first.")
+    if campaign.state == Campaign.State.DRAFT:
+        raise CampaignNotOpen(WHY_TEXT["draft"])
+    seed = draw(campaign.seed, "member", user.pk)
+    member, _ = CampaignMember.objects.get_or_create(campaign=campaign, annotator=user, defaults={"seed": seed})
+    return member
+
+
+def check_right(user: Any, who: Who, sheet: Sheet) -> None:
+    if who.role not in ROLES_FOR["annotate"]:
+        raise NotAllowed(f"As {who.role} of this project you may not judge. Ask one of its owners.")
+    token = getattr(user, "api_token", None)
+    if token is not None:
+        project: Any = SimpleNamespace(pk=sheet.project_id, slug=sheet.project_slug)
+        check_token(token, project, "annotate")
+
+
+def hand_out(
+    cursor: Any, who: Who, sheet: Sheet, held: list[Shown], *, ahead: bool, now: datetime
+) -> tuple[Shown | None, Why]:
+    """Under the member's lock: of what is held already, or a new assignment."""
+    place = 1 if ahead and held else 0
+    if len(held) > place:
+        return held[place], ""
+    if who.campaign_state != Campaign.State.OPEN:
+        return None, who.campaign_state  # type: ignore[return-value]
+    waiting = sum(not row.is_practice for row in held)
+    if sheet.max_per_annotator and who.done + waiting >= sheet.max_per_annotator:
+        return None, "limit"
+    found = _new_assignment(cursor, who, sheet, now)
+    return found, "" if found else "empty"
+
+
+def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown | None:
+    order = who.practised + who.given + 1
+    step = choose_step(
+        Standing(who.seed, who.practised, who.given),
+        practice=sheet.practice_count,
+        controls=sheet.control_count,
+        control_rate=sheet.options["control_rate"],
+        repeat_share=sheet.options["repeat_share"],
+    )
+    unit_id = _unit_beside_slots(who, sheet, step, order) if step != "normal" else None
+    slot_id, repeat = None, 0
+    if unit_id is not None:
+        repeat = 1 if step == "repeat" else 0
+        swapped = sheet.kind != "likert" and coin(who.seed, "side", unit_id, repeat)
+    else:
+        start = draw(who.seed, "order", order)
+        claim = judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
+        if claim is None and return_expired_slots(campaign_id=who.campaign_id, now=now):
+            claim = judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
+        if claim is None:
+            return None
+        slot_id, unit_id, swapped = claim
+    practice = step == "practice" and slot_id is None
+    judging_rows.run_batch(
+        cursor,
+        [
+            judging_rows.insert_assignment(
+                who=who, unit_id=unit_id, slot_id=slot_id, repeat=repeat, order=order, swapped=swapped, now=now,
+                lease_until=now + timedelta(minutes=sheet.lease_minutes),
+            ),
+            judging_rows.count_given(who, practice),
+            judging_rows.select_new(unit_id, repeat, who.user_id),
+        ],
+    )  # fmt: skip
+    if practice:
+        who.practised += 1
+    else:
+        who.given += 1
+    return judging_rows.fetch_shown(cursor)[0]
+
+
+def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | None:
+    """A practice or control unit this person has not had, or one of their own to judge again."""
+    own = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
+    if step == "repeat":
+        old = own.filter(
+            state=Assignment.State.SUBMITTED,
+            repeat_number=0,
+            unit__kind=Unit.Kind.NORMAL,
+            order_number__lte=order - sheet.options["repeat_gap"],
+        ).exclude(unit__in=own.filter(repeat_number=1).values("unit"))
+        ids = list(old.order_by("order_number").values_list("unit_id", flat=True)[:200])
+        return ids[draw(who.seed, "again", order) % len(ids)] if ids else None
+    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=own.values("unit"))
+    ids = list(units.order_by("pk").values_list("pk", flat=True))
+    if not ids:
+        return None
+    return ids[0] if step == "practice" else ids[draw(who.seed, "which", order) % len(ids)]
+
+
+def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> None:
+    """Somebody who opens the page again gets the time again."""
+    lease = timedelta(minutes=sheet.lease_minutes)
+    if judging_rows.moment_of(shown.lease_until) - now > lease / 2:
+        return
+    cursor.execute(
+        "UPDATE annotation_assignment SET lease_until = %s WHERE id = %s AND state = 'open'",
+        [judging_rows.at(now + lease), shown.id],
+    )
+    shown.lease_until = now + lease
+
+
+def return_expired_slots(*, campaign_id: int | None = None, now: datetime | None = None) -> int:
+    """Take back assignments whose lease has passed; their slots are free again. Returns how many."""
+    moment = now or timezone.now()
+    with transaction.atomic():
+        expired = Assignment.objects.filter(
+            state=Assignment.State.OPEN, slot__isnull=False, lease_until__lt=moment
+        ).order_by("pk")
+        if campaign_id is not None:
+            expired = expired.filter(campaign_id=campaign_id)
+        if judging_rows.is_postgres():
+            expired = expired.select_for_update(skip_locked=True)
+        rows = list(expired.values_list("pk", "slot_id")[:1000])
+        if rows:
+            Assignment.objects.filter(pk__in=[pk for pk, _ in rows]).update(state=Assignment.State.EXPIRED, slot=None)
+            judging_later.free_slots([slot for _, slot in rows])
+    return len(rows)
+
+
+# ---- answering --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What became of an answer, and what comes next where that was asked for."""
+
+    public: str
+    version: int
+    extra: bool
+    created_at: datetime
+    sheet: Sheet
+    progress: Progress
+    feedback: dict[str, Any] | None = None
+    next: Shown | None = None
+    why: Why = ""
+    repeated: bool = field(default=False)  # the same submission had come before
+
+    def wire(self) -> dict[str, Any]:
+        following = None if self.next is None else wire_assignment(self.next, self.sheet, self.progress)
+        return {
+            "id": self.public,
+            "state": "submitted",
+            "version": self.version,
+            "extra": self.extra,
+            "saved_at": self.created_at,
+            "feedback": self.feedback,
+            "progress": self.progress.wire(),
+            "next": following,
+            "why": self.why,
+        }
+
+
+def submit_answer(
+    *,
+    user: Any,
+    public: str,
+    submission: UUID,
+    answer: Any,
+    note: str = "",
+    seconds: float | None = None,
+    replaces: int | None = None,
+    then: Then = "",
+) -> Submitted:
+    """Store an answer, once: the same `submission` again answers as the first time. A revision names the version
+    it `replaces`. With `then`, the next assignment is handed out in the same transaction."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            now = timezone.now()
+            held = lock_held(cursor, public, user.pk)
+            if held is None:
+                raise NotThere("There is no such assignment of yours.")
+            sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
+            check_right(user, held.who, sheet)
+            checked = check_submission(held, sheet, submission, answer, note, seconds, replaces, now)
+            return _store(cursor, held, sheet, checked, then, now)
+    except IntegrityError as error:
+        # Only the unique submission can be violated here: two calls at once, or a number used for something else.
+        conflict = judging_later.submission_conflict(submission, user, answer, note)
+        if conflict is None:
+            raise
+        raise conflict from error
+
+
+def check_submission(
+    held: Held, sheet: Sheet, submission: UUID, answer: Any, note: str, seconds: float | None, replaces: int | None,
+    now: datetime,
+) -> Answer:  # fmt: skip
+    shown, problems = check_answer(sheet.form, answer)
+    if len(note) > NOTE_LENGTH:
+        problems.append(("note", f"The note is longer than {NOTE_LENGTH} characters."))
+    if problems:
+        faults = [Fault(message, field=where) for where, message in problems]
+        raise BadInput(faults[0].message if len(faults) == 1 else f"{len(faults)} things are missing.", faults=faults)
+    plain = turn(shown, held.swapped)
+    body = [held.public, shown, note, replaces or 0]
+    if seconds is None:
+        seconds = (now - judging_rows.moment_of(held.opened_at)).total_seconds()
+    return Answer(
+        submission=submission.hex,
+        shown=shown,
+        plain=plain,
+        body_hash=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        note=note,
+        seconds=min(max(float(seconds), 0.0), LONGEST),
+        replaces=replaces or None,
+        passed=is_expected(sheet.kind, held.expected, plain) if held.expected else None,
+    )
+
+
+def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, now: datetime) -> Submitted:
+    who, version, extra, moment, repeated = held.who, held.version + 1, False, now, False
+    if held.state == "open" and not answer.replaces and judging_rows.take_answer(cursor, held, now):
+        statements = [
+            judging_rows.insert_judgement(held, answer, version, now),
+            *judging_later.results(held, sheet, answer),
+            judging_rows.count_done(held, answer.seconds, now),
+        ]
+        if then:
+            statements.append(judging_rows.select_open(who.campaign_id, who.user_id))
+        judging_rows.run_batch(cursor, statements)
+        judging_later.note_done(held, answer)
+    else:
+        version, extra, moment, repeated = judging_later.store_beside(cursor, held, sheet, answer, now)
+        if then:
+            cursor.execute(*judging_rows.select_open(who.campaign_id, who.user_id))
+    shown: Shown | None = None
+    why: Why = ""
+    if then:
+        shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_shown(cursor), ahead=then == "ahead", now=now)
+    return Submitted(
+        public=held.public,
+        version=version,
+        extra=extra,
+        created_at=moment,
+        sheet=sheet,
+        progress=progress_of(who, sheet),
+        feedback=feedback_of(held, answer),
+        next=shown,
+        why=why,
+        repeated=repeated,
+    )
+
+
+def feedback_of(held: Held, answer: Answer) -> dict[str, Any] | None:
+    """Practice answers with what was expected and why; nothing else does."""
+    if held.unit_kind != "practice" or not isinstance(held.expected, Mapping):
+        return None
+    return {"passed": answer.passed, "expected": shown_expected(held.expected, held.swapped), "why": held.why}

@@ -1,0 +1,357 @@
+"""The statements of the hot path - hand out, answer - written out, because 50 people share two cores. Everything
+here runs inside the caller's transaction; portable to PostgreSQL and SQLite.
+
+Order of locks, the same everywhere: the member's row first (it makes one person's calls follow each other: two tabs,
+a double click), then one assignment or one slot by a conditional update."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from django.db import connection
+from django.utils.dateparse import parse_datetime
+
+Statement = tuple[str, Sequence[Any]]
+
+
+def is_postgres() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def at(moment: datetime) -> Any:
+    """A moment as a parameter of a statement."""
+    return connection.ops.adapt_datetimefield_value(moment)
+
+
+def moment_of(value: Any) -> datetime:
+    if isinstance(value, str):
+        parsed = parse_datetime(value)
+        assert parsed is not None
+        value = parsed
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def loads(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, (str, bytes)) else value
+
+
+def run_batch(cursor: Any, statements: Sequence[Statement]) -> None:
+    """Statements in order; on PostgreSQL in one round trip. Rows can be fetched of the last one."""
+    if is_postgres():
+        cursor.execute("; ".join(sql for sql, _ in statements), [value for _, row in statements for value in row])
+        return
+    for sql, row in statements:
+        cursor.execute(sql, row)
+
+
+# ---- who asks ---------------------------------------------------------------------------------------------
+
+_WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym,
+ m.id, m.seed, m.practised, m.given, m.done, m.skipped, m.seconds"""
+
+
+@dataclass(slots=True)
+class Who:
+    """A person in a campaign, as read under the lock of their member row."""
+
+    campaign_id: int
+    stamp: Any
+    revision: int
+    campaign_state: str
+    role: str
+    pseudonym: str
+    member_id: int
+    seed: int
+    practised: int
+    given: int
+    done: int
+    skipped: int
+    seconds: float
+    user_id: int = 0
+
+
+def lock_member(cursor: Any, campaign_id: int, user_id: int) -> Who | None:
+    lock = " FOR UPDATE OF m" if is_postgres() else ""
+    cursor.execute(
+        f"""SELECT {_WHO} FROM annotation_campaign c
+ JOIN annotation_campaignmember m ON m.campaign_id = c.id AND m.annotator_id = %s
+ JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = %s
+ WHERE c.id = %s{lock}""",
+        [user_id, user_id, campaign_id],
+    )
+    row = cursor.fetchone()
+    return Who(*row, user_id=user_id) if row else None
+
+
+@dataclass(slots=True)
+class Held:
+    """An assignment with what is needed to take its answer."""
+
+    id: int
+    public: str
+    unit_id: int
+    slot_id: int | None
+    repeat_number: int
+    order_number: int
+    swapped: bool
+    state: str
+    version: int
+    opened_at: Any
+    unit_kind: str
+    output_a: int
+    output_b: int | None
+    reference: int | None
+    expected: Any
+    why: str
+    who: Who
+
+
+def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
+    lock = " FOR UPDATE OF m" if is_postgres() else ""
+    cursor.execute(
+        f"""SELECT a.id, a.public, a.unit_id, a.slot_id, a.repeat_number, a.order_number, a.side_swapped, a.state,
+ a.version, a.opened_at, u.kind, u.output_a_id, u.output_b_id, r.position, u.expected, u.why, {_WHO}
+ FROM annotation_assignment a
+ JOIN annotation_unit u ON u.id = a.unit_id
+ JOIN annotation_campaign c ON c.id = a.campaign_id
+ JOIN annotation_campaignmember m ON m.campaign_id = a.campaign_id AND m.annotator_id = a.annotator_id
+ JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = a.annotator_id
+ LEFT JOIN annotation_reference r ON r.id = u.reference_id
+ WHERE a.public = %s AND a.annotator_id = %s{lock}""",
+        [public, user_id],
+    )
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    held = Held(*row[:16], who=Who(*row[16:], user_id=user_id))
+    held.swapped, held.expected = bool(held.swapped), loads(held.expected)
+    return held
+
+
+# ---- what is handed out -----------------------------------------------------------------------------------
+
+_OPEN = """SELECT a.id, a.public, a.unit_id, a.order_number, a.side_swapped, a.state, a.version, a.lease_until, a.draft,
+ a.draft_version, u.kind, i.context, i.source, x.text, y.text, r.text
+ FROM annotation_assignment a
+ JOIN annotation_unit u ON u.id = a.unit_id
+ JOIN annotation_item i ON i.id = u.item_id
+ JOIN annotation_output x ON x.id = u.output_a_id
+ LEFT JOIN annotation_output y ON y.id = u.output_b_id
+ LEFT JOIN annotation_reference r ON r.id = u.reference_id
+ WHERE """
+
+
+@dataclass(slots=True)
+class Shown:
+    """An assignment as its holder may see it. No system, no row number of an output, nothing that tells a control
+    or a repeat from the others."""
+
+    id: int
+    public: str
+    unit_id: int
+    number: int
+    swapped: bool
+    state: str
+    version: int
+    lease_until: Any
+    draft_json: Any
+    draft_version: int
+    unit_kind: str
+    context_json: Any
+    source: str | None
+    text_a: str
+    text_b: str | None
+    reference: str | None
+
+    @property
+    def texts(self) -> list[str]:
+        """In the order of the page: one text, or the two sides."""
+        second = self.text_b if self.text_b is not None else self.reference
+        if second is None:
+            return [self.text_a]
+        return [second, self.text_a] if self.swapped else [self.text_a, second]
+
+    @property
+    def context(self) -> list[str]:
+        return loads(self.context_json)
+
+    @property
+    def draft(self) -> Any:
+        return loads(self.draft_json)
+
+    @property
+    def is_practice(self) -> bool:
+        return self.unit_kind == "practice"
+
+    def wire(self) -> dict[str, Any]:
+        """JSON-ready with orjson; the context goes through as it is stored."""
+        return {
+            "id": self.public,
+            "number": self.number,
+            "state": self.state,
+            "version": self.version,
+            "practice": self.is_practice,
+            "context": orjson.Fragment(self.context_json),
+            "source": self.source,
+            "texts": [{"id": name, "text": text} for name, text in zip("ab", self.texts, strict=False)],
+            "draft": None if self.draft_json is None else orjson.Fragment(self.draft_json),
+            "draft_version": self.draft_version,
+            "lease_until": moment_of(self.lease_until),
+        }
+
+
+def select_open(campaign_id: int, user_id: int) -> Statement:
+    sql = _OPEN + "a.campaign_id = %s AND a.annotator_id = %s AND a.state = 'open' ORDER BY a.order_number"
+    return sql, [campaign_id, user_id]
+
+
+def select_one(public: str, user_id: int) -> Statement:
+    return _OPEN + "a.public = %s AND a.annotator_id = %s", [public, user_id]
+
+
+def fetch_shown(cursor: Any) -> list[Shown]:
+    rows = [Shown(*row) for row in cursor.fetchall()]
+    for row in rows:
+        row.swapped = bool(row.swapped)
+    return rows
+
+
+# ---- claiming ---------------------------------------------------------------------------------------------
+
+
+def claim_slot(cursor: Any, campaign_id: int, user_id: int, start: int) -> tuple[int, int, bool] | None:
+    """Take the first free slot from rank `start` on (then from the beginning) of a unit this person has not had:
+    one conditional update that changes one row or none. Returns slot, unit, swapped."""
+    skip = " FOR UPDATE OF f SKIP LOCKED" if is_postgres() else ""
+    for compare in (">=", "<"):
+        cursor.execute(
+            f"""UPDATE annotation_slot SET state = 'taken' WHERE state = 'free' AND id = (
+ SELECT f.id FROM annotation_slot f
+ WHERE f.campaign_id = %s AND f.state = 'free' AND f.rank {compare} %s
+ AND NOT EXISTS (SELECT 1 FROM annotation_assignment h WHERE h.unit_id = f.unit_id AND h.annotator_id = %s
+ AND h.state <> 'expired')
+ ORDER BY f.rank LIMIT 1{skip}) RETURNING id, unit_id, swapped""",
+            [campaign_id, start, user_id],
+        )
+        row = cursor.fetchone()
+        if row:
+            return row[0], row[1], bool(row[2])
+    return None
+
+
+def insert_assignment(
+    *, who: Who, unit_id: int, slot_id: int | None, repeat: int, order: int, swapped: bool, now: datetime,
+    lease_until: datetime,
+) -> Statement:  # fmt: skip
+    """A new assignment; one of this person's whose lease had passed is opened again, with its draft."""
+    sql = """INSERT INTO annotation_assignment (campaign_id, unit_id, slot_id, annotator_id, public, repeat_number,
+ order_number, side_swapped, state, version, lease_until, opened_at, draft_version, skip_reason)
+ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'open', 0, %s, %s, 0, '')
+ ON CONFLICT (unit_id, repeat_number, annotator_id) DO UPDATE SET state = 'open', slot_id = excluded.slot_id,
+ side_swapped = excluded.side_swapped, lease_until = excluded.lease_until"""
+    values = [who.campaign_id, unit_id, slot_id, who.user_id, secrets.token_urlsafe(12), repeat, order, swapped]
+    return sql, [*values, at(lease_until), at(now)]
+
+
+def select_new(unit_id: int, repeat: int, user_id: int) -> Statement:
+    return _OPEN + "a.unit_id = %s AND a.repeat_number = %s AND a.annotator_id = %s", [unit_id, repeat, user_id]
+
+
+def count_given(who: Who, practice: bool) -> Statement:
+    column = "practised" if practice else "given"
+    return f"UPDATE annotation_campaignmember SET {column} = {column} + 1 WHERE id = %s", [who.member_id]
+
+
+# ---- answering --------------------------------------------------------------------------------------------
+
+
+def take_answer(cursor: Any, held: Held, now: datetime) -> bool:
+    """Open -> answered, if it is still open."""
+    cursor.execute(
+        """UPDATE annotation_assignment SET state = 'submitted', version = version + 1, submitted_at = %s, draft = NULL
+ WHERE id = %s AND state = 'open'""",
+        [at(now), held.id],
+    )
+    return cursor.rowcount == 1
+
+
+@dataclass(slots=True)
+class Answer:
+    """A checked answer: as shown, and with the sides as in the unit."""
+
+    submission: str  # 32 hexadecimal digits
+    shown: dict[str, Any]
+    plain: dict[str, Any]
+    body_hash: str
+    note: str = ""
+    seconds: float | None = None
+    replaces: int | None = None
+    passed: bool | None = None
+    extra: bool = False
+
+
+def insert_judgement(held: Held, answer: Answer, version: int, now: datetime) -> Statement:
+    sql = """INSERT INTO annotation_judgement (campaign_id, assignment_id, annotator_id, version, current, submission,
+ replaces, answer, body_hash, note, seconds, extra, passed, created_at)
+ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+    values = [
+        held.who.campaign_id, held.id, held.who.user_id, version, True, answer.submission, answer.replaces,
+        orjson.dumps(answer.shown).decode(), answer.body_hash, answer.note, answer.seconds, answer.extra,
+        answer.passed, at(now),
+    ]  # fmt: skip
+    return sql, values
+
+
+def count_done(held: Held, seconds: float | None, now: datetime) -> Statement:
+    done = 0 if held.unit_kind == "practice" else 1
+    sql = "UPDATE annotation_campaignmember SET done = done + %s, seconds = seconds + %s, last_at = %s WHERE id = %s"
+    return sql, [done, (seconds or 0.0) * done, at(now), held.who.member_id]
+
+
+_JUDGEMENT = "(SELECT id FROM annotation_judgement WHERE submission = %s)"
+
+
+def upsert_results(
+    held: Held, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
+) -> list[Statement]:
+    """The ratings or comparisons this answer means. An uploaded row of the same rater is left as it is."""
+    if held.unit_kind != "normal" or answer.extra:
+        return []
+    if held.repeat_number:
+        rater = f"{rater}#{held.repeat_number + 1}"
+    if kind == "likert":
+        place = f"(%s, %s, NULL, %s, %s, %s, %s, '{{}}', {_JUDGEMENT}, NULL)"
+        sql = (
+            "INSERT INTO annotation_rating (project_id, output_id, dialogue_id, aspect_id, rater, value, simulated,"
+            f" meta, judgement, upload_id) VALUES {', '.join([place] * len(answer.plain))}"
+            " ON CONFLICT (output_id, aspect_id, rater) WHERE output_id IS NOT NULL DO UPDATE SET"
+            " value = excluded.value, judgement = excluded.judgement WHERE annotation_rating.judgement IS NOT NULL"
+        )
+        rows = [
+            (project_id, held.output_a, aspect_ids[name], rater, value, False, answer.submission)
+            for name, value in answer.plain.items()
+        ]
+        return [(sql, [value for row in rows for value in row])]
+    column = "output_b_id" if held.reference is None else "reference"
+    sql = (
+        "INSERT INTO annotation_comparison (project_id, output_a_id, output_b_id, reference, aspect_id, rater, verdict,"
+        f" simulated, meta, judgement, upload_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '{{}}', {_JUDGEMENT}, NULL)"
+        f" ON CONFLICT (output_a_id, {column}, aspect_id, rater) WHERE {column} IS NOT NULL DO UPDATE SET"
+        " verdict = excluded.verdict, judgement = excluded.judgement WHERE annotation_comparison.judgement IS NOT NULL"
+    )
+    return [
+        (
+            sql,
+            [
+                project_id, held.output_a, held.output_b, held.reference, aspect_ids[name], rater, value, False,
+                answer.submission,
+            ],
+        )
+        for name, value in answer.plain.items()
+    ]  # fmt: skip
