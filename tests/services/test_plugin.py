@@ -108,6 +108,39 @@ def test_each_test_has_an_empty_database_of_its_own(postgres_url):
     connection.close()  # the fixture drops the database even when this is forgotten
 
 
+@pytest.mark.parametrize("turn", [1, 2])
+def test_django_on_postgres_has_tables_and_threads_see_what_is_committed(postgres_db, turn):
+    """Twice, with the same row: the second test would fail if anything of the first were left."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from django.contrib.auth import get_user_model
+    from django.db import connection, connections
+
+    people = get_user_model().objects
+    assert connection.vendor == "postgresql"
+    assert people.count() == 0
+    people.create_user("ada", password="x")
+
+    def count() -> int:
+        try:
+            return people.count()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(count).result() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.server("postgres")
+def test_afterwards_django_is_where_it_was():
+    from django.contrib.auth import get_user_model
+    from django.db import connection
+
+    assert connection.vendor == "sqlite"
+    assert get_user_model().objects.count() == 0
+
+
 @pytest.mark.server("redis")
 def test_each_test_has_an_empty_queue_of_its_own(redis_url):
     import redis
