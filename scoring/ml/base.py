@@ -117,6 +117,15 @@ class Evaluator(ABC):
         """What an empty text gets: the low end of the scale."""
         return float(self.entry.scale[0] or 0.0)
 
+    @property
+    def depends_on_batch(self) -> bool:
+        """Whether a score changes with the other records of the call; then they must be given together."""
+        return False
+
+    def worst_of(self, component: str) -> float:
+        """What an empty text gets in a component."""
+        return self.worst
+
     def score(self, records: Sequence[Record], *, progress: Progress | None = None) -> Floats:
         """(n,) scores in the order of the records, nan = undefined; `details` then says the rest."""
         self.details = self.evaluate(records, progress=progress)
@@ -146,8 +155,8 @@ class Evaluator(ABC):
                 place_of.setdefault(key, -1)
                 if not reasons[row]:
                     values[row] = self.worst
-                    for column in components.values():
-                        column[row] = self.worst
+                    for name, column in components.items():
+                        column[row] = self.worst_of(name)
                 continue
             if not duplicate:
                 place_of[key] = len(unique)

@@ -66,8 +66,7 @@ class Entry:
     """A line of the catalogue.
 
     `scale` is the range of a score (None = open); `level` is where the evaluator is defined, `system_score`
-    whether a system's score is the mean over its texts or computed from all of them at once. With
-    `depends_on_batch` a score changes with the other records of the same call, so they must be given together.
+    whether a system's score is the mean over its texts or computed from all of them at once.
     """
 
     name: str
@@ -79,7 +78,6 @@ class Entry:
     options: tuple[Option, ...] = ()
     level: Literal["segment", "system"] = "segment"
     system_score: Literal["mean", "corpus"] = "mean"
-    depends_on_batch: bool = False
     higher_is_better: bool = True
     profiles: tuple[str, ...] = ()
     citation: str = ""

@@ -10,10 +10,12 @@ from typing import Any
 
 from scoring.ml.base import ARTIFACT, Evaluator
 from scoring.ml.baselines import (
+    bertscore,
     bleu,
     bleu_star,
     chrf,
     distinct,
+    embedding,
     rouge_l,
     sentinels,
     token_f1,
@@ -29,6 +31,8 @@ _MODULES = (
     chrf,
     rouge_l,
     distinct,
+    embedding,
+    bertscore,
 )
 
 
@@ -47,18 +51,29 @@ def load(name_or_folder: str | Path, **options: Any) -> Evaluator:
     entries = {entry.name: entry for entry in catalogue()}
     name = str(name_or_folder)
     given: dict[str, Any] = {}
+    saved = ""
     artifact = Path(name_or_folder) / ARTIFACT
     if name not in entries and artifact.is_file():
-        name, given = _read_artifact(artifact)
+        name, given, saved = _read_artifact(artifact)
     if name not in entries:
         raise UnknownEvaluator(name, difflib.get_close_matches(name.lower(), entries, n=3, cutoff=0.5))
     entry = entries[name]
-    return entry.build(entry, entry.parse_options({**given, **options}))
+    evaluator = entry.build(entry, entry.parse_options({**given, **options}))
+    if saved and not options and _unversioned(saved) != _unversioned(evaluator.signature):
+        raise ScoringError(
+            f"{name_or_folder} was saved as {saved} but would now score as {evaluator.signature}: its encoder "
+            "has changed. Put the old one back, or save the evaluator anew."
+        )
+    return evaluator
 
 
-def _read_artifact(path: Path) -> tuple[str, dict[str, Any]]:
+def _unversioned(signature: str) -> str:
+    return signature.rpartition("|v:")[0]
+
+
+def _read_artifact(path: Path) -> tuple[str, dict[str, Any], str]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return str(content["evaluator"]), dict(content["options"])
+        return str(content["evaluator"]), dict(content["options"]), str(content["signature"])
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise ScoringError(f"{path} is not a saved evaluator: {error!r}. Save it again.") from error

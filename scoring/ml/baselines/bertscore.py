@@ -1,0 +1,137 @@
+"""BERTScore: greedy matching of contextual token vectors; precision, recall and F1."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from scoring.ml.base import Floats
+from scoring.ml.baselines.encoder_pairs import (
+    ENCODER_OPTIONS,
+    EncoderPairEvaluator,
+    TextRows,
+    unit_vectors,
+)
+from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.encoders.matching import greedy_match
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.text_encoder import Tokenized, TokenVectors
+from scoring.ml.errors import InvalidOption
+from scoring.ml.signature import SignatureField, yes_no
+
+COMPONENTS = ("precision", "recall", "f1")
+
+
+@cache
+def presets() -> Mapping[str, Any]:
+    """Layers and rescaling constants published with bert-score 0.3.13."""
+    text = files("scoring.ml.baselines").joinpath("bertscore_presets.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+class BertScore(EncoderPairEvaluator):
+    """P = mean over tokens of y of the best cosine in r, R likewise from r, F1 = 2 P R / (P + R).
+
+    Class and separator tokens have weight 0 but may be matched, as in bert-score; equal to that package at batch
+    size 1 to 1e-5 (at larger ones its padding enters its scores). Several references: each component takes its
+    own best. `idf` weights tokens by log((N + 1) / (df + 1)) over the distinct references of the call. `rescale`
+    gives (x - b) / (1 - b) with the published b. An empty text gets 0 before rescaling.
+    """
+
+    component_names = COMPONENTS
+
+    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
+        super().__init__(entry, options)
+        self.baselines = dict.fromkeys(COMPONENTS, 0.0)
+        if self.options["rescale"]:
+            self.baselines = self._published_baselines()
+
+    @property
+    def depends_on_batch(self) -> bool:
+        return bool(self.options["idf"])
+
+    @property
+    def worst(self) -> float:
+        return self.worst_of(self.option_text("component"))
+
+    def worst_of(self, component: str) -> float:
+        low = self.baselines[component]
+        return (0.0 - low) / (1.0 - low)
+
+    def default_layer(self, source: EncoderSource) -> int:
+        """The published layer of a known encoder; otherwise three quarters up, which is where those lie."""
+        return int(presets()["layers"].get(source.short_name, math.ceil(0.75 * source.n_layers)))
+
+    def signature_fields(self) -> list[SignatureField]:
+        component = self.option_text("component")
+        return [
+            *super().signature_fields(),
+            SignatureField("idf", "idf", yes_no(bool(self.options["idf"]))),
+            SignatureField("rescale", "rs", yes_no(bool(self.options["rescale"]))),
+            SignatureField("of", "of", component),
+        ]
+
+    def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
+        """With `idf` its weights, from the distinct references of the call; unseen tokens get log(N + 1)."""
+        weights = super().token_weights(tokenized, rows)
+        if not self.options["idf"]:
+            return weights
+        documents = {ref for _, refs in rows for ref in refs}
+        counts: Counter[int] = Counter()
+        for document in documents:
+            counts.update(set(tokenized.encodings[document].ids))
+        weights[:] = math.log(len(documents) + 1)
+        for token, count in counts.items():
+            weights[token] = math.log((len(documents) + 1) / (count + 1))
+        return weights
+
+    def finish(self, vectors: TokenVectors) -> TokenVectors:
+        return unit_vectors(vectors)
+
+    def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
+        hyps = self.side(vectors, query[0], weights, content_only=False)
+        refs = self.side(vectors, query[1], weights, content_only=False)
+        precision, recall = greedy_match(hyps, refs)
+        # A text of nothing but special tokens has no content to compare.
+        bare = np.isnan(precision) | np.isnan(recall)
+        precision[bare] = recall[bare] = np.nan
+        total = precision + recall
+        f1 = 2 * precision * recall / np.where(total == 0, 1.0, total)
+        parts = dict(zip(COMPONENTS, (precision, recall, f1), strict=True))
+        for name, low in self.baselines.items():
+            parts[name] = (parts[name] - low) / (1.0 - low)
+        return (parts[self.option_text("component")].copy(), *parts.values())
+
+    def _published_baselines(self) -> dict[str, float]:
+        found = presets()["baselines"].get(self.source.short_name)
+        if found is None or found[0] != self.layer:
+            known = ", ".join(f"{name} layer {row[0]}" for name, row in presets()["baselines"].items())
+            message = f"has published constants only for {known}; leave it out or take one of these encoders"
+            raise InvalidOption(self.name, "rescale", message)
+        return dict(zip(COMPONENTS, found[1:], strict=True))
+
+
+ENTRIES = (
+    Entry(
+        name="bertscore",
+        kind="baseline",
+        summary="Greedy matching of contextual token vectors, best reference.",
+        build=BertScore,
+        scale=(0.0, 1.0),
+        needs=("references", "encoder"),
+        options=(
+            *ENCODER_OPTIONS,
+            Option("component", "str", "f1", "Which of the three is the score.", choices=COMPONENTS),
+            Option("idf", "bool", False, "Weight tokens by rarity among the references of the call."),
+            Option("rescale", "bool", False, "Rescale with the encoder's published constants."),
+        ),
+        citation="Zhang et al. 2020, BERTScore: evaluating text generation with BERT",
+    ),
+)

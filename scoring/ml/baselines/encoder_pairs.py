@@ -1,0 +1,182 @@
+"""What BERTScore and the embedding metrics share: an encoder, options, signature, chunks of queries."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from scoring.ml.base import (
+    Floats,
+    PairEvaluator,
+    Partial,
+    Progress,
+    Query,
+    group_by_references,
+    scatter_best,
+)
+from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.encoders.matching import Side
+from scoring.ml.encoders.source import EncoderSource, find_encoder
+from scoring.ml.encoders.text_encoder import TextEncoder, Tokenized, TokenVectors
+from scoring.ml.engine import Dtype
+from scoring.ml.signature import SignatureField
+from scoring.ml.text.ngrams import index_queries
+from scoring.ml.types import Record
+
+ENCODER_OPTIONS = (
+    Option("encoder", "str", None, "Name or folder of a transformers encoder; none is the installed MiniLM."),
+    Option("layer", "int", None, "Layer whose vectors are used, 0 = embeddings; none is the metric's own.", minimum=0),
+    Option("max_length", "int", None, "Longest text in tokens; none is what the encoder reads.", minimum=3),
+    Option("dtype", "str", "fp32", "Number format of the encoder; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
+    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+    Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
+)
+TextRows: TypeAlias = tuple[list[int], list[int]]
+# Vectors of so many numbers are held at a time (256 MB); queries are worked on in chunks of that size.
+CHUNK_VALUES = 1 << 26
+
+
+class EncoderPairEvaluator(PairEvaluator):
+    """Base of measures between the token vectors of two texts. `matrices` is the measure itself."""
+
+    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
+        super().__init__(entry, options)
+        self.source = find_encoder(None if options["encoder"] is None else str(options["encoder"]))
+        asked = options["layer"]
+        self.layer = self.default_layer(self.source) if asked is None else int(asked)
+        longest, budget = options["max_length"], options["batch_tokens"]
+        dtype: Dtype = "bf16" if options["dtype"] == "bf16" else "fp32"
+        self.encoder = TextEncoder(
+            self.source,
+            layer=self.layer,
+            max_length=None if longest is None else int(longest),
+            dtype=dtype,
+            device=str(options["device"]),
+            batch_tokens=None if budget is None else int(budget),
+        )
+
+    def default_layer(self, source: EncoderSource) -> int:
+        """The layer when none is asked for: the last."""
+        return source.n_layers
+
+    @abstractmethod
+    def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
+        """The value (H, R) of a query's pairs, then one such matrix per component; nan = no content to compare.
+
+        `weights` is what `token_weights` gave; pass it on to `side`.
+        """
+
+    def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
+        """(vocabulary,) the weight of each token in this call: 1, and 0 for special tokens."""
+        special = self.encoder.special_ids
+        weights = np.ones(max(len(self.encoder.tokenizer), int(special.max(initial=0)) + 1))
+        weights[special] = 0.0
+        return weights
+
+    def finish(self, vectors: TokenVectors) -> TokenVectors:
+        """What is done once to all vectors of a chunk; nothing by default."""
+        return vectors
+
+    def signature_fields(self) -> list[SignatureField]:
+        encoder = f"{self.source.short_name}@{self.source.weights[:8]}"
+        return [
+            SignatureField("nrefs", "#", "var"),
+            SignatureField("enc", "enc", encoder),
+            SignatureField("layer", "L", str(self.layer)),
+            SignatureField("ml", "ml", str(self.encoder.max_length)),
+            SignatureField("trunc", "tr", "right"),
+            SignatureField("dt", "dt", self.encoder.dtype),
+            SignatureField("attn", "at", self.source.attention),
+        ]
+
+    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
+        """The measure of every hypothesis against every reference of its query: matrices (H, R)."""
+        texts, rows = index_queries(queries)
+        tokenized = self.encoder.tokenize(texts)
+        return [parts[0] for parts in self._stream(texts, rows, tokenized, progress)]
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        queries, places = group_by_references(records)
+        texts, rows = index_queries(queries)
+        tokenized = self.encoder.tokenize(texts)
+        columns: list[list[Floats]] = [[] for _ in range(1 + len(self.component_names))]
+        cut = np.zeros(len(records), dtype=np.bool_)
+        for (hyps, refs), at, parts in zip(rows, places, self._stream(texts, rows, tokenized, progress), strict=True):
+            cut[at] = tokenized.truncated[hyps] | tokenized.truncated[refs].any()
+            for column, part in zip(columns, parts, strict=True):
+                column.append(part)
+        values, *components = [scatter_best(column, places, len(records)) for column in columns]
+        return Partial(values, cut, dict(zip(self.component_names, components, strict=True)))
+
+    def side(self, vectors: TokenVectors, texts: list[int], token_weights: Floats, *, content_only: bool) -> Side:
+        """The tokens of some texts; special tokens are left out, or stay with weight 0."""
+        rows = vectors.rows(texts)
+        lengths = vectors.lengths[texts]
+        weights = token_weights[vectors.ids[rows]]
+        if content_only:
+            # A text of special tokens only keeps one of them, without weight.
+            text = np.repeat(np.arange(len(texts)), lengths)
+            keep = weights > 0
+            bare = np.bincount(text, weights=keep, minlength=len(texts)) == 0
+            keep[(np.cumsum(lengths) - lengths)[bare]] = True
+            rows, weights, lengths = rows[keep], weights[keep], np.bincount(text[keep], minlength=len(texts))
+        return Side(vectors.vectors[rows], weights, lengths.astype(np.int64))
+
+    def _stream(
+        self,
+        texts: Sequence[str],
+        rows: Sequence[TextRows],
+        tokenized: Tokenized,
+        progress: Progress | None,
+    ) -> Iterator[tuple[Floats, ...]]:
+        """The matrices of each query; vectors of one chunk of queries are in memory at a time."""
+        weights = self.token_weights(tokenized, rows)
+        worst = (self.worst, *(self.worst_of(name) for name in self.component_names))
+        blank = np.array([not text.strip() for text in texts])
+        done = 0
+        for chunk in self._chunks(rows, tokenized):
+            place: dict[int, int] = {}
+            local = [
+                ([place.setdefault(t, len(place)) for t in hyps], [place.setdefault(t, len(place)) for t in refs])
+                for hyps, refs in chunk
+            ]
+            vectors = self.finish(self.encoder.encode([tokenized.encodings[text] for text in place]))
+            for (hyps, refs), query in zip(chunk, local, strict=True):
+                parts = self.matrices(vectors, query, weights)
+                for part, low in zip(parts, worst, strict=True):
+                    part[np.isnan(part)] = low
+                    part[blank[hyps]] = low
+                    part[:, blank[refs]] = low
+                yield parts
+                done += 1
+                if progress is not None:
+                    progress(done, len(rows))
+
+    def _chunks(self, rows: Sequence[TextRows], tokenized: Tokenized) -> Iterator[list[TextRows]]:
+        width = int(self.source.config.get("hidden_size") or self.source.config.get("dim") or 1024)
+        budget = max(1, CHUNK_VALUES // width)
+        chunk: list[TextRows] = []
+        held: set[int] = set()
+        tokens = 0
+        for query in rows:
+            fresh = {*query[0], *query[1]} - held
+            more = sum(len(tokenized.encodings[text].ids) for text in fresh)
+            if chunk and tokens + more > budget:
+                yield chunk
+                chunk, held, tokens = [], set(), 0
+                fresh = {*query[0], *query[1]}
+                more = sum(len(tokenized.encodings[text].ids) for text in fresh)
+            chunk.append(query)
+            held |= fresh
+            tokens += more
+        if chunk:
+            yield chunk
+
+
+def unit_vectors(vectors: TokenVectors) -> TokenVectors:
+    """The same vectors with length 1."""
+    norms = vectors.vectors.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    return TokenVectors(vectors.vectors / norms, vectors.ids, vectors.starts, vectors.lengths)

@@ -1,0 +1,168 @@
+"""The one inference engine: distinct inputs, sorted by token length, in batches of a token budget.
+
+It halves its batches when memory runs out and goes on. It knows token numbers and a forward function; encoders
+and evaluators bring both. torch is imported when a batch runs, not before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.errors import ScoringError
+
+if TYPE_CHECKING:
+    import torch
+
+H = TypeVar("H", bound=Hashable)
+Ints: TypeAlias = npt.NDArray[np.int64]
+Dtype: TypeAlias = Literal["fp32", "bf16"]
+# Where the speed of a small encoder levels off: a CPU wants its activations in the cache.
+CPU_BATCH_TOKENS = 4096
+GPU_BATCH_TOKENS = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """One tokenised input; `type_ids` for encoders that tell two texts apart."""
+
+    ids: tuple[int, ...]
+    type_ids: tuple[int, ...] | None = None
+
+
+class Batch(NamedTuple):
+    """Padded tensors (rows, longest) on the engine's device; `attention_mask` is 1 where a token stands."""
+
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor
+    token_type_ids: torch.Tensor | None
+
+
+Forward: TypeAlias = Callable[[Batch], "torch.Tensor"]
+
+
+def resolve_device(device: str) -> str:
+    """`auto` is the first GPU when there is one, else the CPU. Raises when a GPU is asked for in vain."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ScoringError(f"device {device!r}: this machine has no GPU that torch can use; take device='cpu'")
+    return device
+
+
+def deduplicate(inputs: Sequence[H]) -> tuple[list[H], Ints]:
+    """The distinct inputs in order of first appearance, and the place of each input among them."""
+    number: dict[H, int] = {}
+    places = np.fromiter((number.setdefault(value, len(number)) for value in inputs), np.int64, len(inputs))
+    return list(number), places
+
+
+def plan_batches(lengths: Sequence[int] | Ints, batch_tokens: int) -> list[Ints]:
+    """Rows per batch: longest first, so that memory fails early; padded size at most `batch_tokens`.
+
+    One input longer than the budget is a batch of its own.
+    """
+    sizes = np.asarray(lengths, dtype=np.int64)
+    order = np.argsort(-sizes, kind="stable")
+    batches: list[Ints] = []
+    start = 0
+    while start < len(order):
+        rows = max(1, batch_tokens // max(1, int(sizes[order[start]])))
+        batches.append(order[start : start + rows])
+        start += rows
+    return batches
+
+
+def collate(encodings: Sequence[Encoding], pad_id: int, device: str) -> Batch:
+    """Pad on the right to the longest of the batch."""
+    import torch
+
+    lengths = np.array([len(encoding.ids) for encoding in encodings])
+    shape = (len(encodings), int(lengths.max()))
+    mask = np.arange(shape[1])[None, :] < lengths[:, None]
+    ids = np.full(shape, pad_id, dtype=np.int64)
+    ids[mask] = np.fromiter((token for e in encodings for token in e.ids), np.int64, int(lengths.sum()))
+    types: torch.Tensor | None = None
+    if encodings[0].type_ids is not None:
+        filled = np.zeros(shape, dtype=np.int64)
+        filled[mask] = np.fromiter((t for e in encodings for t in e.type_ids or ()), np.int64, int(lengths.sum()))
+        types = torch.from_numpy(filled).to(device)
+    return Batch(torch.from_numpy(ids).to(device), torch.from_numpy(mask.astype(np.int64)).to(device), types)
+
+
+class Engine:
+    """Runs a forward function over inputs of any length and number.
+
+    Results do not depend on batch size or neighbours beyond rounding (fp32 1e-5), nor on the order of inputs.
+    After memory ran out once `batch_tokens` stays halved.
+    """
+
+    def __init__(self, *, device: str = "auto", batch_tokens: int | None = None, pad_id: int = 0) -> None:
+        self.device = resolve_device(device)
+        default = CPU_BATCH_TOKENS if self.device == "cpu" else GPU_BATCH_TOKENS
+        self.batch_tokens = batch_tokens or default
+        self.pad_id = pad_id
+
+    def batches(self, encodings: Sequence[Encoding], forward: Forward) -> Iterator[tuple[Ints, torch.Tensor]]:
+        """Rows and output of each batch, in an order that suits the engine. Inputs are taken as distinct.
+
+        `forward` gets a `Batch` and returns a tensor with one row per input. Raises `ScoringError` when a
+        single input does not fit into memory.
+        """
+        import torch
+
+        lengths = [len(encoding.ids) for encoding in encodings]
+        waiting = deque(plan_batches(lengths, self.batch_tokens))
+        while waiting:
+            rows = waiting.popleft()
+            try:
+                with torch.inference_mode():
+                    output = forward(collate([encodings[row] for row in rows], self.pad_id, self.device))
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._free()
+                if len(rows) == 1:
+                    length = lengths[int(rows[0])]
+                    message = f"a text of {length} tokens does not fit into memory: lower max_length"
+                    raise ScoringError(message) from error
+                self.batch_tokens = max(1, min(self.batch_tokens, lengths[int(rows[0])] * len(rows)) // 2)
+                left = [*rows, *(row for batch in waiting for row in batch)]
+                replanned = plan_batches([lengths[row] for row in left], self.batch_tokens)
+                waiting = deque(np.array(left, dtype=np.int64)[batch] for batch in replanned)
+                continue
+            yield rows, output
+
+    def map(self, encodings: Sequence[Encoding], forward: Forward) -> torch.Tensor:
+        """One fixed-size float32 result per input, on the CPU, in the order of the inputs; duplicates run once."""
+        import torch
+
+        unique, places = deduplicate(encodings)
+        results: torch.Tensor | None = None
+        for rows, output in self.batches(unique, forward):
+            if results is None:
+                results = torch.empty((len(unique), *output.shape[1:]), dtype=torch.float32)
+            results[torch.from_numpy(rows)] = output.float().cpu()
+        if results is None:
+            return torch.empty(0)
+        return results[torch.from_numpy(places)]
+
+    def _free(self) -> None:
+        import torch
+
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch ran out of GPU or main memory."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or "not enough memory" in str(error)
