@@ -42,9 +42,7 @@ class Campaign(models.Model):
     name = models.CharField(max_length=200)
     kind = models.CharField(max_length=8, choices=Kind.choices)
     state = models.CharField(max_length=6, choices=State.choices, default=State.DRAFT)
-    overlap = models.PositiveSmallIntegerField(
-        default=1, validators=[MinValueValidator(1), MaxValueValidator(100)]
-    )
+    overlap = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1), MaxValueValidator(100)])
     lease_minutes = models.PositiveSmallIntegerField(
         default=30, validators=[MinValueValidator(1), MaxValueValidator(1440)]
     )
@@ -207,9 +205,7 @@ class Assignment(models.Model):
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="assignments", db_index=False)
     unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="assignments", db_index=False)
     slot = models.ForeignKey(Slot, null=True, on_delete=models.SET_NULL, related_name="assignments", db_index=False)
-    annotator = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    annotator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     public = models.CharField(max_length=24, unique=True)
     repeat_number = models.PositiveSmallIntegerField(default=0)
     order_number = models.PositiveIntegerField()
@@ -251,9 +247,7 @@ class Judgement(models.Model):
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="judgements", db_index=False)
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="judgements", db_index=False)
-    annotator = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    annotator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     version = models.PositiveIntegerField()
     current = models.BooleanField(default=True)
     submission = models.UUIDField(unique=True)
