@@ -1,10 +1,14 @@
 """Settings of the test suite: fast password hashing, mails kept in memory, and the servers that the
 test environment names. SQLite unless TEST_DATABASE_URL is set for tests that ask for PostgreSQL."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
-os.environ.setdefault("EVALAPP_DATA", tempfile.mkdtemp(prefix="evalapp-test-"))
+if "EVALAPP_DATA" not in os.environ:
+    os.environ["EVALAPP_DATA"] = tempfile.mkdtemp(prefix="evalapp-test-")
+    atexit.register(shutil.rmtree, os.environ["EVALAPP_DATA"], ignore_errors=True)
 
 from .base import *  # noqa: F403
 

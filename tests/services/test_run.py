@@ -58,8 +58,8 @@ def test_wrong_words_are_wrong_usage():
 
 @pytest.mark.server
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_servers_end_with_their_runner_even_a_killed_one(number):
-    env = {k: v for k, v in os.environ.items() if k != "TEST_REDIS_URL"}
+def test_servers_end_with_their_runner_even_a_killed_one(number, tmp_path):
+    env = {k: v for k, v in os.environ.items() if k != "TEST_REDIS_URL"} | {"TMPDIR": str(tmp_path)}
     runner = subprocess.Popen(
         [*RUN, "stay", "redis"],
         cwd=settings.BASE_DIR,

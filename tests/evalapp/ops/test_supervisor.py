@@ -81,6 +81,7 @@ def test_what_dies_is_started_again_and_everything_ends(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.slow
 def test_pauses_grow_for_what_keeps_dying(tmp_path):
     run = Run(tmp_path, [Service("bad", python("import sys; print('no'); sys.exit(3)"))])
     text = run(lambda run: run.until(r"in 2 s"))
