@@ -5,4 +5,13 @@ class ScoringConfig(AppConfig):
     name = "scoring"
 
     def ready(self) -> None:
+        from annotation.services import ports
+        from evalapp.common import overview
+
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
+        from .views import overview as ours
+
+        ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
+        overview.register_section("leaderboard", 30, ours.leaderboard_section)
+        overview.register_step("scores", 40, ours.scores_step)
+        overview.register_step("rankings", 50, ours.rankings_step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.conf import settings
 
 from annotation.models import Aspect, ReferenceSet
 from annotation.models.data import ORIGINAL
@@ -46,6 +47,9 @@ class ApplyForm(forms.Form):
 
 def _option_field(option: Any) -> forms.Field:
     common: dict[str, Any] = {"label": option.name, "help_text": option.help, "required": False}
+    if option.name == "encoder":
+        choices = [("", "the default"), *((name, name) for name in settings.ENCODERS)]
+        return forms.ChoiceField(choices=choices, **common)
     if option.type == "bool":
         return forms.BooleanField(initial=option.default, **common)
     if option.choices:

@@ -79,7 +79,7 @@ class _Work:
         self.n_seen = 0
 
     def score_outputs(self) -> None:
-        if self.measure.entry.depends_on_batch:
+        if self.measure.depends_on_batch:
             self._score_chunk([row for chunk in self._chunks() for row in chunk], together=True)
             return
         for chunk in self._chunks():

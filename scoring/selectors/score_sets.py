@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db.models import Q
 
-from annotation.models import Output, Upload
+from annotation.models import Output, ReferenceSet, Upload
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 
@@ -143,3 +144,13 @@ def _summary(system: str, step: int | None, values: np.ndarray, n_undefined: int
         "mean": float(values.mean()) if len(values) else None,
         **{f"p{percent}": None if at is None else float(at) for percent, at in zip(percents, places, strict=True)},
     }
+
+
+def count_of_upload(*, upload: Upload) -> int:
+    """How many scores would lose what they are about if the rows of this upload went: outputs it brought, outputs of
+    items it brought, and everything measured against a reference set it brought."""
+    outputs = Output.objects.filter(Q(upload=upload) | Q(item__upload=upload))
+    count = Score.objects.filter(output__in=outputs.values("pk")).count()
+    names = list(ReferenceSet.objects.filter(upload=upload).values_list("name", flat=True))
+    against = ScoreSet.objects.filter(project=upload.project_id, references__in=names) if names else ()
+    return count or sum(s.n_scores for s in against)

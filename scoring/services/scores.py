@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection, transaction
+from django.conf import settings
+from django.db import transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
 from annotation.models.data import ORIGINAL
+from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput
+from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
@@ -24,7 +24,7 @@ from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
 
-BATCH = 2000
+COLUMNS = ("score_set_id", "output_id", "value", "note", "input_hash", "is_empty", "is_truncated")
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,18 @@ def apply_evaluator(
     options: Mapping[str, Any] | None = None,
     references: str = ORIGINAL,
     send: bool = True,
+    any_encoder: bool = False,
 ) -> Run:
     """Queue the application of an evaluator to every output of the project that needs it. The same request joins
-    the run that is already there."""
+    the run that is already there. `any_encoder` is for the command line, whose user owns the machine; people of the
+    web may choose encoders of the setting ENCODERS only."""
     entry = get_entry(evaluator)
     parsed = parse_options(entry, options or {})
+    encoder = parsed.get("encoder")
+    if encoder is not None and not any_encoder and encoder not in settings.ENCODERS:
+        known = ", ".join(settings.ENCODERS) or "none beside the default"
+        text = f"The encoder “{encoder}” is not among those of this installation: {known} (setting ENCODERS)."
+        raise BadInput(text, faults=[Fault(text, field="options.encoder")])
     references = references or ORIGINAL
     if "references" in entry.needs:
         get_reference_set(project, references)
@@ -65,6 +72,28 @@ def apply_evaluator(
     params = {"evaluator": entry.name, "options": parsed, "references": references}
     title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
     return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send)
+
+
+def request_score(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """The same for programs: `evaluator`, and if wanted `options` and `references`."""
+    faults = []
+    if not isinstance(params.get("evaluator"), str):
+        faults.append(Fault("Name the evaluator to be applied.", field="evaluator"))
+    if not isinstance(params.get("options", {}), dict):
+        faults.append(Fault("options is an object of names and values.", field="options"))
+    if not isinstance(params.get("references", ""), str):
+        faults.append(Fault("references is the name of a reference set.", field="references"))
+    known = {"evaluator", "options", "references"}
+    faults += [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - known)]
+    if faults:
+        raise BadInput("The request has faults.", faults=faults)
+    return apply_evaluator(
+        project=project,
+        user=user,
+        evaluator=params["evaluator"],
+        options=params.get("options", {}),
+        references=params.get("references", ORIGINAL),
+    )
 
 
 def slug_of(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
@@ -105,37 +134,12 @@ def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
         return
     with transaction.atomic():
         Score.objects.filter(score_set=score_set, output__in=[row.output for row in scores]).delete()
-        if connection.vendor == "postgresql":
-            _copy(score_set, scores)
-        else:
-            Score.objects.bulk_create((_row(score_set, row) for row in scores), batch_size=BATCH)
+        insert_rows(Score, COLUMNS, (_row(score_set, row) for row in scores))
 
 
-def _row(score_set: ScoreSet, row: NewScore) -> Score:
-    return Score(
-        score_set=score_set,
-        output_id=row.output,
-        value=None if math.isnan(row.value) else row.value,
-        note=row.note[:200],
-        input_hash=row.input_hash,
-        is_empty=row.is_empty,
-        is_truncated=row.is_truncated,
-    )
-
-
-def _copy(score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
-    """COPY: about ten times as fast as INSERT. An unquoted empty cell is NULL, a quoted one the empty text."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, quoting=csv.QUOTE_MINIMAL)
-    for row in scores:
-        value = "" if math.isnan(row.value) else repr(row.value)
-        note = row.note[:200].replace("\x00", "")
-        writer.writerow([score_set.pk, row.output, value, note, row.input_hash, row.is_empty, row.is_truncated])
-    buffer.seek(0)
-    columns = "score_set_id, output_id, value, note, input_hash, is_empty, is_truncated"
-    statement = f"COPY scoring_score ({columns}) FROM STDIN WITH (FORMAT csv, FORCE_NOT_NULL (note))"
-    with connection.cursor() as cursor:
-        cursor.cursor.copy_expert(statement, buffer)
+def _row(score_set: ScoreSet, row: NewScore) -> tuple[Any, ...]:
+    value = None if math.isnan(row.value) else row.value
+    return (score_set.pk, row.output, value, row.note[:200], row.input_hash, row.is_empty, row.is_truncated)
 
 
 def finish_score_set(

@@ -123,6 +123,7 @@ def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
         "state": next(state for state in states if state.score_set.pk == score_set.pk),
         "states": states,
         "summary": _with_own_values(score_set),
+        "plot": f"set={score_set.pk}&v={score_set.data_hash}",
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/evaluators/show.html", context)

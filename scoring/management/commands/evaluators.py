@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from scoring.management.base import ScoringCommand
+from evalapp.common import commands
 from scoring.selectors.catalogue import entries, entry_as_dict
 
 
-class Command(ScoringCommand):
+class Command(commands.Command):
     help = "List the evaluators that can be applied: name, kind, needs, options."
 
-    def answer(self, **options: Any) -> dict[str, Any]:
+    def work(self, **options: Any) -> dict[str, Any]:
         return {"evaluators": [entry_as_dict(entry) for entry in entries()]}
 
     def show(self, found: dict[str, Any]) -> None:

@@ -6,17 +6,17 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from scoring.management.base import ScoringCommand, find_project, interval
+from evalapp.common import commands
+from scoring.management.lines import as_lines, interval
 from scoring.selectors.leaderboards import GROUPINGS, LEVELS, RATINGS, SUBSETS, EvaluatorsQuery, parse_query
 from scoring.selectors.meta_evaluation import COEFFICIENTS
 from scoring.services.leaderboards import get_leaderboard
 
 
-class Command(ScoringCommand):
+class Command(commands.Command):
     help = "Leaderboard of evaluators: correlation with people's ratings, with intervals."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
         parser.add_argument("slug", help="the project")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was rated")
         parser.add_argument("--level", default="segment", choices=list(LEVELS))
@@ -25,9 +25,9 @@ class Command(ScoringCommand):
         parser.add_argument("--references", default="original", metavar="SET")
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
 
-    def answer(self, **options: Any) -> dict[str, Any]:
+    def work(self, **options: Any) -> dict[str, Any]:
         query = parse_query(EvaluatorsQuery, options)
-        board = get_leaderboard(project=find_project(options["slug"]), query=query)
+        board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ class Command(ScoringCommand):
             ]
             for row in found["rows"]
         ]
-        self.write_table(["evaluator", *COEFFICIENTS, "n", ""], rows, left=(0, 5))
+        self.stdout.write("\n".join(as_lines(["evaluator", *COEFFICIENTS, "n", ""], rows, left=(0, 5))))
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])

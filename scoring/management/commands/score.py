@@ -7,10 +7,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from evalapp.common import commands
 from evalapp.common.errors import EvalappError
 from evalapp.common.models import Run
+from evalapp.common.run_lines import follow_run
 from evalapp.common.runner import execute_run
-from scoring.management.base import ScoringCommand, find_project, follow_run
 from scoring.services.scores import apply_evaluator
 
 
@@ -21,11 +22,10 @@ def key_value(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-class Command(ScoringCommand):
+class Command(commands.Command):
     help = "Apply an evaluator to every output not yet scored with the same signature."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
         parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists")
         parser.add_argument("--project", required=True, metavar="SLUG")
         parser.add_argument("--references", default="original", metavar="SET", help="the reference set")
@@ -42,13 +42,14 @@ class Command(ScoringCommand):
         where.add_argument("--detach", action="store_true", help="return at once; the run goes on in a worker")
         where.add_argument("--here", action="store_true", help="work in this process, without worker or queue")
 
-    def answer(self, **options: Any) -> dict[str, Any]:
+    def work(self, **options: Any) -> dict[str, Any]:
         run = apply_evaluator(
-            project=find_project(options["project"]),
+            project=commands.find_project(options["project"]),
             evaluator=options["evaluator"],
             options=dict(options["settings_given"]),
             references=options["references"],
             send=not options["here"],
+            any_encoder=True,
         )
         if options["here"]:
             echo = self.say if options["verbosity"] else None
@@ -57,7 +58,7 @@ class Command(ScoringCommand):
         elif not options["detach"]:
             run = follow_run(run, self.say)
         if run.state in (Run.State.FAILED, Run.State.CANCELLED):
-            raise EvalappError(run.error or f"Run {run.pk} was cancelled; retry it with: manage.py retry {run.pk}")
+            raise EvalappError(run.error or f"Run {run.pk} was cancelled. Go on with: manage.py retry {run.pk}")
         return {"run": run.pk, "state": run.state, **(run.result or {})}
 
     def show(self, found: dict[str, Any]) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from scoring.management.base import ScoringCommand, find_project, interval
+from evalapp.common import commands
+from scoring.management.lines import as_lines, interval
 from scoring.selectors.leaderboards import METHODS, RATINGS, SUBSETS, SystemsQuery, parse_query
 from scoring.services.leaderboards import get_leaderboard
 
 
-class Command(ScoringCommand):
+class Command(commands.Command):
     help = "Leaderboard of systems, from people's ratings or comparisons or from an evaluator."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
         parser.add_argument("slug", help="the project")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")
         parser.add_argument("--method", default="mean", choices=list(METHODS))
@@ -24,9 +24,9 @@ class Command(ScoringCommand):
         parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
         parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
 
-    def answer(self, **options: Any) -> dict[str, Any]:
+    def work(self, **options: Any) -> dict[str, Any]:
         query = parse_query(SystemsQuery, options)
-        board = get_leaderboard(project=find_project(options["slug"]), query=query)
+        board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
@@ -46,7 +46,9 @@ class Command(ScoringCommand):
             for row in found["rows"]
         ]
         if rows:
-            self.write_table(["rank", "system", "kind", "value", "outputs", "judgements"], rows, left=(0, 1, 2))
+            self.stdout.write(
+                "\n".join(as_lines(["rank", "system", "kind", "value", "outputs", "judgements"], rows, left=(0, 1, 2)))
+            )
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])

@@ -1,0 +1,128 @@
+"""Evaluators, scores and leaderboards for programs. Scoring itself is a run: `POST projects/{slug}/runs/` with
+`{"kind": "score", "evaluator": "bleu-4"}`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evalapp.accounts.selectors import get_project
+from evalapp.common.pagination import KeysetPagination
+
+from ..models import Score
+from ..selectors.catalogue import entries, entry_as_dict
+from ..selectors.leaderboards import CHOICES, EvaluatorsQuery, SystemsQuery, parse_query
+from ..selectors.score_sets import current_sets, list_states
+from ..services.leaderboards import answer_leaderboard
+from .serializers import (
+    CatalogueSerializer,
+    EvaluatorsBoardSerializer,
+    EvaluatorsSerializer,
+    PendingSerializer,
+    ScoreSerializer,
+    ScoreSetSerializer,
+    SystemsBoardSerializer,
+)
+
+
+def _parameters(shape: Any) -> list[OpenApiParameter]:
+    return [
+        OpenApiParameter(
+            name,
+            OpenApiTypes.STR,
+            enum=list(CHOICES[name]) if name in CHOICES else None,
+            default=field.default or None,
+        )
+        for name, field in shape.__dataclass_fields__.items()
+    ]
+
+
+class Catalogue(APIView):
+    @extend_schema(operation_id="evaluators_catalogue", responses=CatalogueSerializer)
+    def get(self, request: Request) -> Response:
+        """What can be applied by name, with options and needs."""
+        return Response({"results": [entry_as_dict(entry) for entry in entries()]})
+
+
+class EvaluatorList(APIView):
+    @extend_schema(operation_id="evaluators_list", responses=EvaluatorsSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """What has been applied in a project: one row per evaluator, signature and reference set, newest first."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response({"results": ScoreSetSerializer(list_states(project), many=True).data})
+
+
+class ScoreList(APIView):
+    keyset_order = ("pk",)
+
+    @extend_schema(
+        operation_id="scores_list",
+        responses=ScoreSerializer(many=True),
+        parameters=[
+            OpenApiParameter("evaluator", OpenApiTypes.STR, description="Slug; default: all."),
+            OpenApiParameter("references", OpenApiTypes.STR, default="original", description="The reference set."),
+            OpenApiParameter("system", OpenApiTypes.STR),
+            OpenApiParameter("item", OpenApiTypes.STR),
+            OpenApiParameter("cursor", OpenApiTypes.STR, description="Opaque position, from `next` or `previous`."),
+            OpenApiParameter("limit", OpenApiTypes.INT, default=50, description="From 1 to 500."),
+        ],
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """The current scores of every output, by output and evaluator."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        given = request.query_params
+        sets = current_sets(project, given.get("references", "original"))
+        if "evaluator" in given:
+            sets = [s for s in sets if s.evaluator.slug == given["evaluator"]]
+        rows = Score.objects.filter(score_set__in=[s.pk for s in sets])
+        if "system" in given:
+            rows = rows.filter(output__system__name=given["system"], output__project=project)
+        if "item" in given:
+            rows = rows.filter(output__item__key=given["item"], output__project=project)
+        paginator = KeysetPagination()
+        found = paginator.paginate_queryset(
+            rows.select_related("output__item", "output__system", "score_set__evaluator"), request, self
+        )
+        return paginator.get_paginated_response(ScoreSerializer(found, many=True).data)
+
+
+def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response:
+    project = get_project(user=request.user, slug=slug, need="read")
+    answer = answer_leaderboard(project=project, query=parse_query(shape, request.query_params), user=request.user)
+    run = answer.run.pk if answer.run else None
+    if answer.table is None or answer.leaderboard is None:
+        return Response({"run": run, "detail": "The table is large and is being computed in this run."}, status=202)
+    table = {
+        **answer.table,
+        "computed_at": answer.leaderboard.computed_at,
+        "is_current": answer.is_current,
+        "run": run,
+    }
+    return Response(serializer(table).data)
+
+
+class SystemsBoard(APIView):
+    @extend_schema(
+        operation_id="leaderboards_systems",
+        parameters=_parameters(SystemsQuery),
+        responses={200: SystemsBoardSerializer, 202: PendingSerializer},
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Systems, best first, by people or by an evaluator."""
+        return _board(request, slug, SystemsQuery, SystemsBoardSerializer)
+
+
+class EvaluatorsBoard(APIView):
+    @extend_schema(
+        operation_id="leaderboards_evaluators",
+        parameters=_parameters(EvaluatorsQuery),
+        responses={200: EvaluatorsBoardSerializer, 202: PendingSerializer},
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Evaluators by their correlation with people, sentinels among them."""
+        return _board(request, slug, EvaluatorsQuery, EvaluatorsBoardSerializer)

@@ -1,0 +1,26 @@
+"""Tables and figures of this room's commands as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """Aligned columns: those numbered in `left` to the left, numbers to the right."""
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
+    """`0.341 [0.220, 0.455]`, or a dash where it is undefined."""
+    if estimate["value"] is None:
+        return "-"
+    text = f"{estimate['value']:.{digits}f}"
+    if estimate["low"] is None:
+        return text
+    return f"{text} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"

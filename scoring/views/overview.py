@@ -1,0 +1,61 @@
+"""What this room shows on the overview of a project: the first rows of the leaderboard, and two next steps."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from annotation.models import Output, Rating
+from evalapp.accounts.models import Project
+from evalapp.accounts.roles import ROLES_FOR
+from evalapp.common.navigation import role_of
+from evalapp.common.overview import Step
+
+from ..models import Leaderboard, ScoreSet
+
+FIRST = 3
+
+
+def _may(request: HttpRequest, project: Project, need: str) -> bool:
+    user = request.user
+    return bool(getattr(user, "is_superuser", False)) or role_of(request, project) in ROLES_FOR[need]  # type: ignore[index]
+
+
+def leaderboard_section(request: HttpRequest, project: Project) -> str | None:
+    """The first rows of the last table of systems that was computed; the overview itself computes none."""
+    if not _may(request, project, "read"):
+        return None
+    kept = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.SYSTEMS).order_by("-computed_at")[:5]
+    board = next((row for row in kept if row.table.get("rows") and not row.table.get("by")), None)
+    if board is None:
+        return None
+    context = {"project": project, "board": board, "table": board.table, "rows": board.table["rows"][:FIRST]}
+    return render_to_string("scoring/overview/leaderboard.html", context, request=request)
+
+
+def scores_step(request: HttpRequest, project: Project) -> Step | None:
+    if not _may(request, project, "write") or not Output.objects.filter(project=project).exists():
+        return None
+    done = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exists()
+    return Step(
+        title="Score the outputs",
+        text="Scores are there." if done else "Apply the sentinels first: every other score is read against them.",
+        url=reverse("scoring:evaluator-list", args=[project.slug]),
+        action="Evaluators",
+        done=done,
+    )
+
+
+def rankings_step(request: HttpRequest, project: Project) -> Step | None:
+    if not _may(request, project, "read") or not Rating.objects.filter(project=project).exists():
+        return None
+    seen = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.EVALUATORS).exists()
+    place = "scoring:evaluation" if ScoreSet.objects.filter(project=project).exists() else "scoring:systems"
+    return Step(
+        title="Read the leaderboards",
+        text="Which system is best, and which evaluators agree with people.",
+        url=reverse(place, args=[project.slug]),
+        action="Evaluation",
+        done=seen,
+    )

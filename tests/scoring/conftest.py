@@ -1,0 +1,33 @@
+"""A project with two systems, ratings by two people, and the scores of two evaluators."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalapp.common.runner import execute_run
+from scoring.services.scores import apply_evaluator
+from tests.factories import make_items, make_outputs, make_ratings
+
+
+@pytest.fixture
+def score(db):  # noqa: ANN001, ANN201
+    def apply(project, name, **rest):  # noqa: ANN001, ANN202
+        run = execute_run(apply_evaluator(project=project, evaluator=name, send=False, **rest).pk)
+        assert run.state == "succeeded", run.error
+        return run
+
+    return apply
+
+
+@pytest.fixture
+def scored(cast, score):  # noqa: ANN001, ANN201
+    """The cast, whose project has 8 items, 3 systems, 48 ratings and scores of length, random and token-f1."""
+    items = make_items(cast.project, 8)
+    outputs = make_outputs(cast.project, items, ("sys-a", "sys-b", "sys-c"))
+    for index, output in enumerate(outputs):
+        output.text += " more" * (index % 4)
+        output.save()
+    make_ratings(cast.project, outputs)
+    for name in ("length", "random", "token-f1"):
+        score(cast.project, name)
+    return cast

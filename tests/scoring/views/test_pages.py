@@ -1,0 +1,206 @@
+"""The room's pages through their addresses: what they show, who may see them, how many queries they take."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from annotation.models import Output, Rating
+from evalapp.common.models import Run
+from scoring.models import Leaderboard
+
+pytestmark = pytest.mark.django_db
+
+PAGES = ("evaluator-list", "systems", "evaluation")
+
+
+@pytest.fixture
+def researcher(client, cast):
+    client.force_login(cast.researcher)
+    return client
+
+
+def address(name: str, *rest: object, project: str = "alpha") -> str:
+    return reverse(f"scoring:{name}", args=[project, *rest])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_empty_project_says_what_to_do(researcher, name):
+    response = researcher.get(address(name))
+    assert response.status_code == 200
+    assert "manage.py load FOLDER --project alpha" in response.content.decode()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_annotators_and_strangers_are_kept_out(client, scored, name):
+    client.force_login(scored.annotator)
+    assert client.get(address(name)).status_code == 403
+    client.force_login(scored.stranger)
+    assert client.get(address(name)).status_code == 404
+    client.logout()
+    assert client.get(address(name)).status_code == 302
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_take_few_queries(researcher, scored, name, django_assert_max_num_queries):
+    researcher.get(address(name))
+    with django_assert_max_num_queries(15 + 3):  # three of them are the session, the user and the membership
+        assert researcher.get(address(name)).status_code == 200
+
+
+def test_systems_are_ranked_with_intervals(researcher, scored):
+    text = researcher.get(address("systems")).content.decode()
+    assert "sys-a" in text
+    assert "<svg class=\"interval\"" in text
+    table = Leaderboard.objects.get(kind="systems").table
+    assert [row["n_ratings"] for row in table["rows"]] == [16, 16, 16]
+    assert table["signature"].endswith("|aspect:quality|ratings:raw|systems:all")
+
+
+def test_systems_by_evaluator(researcher, scored):
+    text = researcher.get(address("systems") + "?by=length").content.decode()
+    assert "Mean score of length" in text
+
+
+def test_simulated_ratings_are_marked(researcher, scored):
+    Rating.objects.filter(rater="r0").update(simulated=True)
+    for name in ("systems", "evaluation"):
+        assert "badge simulated" in researcher.get(address(name)).content.decode()
+
+
+def test_sentinels_stand_in_the_table_even_when_nobody_applied_them(researcher, scored):
+    text = researcher.get(address("evaluation")).content.decode()
+    assert "not applied yet: manage.py score overlap --project alpha" in text
+    assert "Apply the missing sentinels" in text
+    researcher.post(address("score-sentinels"))
+    assert Run.objects.filter(kind="score", params__evaluator="overlap").exists()
+
+
+def test_unknown_choice_is_a_readable_error(researcher, scored):
+    response = researcher.get(address("systems") + "?method=glicko2")
+    assert response.status_code == 400
+    assert "method is one of mean, win-rate, m1" in response.content.decode()
+
+
+def test_no_comparisons_is_no_error(researcher, scored):
+    response = researcher.get(address("systems") + "?method=win-rate")
+    assert response.status_code == 200
+    assert "Nobody has made comparisons of outputs" in response.content.decode()
+
+
+def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
+    assert "lowercase" in researcher.get(address("evaluator-apply", "bleu-4")).content.decode()
+    response = researcher.post(address("evaluator-apply", "bleu-4"), {"references": "original", "option_lowercase": "on"})
+    run = Run.objects.get(params__evaluator="bleu-4")
+    assert response["Location"] == reverse("run", args=["alpha", run.pk])
+    assert run.params["options"]["lowercase"] is True
+    wrong = researcher.post(address("evaluator-apply", "random"), {"option_seed": "many"})
+    assert wrong.status_code == 422
+    assert "whole number" in wrong.content.decode()
+
+
+def test_viewer_may_not_apply(client, scored):
+    client.force_login(scored.viewer)
+    assert client.get(address("evaluator-apply", "bleu-4")).status_code == 403
+    assert client.post(address("score-sentinels")).status_code == 403
+
+
+def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored):
+    text = researcher.get(address("evaluator", "length")).content.decode()
+    assert "length|tok:words|v:" in text
+    assert "out of date" not in text
+    Output.objects.create(
+        project=scored.project,
+        item=Output.objects.first().item,
+        system=Output.objects.first().system,
+        step=5,
+        text="later",
+    )
+    assert "1 outputs came later" in researcher.get(address("evaluator", "length")).content.decode()
+
+
+def test_scores_come_as_csv(researcher, scored):
+    response = researcher.get(address("scores-csv", "length"))
+    lines = b"".join(response.streaming_content).decode().splitlines()
+    assert lines[0] == "item,system,step,value,note,signature"
+    assert len(lines) == 25
+    assert "attachment" in response["Content-Disposition"]
+
+
+@pytest.mark.parametrize("name", ["systems-file", "evaluation-file"])
+@pytest.mark.parametrize("ending", ["csv", "json", "tex"])
+def test_tables_come_as_files(researcher, scored, name, ending):
+    response = researcher.get(address(name, ending))
+    text = response.content.decode()
+    assert response.status_code == 200
+    assert f".{ending}" in response["Content-Disposition"]
+    if ending == "json":
+        assert len(json.loads(text)["rows"]) in (3, 4)
+    elif ending == "tex":
+        assert r"\toprule" in text
+        assert text.count(r"\\") in (4, 5)
+    else:
+        assert len(text.splitlines()) in (4, 5)
+
+
+def test_plots_are_svg_with_title_and_description(researcher, scored):
+    for path in (
+        address("systems-svg"),
+        address("evaluation-svg") + "?coefficient=kendall&theme=dark",
+        address("scatter-svg", "length"),
+        address("scatter-svg", "length") + "?level=system",
+        address("distribution-svg", "length"),
+    ):
+        response = researcher.get(path)
+        assert response["Content-Type"].startswith("image/svg+xml"), path
+        text = response.content.decode()
+        assert "<title" in text
+        assert "<desc" in text
+        assert "<style" not in text
+        assert " style=" not in text
+
+
+def test_scores_of_an_item(researcher, scored):
+    output = Output.objects.first()
+    text = researcher.get(address("item-scores", output.item_id), headers={"hx-request": "true"}).content.decode()
+    assert "<html" not in text
+    assert "token-f1" in text
+    assert researcher.get(address("item-scores", 99999)).status_code == 404
+
+
+def test_kept_table_is_used_until_the_data_change(researcher, scored):
+    researcher.get(address("evaluation"))
+    before = Leaderboard.objects.get(kind="evaluators").computed_at
+    researcher.get(address("evaluation"))
+    assert Leaderboard.objects.get(kind="evaluators").computed_at == before
+    rating = Rating.objects.first()
+    Rating.objects.create(
+        project=scored.project, output=rating.output, aspect=rating.aspect, rater="r9", value=1, simulated=False
+    )
+    researcher.get(address("evaluation"))
+    assert Leaderboard.objects.get(kind="evaluators").computed_at > before
+
+
+def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
+    from scoring.services import leaderboards
+
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 10)
+    text = researcher.get(address("systems")).content.decode()
+    run = Run.objects.get(kind="rank")
+    assert f"run {run.pk}" in text
+    assert "every 3s" in text
+    from evalapp.common.runner import execute_run
+
+    assert execute_run(run.pk).state == "succeeded"
+    text = researcher.get(address("systems")).content.decode()
+    assert "every 3s" not in text
+    assert "sys-a" in text
+
+
+def test_overview_shows_the_first_rows(researcher, scored):
+    researcher.get(address("systems"))
+    text = researcher.get(reverse("project", args=["alpha"])).content.decode()
+    assert "Leaderboard" in text
+    assert "sys-a" in text
