@@ -19,7 +19,10 @@ ORIGINAL = "original"
 
 
 def upload_column() -> models.ForeignKey:
-    return models.ForeignKey(Upload, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    """Provenance only: read by undo alone, so neither an index nor a check of the database slows every import."""
+    return models.ForeignKey(
+        Upload, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False, db_constraint=False
+    )
 
 
 class System(models.Model):
@@ -112,7 +115,7 @@ class ReferenceRows(models.QuerySet):
 
 class Reference(models.Model):
     set = models.ForeignKey(ReferenceSet, on_delete=models.CASCADE, related_name="references")
-    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="references")
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="references", db_index=False)
     position = models.PositiveIntegerField()
     text = models.TextField()
     meta = models.JSONField(default=dict)
