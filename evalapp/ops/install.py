@@ -20,6 +20,7 @@ _HANDED_ON: dict[str, tuple[str, str | None]] = {
     "cert": ("SSL_CERT_FILE", None),
     "timeout": ("UV_HTTP_TIMEOUT", None),
 }
+_SYSTEM_CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _ENVIRONMENT_NAMES = {"timeout": "PIP_DEFAULT_TIMEOUT"}
 
 
@@ -34,7 +35,9 @@ def parse_pip_config(listing: str) -> dict[str, str]:
     return options
 
 
-def uv_environment(environ: Mapping[str, str], configured: Mapping[str, str]) -> dict[str, str]:
+def uv_environment(
+    environ: Mapping[str, str], configured: Mapping[str, str], *, system_certificates: bool = False
+) -> dict[str, str]:
     """`environ` plus uv's variables for what pip's variables, else its files, say; uv's own stay."""
     result = dict(environ)
     for option, (variable, separator) in _HANDED_ON.items():
@@ -44,6 +47,8 @@ def uv_environment(environ: Mapping[str, str], configured: Mapping[str, str]) ->
             continue
         values = value.replace("\\n", " ").split()
         result[variable] = value.strip() if separator is None else separator.join(values)
+    if system_certificates and "SSL_CERT_FILE" not in result:
+        result.setdefault("UV_SYSTEM_CERTS", "1")  # uv trusts a list of its own unless told otherwise
     if "UV_INDEX" in result:
         # pip takes the best version of all indexes; uv would stop at the first index that knows the name.
         result.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
@@ -64,7 +69,8 @@ def main(files: list[str]) -> int:
     if not sys.stderr.isatty():
         command.append("--quiet")  # the list of 170 packages belongs on no log
     print(f"installing {' '.join(files)}", file=sys.stderr, flush=True)
-    environment = uv_environment(os.environ, parse_pip_config(listing))
+    certificates = any(Path(path).exists() for path in _SYSTEM_CERTIFICATES)
+    environment = uv_environment(os.environ, parse_pip_config(listing), system_certificates=certificates)
     return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
 

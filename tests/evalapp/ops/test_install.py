@@ -38,6 +38,12 @@ def test_uvs_own_settings_stay():
     assert uv_environment(environ, {}) == environ
 
 
+def test_the_systems_certificates_are_trusted_where_there_are_any():
+    assert uv_environment({}, {}, system_certificates=True) == {"UV_SYSTEM_CERTS": "1"}
+    named = {"SSL_CERT_FILE": "/etc/ca.pem"}
+    assert uv_environment(named, {}, system_certificates=True) == named
+
+
 def test_several_link_folders_of_a_file_stand_on_lines():
     configured = parse_pip_config("global.find-links='\\n/a\\n/b'\n")
     assert uv_environment({}, configured)["UV_FIND_LINKS"] == "/a,/b"
