@@ -1,0 +1,80 @@
+"""A researcher with a folder of real data and a terminal: load, look, score, rank, compare, dump. Commands only;
+the folders are public human-rated sets, and where they are absent these tests are skipped."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+# set, aspect, the set's own rows (its README), and whether it has comparisons
+SETS = [
+    ("novikova", "quality", {"items": 1280, "outputs": 2460, "ratings": 7380}),
+    ("usr_topicalchat", "overall", {"items": 60, "outputs": 360, "ratings": 6480}),
+    ("dailydialog_multiref", "overall", {"items": 100, "outputs": 500, "ratings": 500}),
+]
+
+
+def run(*words: str) -> dict:
+    out = io.StringIO()
+    call_command(*words, "--json", stdout=out, stderr=io.StringIO())
+    return json.loads(out.getvalue())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize(("name", "aspect", "rows"), SETS, ids=[row[0] for row in SETS])
+def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect, rows):
+    folder = str(shared_data / name)
+
+    # A dry run stores nothing; loading stores every row; the same again changes nothing.
+    dry = run("load", folder, "--project", name, "--dry-run")
+    assert dry["fault_count"] == 0
+    loaded = run("load", folder, "--project", name)
+    assert {kind: loaded["counts"][kind]["added"] for kind in rows} == rows
+    again = run("load", folder, "--project", name)
+    assert all(count["added"] == count["replaced"] == 0 for count in again["counts"].values())
+
+    # Two metrics; applying one again computes nothing.
+    for evaluator in ("length", "token-f1"):
+        assert run("score", evaluator, "--project", name, "--here")["scored"] == rows["outputs"]
+    assert run("score", "length", "--project", name, "--here")["scored"] == 0
+
+    # Systems in order with intervals; evaluators with sentinels, intervals, n and signature.
+    systems = run("systems", name, "--aspect", aspect)["rows"]
+    values = [row["value"] for row in systems]
+    assert values == sorted(values, reverse=True)
+    assert all(row["low"] <= row["value"] <= row["high"] for row in systems)
+    table = run("meta", name, "--aspect", aspect)
+    found = {row["evaluator"]: row for row in table["rows"]}
+    assert {"length", "overlap", "random", "token-f1"} <= set(found)
+    for evaluator in ("length", "token-f1"):
+        pearson = found[evaluator]["pearson"]
+        assert pearson["low"] < pearson["value"] < pearson["high"]
+        assert found[evaluator]["n"] == rows["outputs"]
+        assert found[evaluator]["signature"].startswith(evaluator)
+
+    # What is dumped can be loaded, and is byte for byte what a dump of that is.
+    run("dump", name, str(tmp_path / "first"))
+    run("load", str(tmp_path / "first"), "--project", f"{name}-again")
+    run("dump", f"{name}-again", str(tmp_path / "second"))
+    first, second = contents(tmp_path / "first"), contents(tmp_path / "second")
+    assert first.keys() == second.keys()
+    assert all(first[file] == second[file] for file in first)
+
+
+def test_comparisons_rank_systems_by_win_rate(shared_data):
+    """pandalm has comparisons and no ratings: 2,997 verdicts of three annotators on four or five systems."""
+    loaded = run("load", str(shared_data / "pandalm"), "--project", "pandalm")
+    assert loaded["counts"]["comparisons"]["added"] == 2997
+    table = run("systems", "pandalm", "--method", "win-rate", "--aspect", "overall")
+    rates = [row["value"] for row in table["rows"]]
+    assert rates == sorted(rates, reverse=True)
+    assert 0 <= min(rates) < max(rates) <= 1
