@@ -1,3 +1,7 @@
 """Settings as Django reads them; `base` holds them, `env` reads the environment, `test` adapts them to tests."""
 
-from .base import *  # noqa: F403
+import os
+
+# `evalapp.settings.test` imports this package first and must be able to name its own data folder before `base` runs.
+if os.environ.get("DJANGO_SETTINGS_MODULE", "evalapp.settings") == "evalapp.settings":
+    from .base import *  # noqa: F403

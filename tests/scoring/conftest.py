@@ -10,8 +10,8 @@ from tests.factories import make_items, make_outputs, make_ratings
 
 
 @pytest.fixture
-def score(db):  # noqa: ANN001, ANN201
-    def apply(project, name, **rest):  # noqa: ANN001, ANN202
+def score(db):
+    def apply(project, name, **rest):
         run = execute_run(apply_evaluator(project=project, evaluator=name, send=False, **rest).pk)
         assert run.state == "succeeded", run.error
         return run
@@ -20,7 +20,7 @@ def score(db):  # noqa: ANN001, ANN201
 
 
 @pytest.fixture
-def scored(cast, score):  # noqa: ANN001, ANN201
+def scored(cast, score):
     """The cast, whose project has 8 items, 3 systems, 48 ratings and scores of length, random and token-f1."""
     items = make_items(cast.project, 8)
     outputs = make_outputs(cast.project, items, ("sys-a", "sys-b", "sys-c"))

@@ -16,7 +16,7 @@ from tests.factories import make_items, make_outputs
 pytestmark = pytest.mark.django_db
 
 
-def apply(project, name, **rest):  # noqa: ANN001, ANN201
+def apply(project, name, **rest):
     run = execute_run(apply_evaluator(project=project, evaluator=name, send=False, **rest).pk)
     assert run is not None
     assert run.state == "succeeded", run.error

@@ -53,7 +53,7 @@ def test_pages_take_few_queries(researcher, scored, name, django_assert_max_num_
 def test_systems_are_ranked_with_intervals(researcher, scored):
     text = researcher.get(address("systems")).content.decode()
     assert "sys-a" in text
-    assert "<svg class=\"interval\"" in text
+    assert '<svg class="interval"' in text
     table = Leaderboard.objects.get(kind="systems").table
     assert [row["n_ratings"] for row in table["rows"]] == [16, 16, 16]
     assert table["signature"].endswith("|aspect:quality|ratings:raw|systems:all")
@@ -92,7 +92,9 @@ def test_no_comparisons_is_no_error(researcher, scored):
 
 def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
     assert "lowercase" in researcher.get(address("evaluator-apply", "bleu-4")).content.decode()
-    response = researcher.post(address("evaluator-apply", "bleu-4"), {"references": "original", "option_lowercase": "on"})
+    response = researcher.post(
+        address("evaluator-apply", "bleu-4"), {"references": "original", "option_lowercase": "on"}
+    )
     run = Run.objects.get(params__evaluator="bleu-4")
     assert response["Location"] == reverse("run", args=["alpha", run.pk])
     assert run.params["options"]["lowercase"] is True
