@@ -1,0 +1,145 @@
+"""The commands from outside: JSON on stdout, progress on stderr, exit codes."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Comparison, Output, Reference, ReferenceSet, System
+from evalapp.common.models import Run
+from scoring.models import ScoreSet
+from tests.factories import make_items, make_outputs
+
+pytestmark = pytest.mark.django_db
+
+
+def command(name: str, *arguments: str) -> dict[str, Any]:
+    out = StringIO()
+    call_command(name, *arguments, "--json", stdout=out, stderr=StringIO())
+    return json.loads(out.getvalue())
+
+
+def text_of(name: str, *arguments: str) -> str:
+    out = StringIO()
+    call_command(name, *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def test_evaluators_lists_the_promised_names():
+    names = {row["name"] for row in command("evaluators")["evaluators"]}
+    promised = "length overlap random bleu-1 bleu-2 bleu-3 bleu-4 bleu-avg bleu-star bleu-corpus token-f1 chrf rouge-l"
+    assert set(promised.split()) | {"distinct-1", "distinct-2", "bertscore"} <= names
+    assert "length" in text_of("evaluators")
+
+
+def test_score_here_needs_no_worker(cast):
+    make_outputs(cast.project, make_items(cast.project, 2))
+    found = command("score", "length", "--project", "alpha", "--here")
+    assert (found["scored"], found["state"]) == (4, "succeeded")
+    assert "4 unchanged" in text_of("score", "length", "--project", "alpha", "--here")
+
+
+def test_score_detached_waits_in_the_queue(cast):
+    make_outputs(cast.project, make_items(cast.project, 2))
+    found = command("score", "random", "--project", "alpha", "--set", "seed=5", "--detach")
+    assert found["state"] == "queued"
+    assert Run.objects.get(pk=found["run"]).params["options"] == {"seed": 5}
+
+
+def test_score_against_a_named_set(cast):
+    items = make_items(cast.project, 2)
+    make_outputs(cast.project, items)
+    better = ReferenceSet.objects.create(project=cast.project, name="better")
+    for item in items:
+        Reference.objects.create(set=better, item=item, position=0, text=f"sys-a says something to {item.key}.")
+    command("score", "token-f1", "--project", "alpha", "--references", "better", "--here")
+    score_set = ScoreSet.objects.get()
+    assert score_set.references == "better"
+    assert score_set.full_signature.endswith(f"|refs:better|data:{score_set.data_hash}")
+    assert score_set.summary[0]["mean"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("score", "lenght", "--project", "alpha", "--here"), "Did you mean length"),
+        (("score", "length", "--project", "alpha", "--here"), "no outputs yet"),
+        (("score", "length", "--project", "beta"), "no project “beta”"),
+        (("systems", "alpha"), "Nobody has made ratings"),
+        (("systems", "alpha", "--by", "length"), "has been applied"),
+        (("meta", "alpha", "--level", "system", "--grouping", "item"), "one value per system"),
+    ],
+)
+def test_mistakes_say_the_way_out(cast, arguments, says):
+    with pytest.raises(CommandError, match=says) as caught:
+        command(*arguments)
+    assert caught.value.returncode == 1
+
+
+def test_only_methods_that_work_are_offered(cast):
+    with pytest.raises(CommandError, match="invalid choice: 'glicko2'"):
+        command("systems", "alpha", "--method", "glicko2")
+
+
+def test_subsets_leave_out_kinds(scored):
+    System.objects.filter(name="sys-a").update(kind="reference")
+    System.objects.filter(name="sys-b").update(kind="control")
+    names = {
+        subset: {row["system"] for row in command("systems", "alpha", "--systems", subset)["rows"]}
+        for subset in ("all", "no-reference", "machine")
+    }
+    assert names == {"all": {"sys-a", "sys-b", "sys-c"}, "no-reference": {"sys-b", "sys-c"}, "machine": {"sys-c"}}
+    counts = {s: command("meta", "alpha", "--systems", s)["n_outputs"] for s in ("all", "no-reference", "machine")}
+    assert counts == {"all": 24, "no-reference": 16, "machine": 8}
+
+
+def test_meta_has_sentinels_and_signatures(scored):
+    found = command("meta", "alpha", "--ratings", "rank")
+    rows = {row["evaluator"]: row for row in found["rows"]}
+    assert {"length", "overlap", "random", "token-f1"} == set(rows)
+    assert "|ratings:rank|" in found["signature"]
+    assert rows["length"]["signature"].startswith("length|tok:words")
+    assert rows["overlap"]["kendall"]["value"] is None
+    low, high = rows["random"]["spearman"]["low"], rows["random"]["spearman"]["high"]
+    assert low < rows["random"]["spearman"]["value"] < high
+    assert "sentinel" in text_of("meta", "alpha")
+
+
+def test_win_rate_and_m1_by_hand(scored):
+    """sys-a beats sys-b twice and ties once: (1 + 1 + 1/2) / 3; against the reference it is judged better, worse,
+    undecided: 2 of 3 better or equal."""
+    aspect = scored.project.aspects.get()
+    outputs = {(o.item_id, o.system.name): o for o in Output.objects.select_related("system")}
+    items = sorted({item for item, _ in outputs})[:3]
+    for item, verdict in zip(items, ("a", "a", "tie"), strict=True):
+        Comparison.objects.create(
+            project=scored.project, output_a=outputs[item, "sys-a"], output_b=outputs[item, "sys-b"],
+            aspect=aspect, rater="r", verdict=verdict,
+        )  # fmt: skip
+    for item, verdict in zip(items, ("a", "b", "cannot_decide"), strict=True):
+        Comparison.objects.create(
+            project=scored.project, output_a=outputs[item, "sys-a"], reference=0, aspect=aspect, rater="r",
+            verdict=verdict, simulated=True,
+        )  # fmt: skip
+    rates = {row["system"]: row for row in command("systems", "alpha", "--method", "win-rate")["rows"]}
+    assert rates["sys-a"]["value"] == pytest.approx(2.5 / 3)
+    assert rates["sys-b"]["value"] == pytest.approx(0.5 / 3)
+    assert rates["sys-a"]["shares"]["win"] == pytest.approx(2 / 3)
+    found = command("systems", "alpha", "--method", "m1")
+    assert [row["value"] for row in found["rows"]] == pytest.approx([2 / 3])
+    assert found["n_simulated"] == 3
+
+
+def test_system_level_metric_has_its_own_value(scored, score):
+    score(scored.project, "bleu-corpus")
+    own = {row["system"]: row["value"] for row in ScoreSet.objects.get(evaluator__slug="bleu-corpus").systems}
+    found = command("systems", "alpha", "--by", "bleu-corpus")
+    assert {row["system"]: row["value"] for row in found["rows"]} == pytest.approx(own)
+    assert all(row["low"] is None and "without an interval" in row["note"] for row in found["rows"])
+    rows = {row["evaluator"]: row for row in command("meta", "alpha", "--level", "system")["rows"]}
+    assert "held fixed" in rows["bleu-corpus"]["note"]
+    assert rows["bleu-corpus"]["pearson"]["n"] == 3
