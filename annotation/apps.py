@@ -5,4 +5,10 @@ class AnnotationConfig(AppConfig):
     name = "annotation"
 
     def ready(self) -> None:
+        from evalapp.common import overview
+
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
+        from .views import campaign_overview
+
+        overview.register_section("campaigns", 20, campaign_overview.campaigns_section)
+        overview.register_step("campaigns", 30, campaign_overview.campaign_step)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import judging
+from .views import campaign_checks, campaign_lists, campaign_people, campaigns, judging
 
 app_name = "annotation"
 urlpatterns = [
@@ -14,4 +14,38 @@ urlpatterns = [
     path("my/<int:pk>/<str:public>/", judging.judge_one, name="judge-one"),
     path("my/<int:pk>/<str:public>/skip/", judging.judge_skip, name="judge-skip"),
     path("my/<int:pk>/<str:public>/flag/", judging.judge_flag, name="judge-flag"),
+    path("projects/<slug:slug>/campaigns/", campaigns.campaign_list, name="campaign-list"),
+    path("projects/<slug:slug>/campaigns/new/", campaigns.campaign_new, name="campaign-new"),
+    path(
+        "projects/<slug:slug>/campaigns/guidelines/", campaigns.guidelines_preview, name="campaign-guidelines-preview"
+    ),
+    path("projects/<slug:slug>/campaigns/<int:pk>/", campaigns.campaign_show, name="campaign"),
+    path("projects/<slug:slug>/campaigns/<int:pk>/plan/", campaigns.campaign_edit, name="campaign-edit"),
+    path("projects/<slug:slug>/campaigns/<int:pk>/preview/", campaigns.campaign_preview, name="campaign-preview"),
+    path("projects/<slug:slug>/campaigns/<int:pk>/delete/", campaigns.campaign_delete, name="campaign-delete"),
+    path("projects/<slug:slug>/campaigns/<int:pk>/checks/", campaign_checks.checks, name="campaign-checks"),
+    path(
+        "projects/<slug:slug>/campaigns/<int:pk>/checks/<str:name>/<int:number>/remove/",
+        campaign_checks.check_remove,
+        name="campaign-check-remove",
+    ),
+    path(
+        "projects/<slug:slug>/campaigns/<int:pk>/judgements/",
+        campaign_lists.judgement_list,
+        name="campaign-judgements",
+    ),
+    path("projects/<slug:slug>/campaigns/<int:pk>/texts/", campaign_lists.unit_list, name="campaign-units"),
+    path("projects/<slug:slug>/campaigns/<int:pk>/flags/", campaign_lists.flag_list, name="campaign-flags"),
+    path(
+        "projects/<slug:slug>/campaigns/<int:pk>/flags/<int:flag>/resolve/",
+        campaign_lists.flag_resolve,
+        name="campaign-flag-resolve",
+    ),
+    path("projects/<slug:slug>/campaigns/<int:pk>/people/", campaign_people.invitations, name="campaign-people"),
+    path(
+        "projects/<slug:slug>/campaigns/<int:pk>/people/<int:invitation>/revoke/",
+        campaign_people.invitation_revoke,
+        name="campaign-invitation-revoke",
+    ),
+    path("projects/<slug:slug>/campaigns/<int:pk>/<str:move>/", campaigns.campaign_move, name="campaign-move"),
 ]

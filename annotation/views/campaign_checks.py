@@ -1,0 +1,236 @@
+"""Practice and control texts of a draft: chosen from the items with the expected answer and why, or pasted as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.models import Campaign, Item
+from annotation.selectors.campaigns import campaign_plan
+from annotation.selectors.judging_sheet import make_sheet
+from annotation.services.campaigns import update_campaign
+from annotation.services.campaigns_preview import texts_of_item
+from evalapp.common.errors import Conflict, EvalappError
+from evalapp.common.pages import page
+
+from .campaign_tables import system_words
+from .campaigns import get_parts
+
+LISTS = {"practice": "Practice", "controls": "Control"}
+FOUND = 20
+TOO_LONG = 2_000_000
+
+
+def _number(text: str) -> float | int | str:
+    """A number where it is one; else the words, which the plan's rules refuse with a message."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() else value
+
+
+def _expected(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
+    """Per question the range, or the verdicts ticked; questions left empty have no expectation."""
+    found: dict[str, Any] = {}
+    for aspect in form["aspects"]:
+        name = aspect["name"]
+        if form["kind"] == "likert":
+            low = request.POST.get(f"low.{name}", "").strip()
+            high = request.POST.get(f"high.{name}", "").strip()
+            if low or high:
+                found[name] = [_number(low or high), _number(high or low)]
+        elif verdicts := request.POST.getlist(f"verdict.{name}"):
+            found[name] = verdicts
+    return found
+
+
+def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
+    def step(name: str) -> tuple[str, int | None]:
+        system, _, number = request.POST.get(name, "").rpartition("|")
+        return system, int(number) if number.isdecimal() else None
+
+    row: dict[str, Any] = {"item": request.POST.get("item", ""), "expected": _expected(request, form)}
+    row["system"], first = step("output_a")
+    if first is not None:
+        row["step"] = first
+    if form["kind"] == "pairwise":
+        row["system_b"], second = step("output_b")
+        if second is not None:
+            row["step_b"] = second
+    elif form["kind"] == "turing":
+        raw = request.POST.get("reference", "0")
+        row["reference"] = int(raw) if raw.isdecimal() else 0
+    row["why"] = request.POST.get("why", "").strip()
+    return row
+
+
+def _pasted(text: str) -> tuple[dict[str, list], str]:
+    """Lists of practice and controls out of pasted JSON, or what is wrong with it."""
+    if len(text) > TOO_LONG:
+        return {}, "That is too long. Paste at most 2 MB."
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        return {}, f'This is not JSON{place}. Begin with {{"practice": ['
+    if not isinstance(raw, dict) or not raw or set(raw) - set(LISTS):
+        return {}, "Paste one object with the lists “practice” and “controls”."
+    if not all(isinstance(rows, list) for rows in raw.values()):
+        return {}, "“practice” and “controls” are lists of rows."
+    return raw, ""
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """`?q=` finds items, `?item=` shows one with its texts and the form for the expected answer."""
+    project, campaign = get_parts(request, slug, pk, "write")
+    if campaign.state != Campaign.State.DRAFT:
+        raise Conflict("Practice and controls are fixed once a campaign has been opened. Make a copy to change them.")
+    form = make_sheet(campaign).shown_form()
+    plan = campaign_plan(campaign)
+    errors: list[str] = []
+    errors_pasted: list[str] = []
+    if request.method == "POST":
+        wanted = request.POST.get("do", "")
+        if wanted == "paste":
+            rows, message = _pasted(request.POST.get("pasted", ""))
+            errors_pasted = [message] if message else []
+            changes = {name: plan[name] + found for name, found in rows.items()}
+        else:
+            name = request.POST.get("list", "")
+            changes = {name: [*plan[name], _row(request, form)]} if name in LISTS else {}
+            errors = [] if changes else ["Say whether it is for practice or a control."]
+        if changes:
+            try:
+                update_campaign(campaign=campaign, user=request.user, changes=changes)
+            except EvalappError as error:
+                said = _said(error, plan, wanted == "paste")
+                errors, errors_pasted = ([], said) if wanted == "paste" else (said, [])
+            else:
+                messages.success(request, "Stored.")
+                return redirect("annotation:campaign-checks", slug, pk)
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "form": form,
+        "plan": plan,
+        "errors": errors,
+        "errors_pasted": errors_pasted,
+        "pasted": request.POST.get("pasted", ""),
+        "typed": request.POST,
+        "lists": [(name, [_words(row, form) for row in plan[name]]) for name in LISTS],
+        "sides": _sides(form),
+        "questions": _questions(request, form),
+        "example": _example(form),
+        "may_write": True,
+        **_chosen(request, campaign),
+    }
+    return page(request, "annotation/campaigns/checks.html", context, status=422 if errors or errors_pasted else 200)
+
+
+def _words(row: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    """A row of the plan for the table."""
+    verdicts = {verdict["value"]: verdict["label"] for verdict in form["verdicts"]}
+
+    def value(found: Any) -> str:
+        if isinstance(found, list) and form["kind"] == "likert":
+            return " to ".join(dict.fromkeys(f"{one:g}" for one in found))
+        return " or ".join(verdicts.get(one, str(one)) for one in (found if isinstance(found, list) else [found]))
+
+    def name(system: str, step: str) -> str:
+        return f"{row[system]} at step {row[step]}" if row.get(step) is not None else row[system]
+
+    shown = [name("system", "step")]
+    if "system_b" in row:
+        shown.append(name("system_b", "step_b"))
+    if "reference" in row:
+        shown.append(f"reference {row['reference'] + 1}")
+    words = ", ".join(
+        value(found) if len(form["aspects"]) == 1 else f"{aspect} {value(found)}"
+        for aspect, found in row["expected"].items()
+    )
+    return {**row, "shown": " / ".join(shown), "words": words}
+
+
+def _sides(form: dict[str, Any]) -> list[tuple[str, str]]:
+    if form["kind"] == "pairwise":
+        return [("output_a", "First text"), ("output_b", "Second text")]
+    return [("output_a", "First text: the output" if form["kind"] == "turing" else "The text")]
+
+
+def _example(form: dict[str, Any]) -> str:
+    """A row of pasted JSON that fits this campaign's questions."""
+    aspect = form["aspects"][0]
+    row: dict[str, Any] = {"item": "i12", "system": "a"}
+    if form["kind"] == "pairwise":
+        row["system_b"] = "b"
+    expected = [aspect["high"] - 1, aspect["high"]] if form["kind"] == "likert" else ["a"]
+    row |= {"expected": {aspect["name"]: expected}, "why": "It answers the question."}
+    return json.dumps({"practice": [row], "controls": []}, ensure_ascii=False)
+
+
+def _said(error: EvalappError, plan: dict[str, Any], pasted: bool) -> list[str]:
+    """Faults with the row as the person counts it: without the rows that were there before."""
+    found = []
+    for fault in error.faults:
+        list_name, bracket, rest = fault.field.partition("[")
+        number, _, inside = rest.partition("]")
+        if pasted and bracket and number.isdecimal() and list_name in LISTS:
+            place = f"{list_name}, row {int(number) - len(plan[list_name]) + 1}{inside.replace('.', ', ')}"
+            found.append(f"{place}: {fault.message}")
+        else:
+            found.append(fault.message)
+    return found or [error.detail]
+
+
+def _questions(request: HttpRequest, form: dict[str, Any]) -> list[dict[str, Any]]:
+    """The questions with what was typed as expected."""
+    return [
+        {
+            **aspect,
+            "typed_low": request.POST.get(f"low.{aspect['name']}", ""),
+            "typed_high": request.POST.get(f"high.{aspect['name']}", ""),
+            "ticked": request.POST.getlist(f"verdict.{aspect['name']}"),
+        }
+        for aspect in form["aspects"]
+    ]
+
+
+def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+    """The item that was chosen with its texts, else the items that a search finds."""
+    key = request.POST.get("item") or request.GET.get("item", "")
+    items = Item.objects.filter(project=campaign.project_id)
+    item = items.filter(key=key).first() if key else None
+    if item is not None:
+        outputs, references = texts_of_item(campaign, item)
+        typed = {side: request.POST.get(side, "") for side in ("output_a", "output_b")}
+        for output in outputs:
+            output.choice = f"{output.system.name}|{'' if output.step is None else output.step}"
+            output.words = system_words(output)
+            output.typed = typed
+        return {"item": item, "outputs": outputs, "references": references}
+    words = request.GET.get("q", "").strip()
+    if words:
+        items = items.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=words))
+    return {"q": words, "found": list(items.order_by("pk")[:FOUND]), "missing": key}
+
+
+@login_required
+@require_POST
+def check_remove(request: HttpRequest, slug: str, pk: int, name: str, number: int) -> HttpResponse:
+    _, campaign = get_parts(request, slug, pk, "write")
+    rows = campaign_plan(campaign)[name] if name in LISTS else []
+    if number >= len(rows):
+        raise Conflict("That row is gone already. Reload the page.")
+    update_campaign(campaign=campaign, user=request.user, changes={name: rows[:number] + rows[number + 1 :]})
+    messages.success(request, "Removed.")
+    return redirect("annotation:campaign-checks", slug, pk)

@@ -1,0 +1,73 @@
+"""What campaigns show on the overview of a project: those that are not closed, and the step that comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Case, Count, OuterRef, Q, Subquery, Sum, Value, When
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from annotation.models import Campaign, CampaignMember, Output
+from evalapp.accounts.models import Project
+from evalapp.accounts.roles import ROLES_FOR, Need
+from evalapp.common.navigation import role_of
+from evalapp.common.overview import Step
+
+SHOWN = 5
+
+
+def _may(request: HttpRequest, project: Project, need: Need) -> bool:
+    return bool(getattr(request.user, "is_superuser", False)) or role_of(request, project) in ROLES_FOR[need]
+
+
+def _answered() -> Any:
+    """Judgements of a campaign out of the counters of its members: a handful of rows each."""
+    return CampaignMember.objects.filter(campaign=OuterRef("pk")).values("campaign")
+
+
+def campaigns_section(request: HttpRequest, project: Project) -> str | None:
+    """Campaigns that are open or paused, then drafts and closed ones, a few of them. One query."""
+    if not _may(request, project, "read"):
+        return None
+    rows = list(
+        Campaign.objects.filter(project=project)
+        .annotate(
+            answered=Subquery(_answered().annotate(total=Sum("done")).values("total")),
+            people=Subquery(_answered().annotate(total=Count("pk")).values("total")),
+            running=Case(When(Q(state__in=["open", "paused"]), then=Value(1)), default=Value(0)),
+        )
+        .order_by("-running", "-pk")[:SHOWN]
+    )
+    if not rows:
+        return None
+    for row in rows:
+        row.slots = row.unit_count * row.overlap
+        row.shown_done = min(row.answered or 0, row.slots) if row.slots else 0
+    context = {"project": project, "campaigns": rows}
+    return render_to_string("annotation/overview/campaigns.html", context, request=request)
+
+
+def campaign_step(request: HttpRequest, project: Project) -> Step | None:
+    """Plan a campaign, or open the draft; done once one has been opened."""
+    if not _may(request, project, "write") or not Output.objects.filter(project=project).exists():
+        return None
+    last = Campaign.objects.filter(project=project).order_by("-opened_at", "-pk").only("pk", "state", "name").first()
+    url = reverse("annotation:campaign-list", args=[project.slug])
+    if last is None:
+        return Step(
+            title="Ask people",
+            text="Plan a campaign: questions, texts, how many people judge each.",
+            url=reverse("annotation:campaign-new", args=[project.slug]),
+            action="New campaign",
+        )
+    opened = Campaign.objects.filter(project=project).exclude(state=Campaign.State.DRAFT).exists()
+    if not opened:
+        return Step(
+            title="Open the campaign",
+            text=f"“{last.name}” is a draft. Open it and invite people by a link.",
+            url=reverse("annotation:campaign", args=[project.slug, last.pk]),
+            action="The draft",
+        )
+    return Step(title="Ask people", text="Campaigns have been opened.", url=url, action="Campaigns", done=True)
