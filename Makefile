@@ -78,9 +78,9 @@ format: $(VENV)/.installed-dev ## put the code into the common form
 typecheck: $(VENV)/.installed-dev ## mypy
 	@$(VENV)/bin/mypy
 
-bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH=name)
+bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH=name; on PostgreSQL: DB=postgres)
 	@set -e; for file in $(if $(BENCH),benchmarks/$(BENCH).py,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))); do \
-	  echo "== $$file"; $(RUN) with postgres,redis -- $(PY) "$$file" $(ARGS); \
+	  echo "== $$file" >&2; $(if $(DB),$(RUN) with $(DB) -- sh -c 'DATABASE_URL=$$TEST_DATABASE_URL exec "$$@"' bench) $(PY) "$$file" $(ARGS); \
 	done
 
 soak: $(VENV)/.installed-dev ## the tests on real servers with many more repetitions (SOAK=1)

@@ -46,6 +46,7 @@ def running(names: list[str], durable: bool = False) -> Iterator[dict[str, str]]
             for name in names:
                 variable, title = SERVERS[name]
                 if os.environ.get(variable):
+                    found[variable] = os.environ[variable]
                     say(f"{title}: the one that {variable} names")
                     continue
                 started = time.monotonic()

@@ -43,6 +43,13 @@ def test_a_server_that_cannot_be_had_is_named_with_its_reason(monkeypatch, capsy
     assert "PostgreSQL cannot be had: no initdb" in capsys.readouterr().err
 
 
+def test_a_server_that_is_named_already_is_used(monkeypatch):
+    monkeypatch.setenv("TEST_REDIS_URL", "redis://127.0.0.1:7/0")
+    monkeypatch.setattr(servers, "start", lambda *_: pytest.fail("must not start another"))
+    with run.running(["redis"]) as found:
+        assert found == {"TEST_REDIS_URL": "redis://127.0.0.1:7/0"}
+
+
 def test_a_server_that_dies_at_its_start_is_reported_with_what_it_said(tmp_path):
     log = tmp_path / "log"
     with Family() as family, log.open("wb") as output:
