@@ -3,11 +3,12 @@
 from django.urls import include, path
 
 urlpatterns = [
+    # First: programs and the judging page call it most.
+    path("api/v1/", include("evalapp.api")),
     path("", include("evalapp.accounts.urls")),  # before common: /projects/new/ is no project
     path("", include("evalapp.common.urls")),
     path("", include("annotation.urls")),
     path("", include("scoring.urls")),
-    path("api/v1/", include("evalapp.api")),
 ]
 
 handler404 = "evalapp.common.views.not_found"

@@ -130,7 +130,7 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
+    "evalapp.accounts.backends.PasswordBackend",
 ]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
@@ -155,6 +155,7 @@ AXES_CLIENT_IP_CALLABLE = "evalapp.accounts.limits.client_ip"
 _BEHIND_TLS = env.flag("SECURE_PROXY")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _BEHIND_TLS
 SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "evalapp.accounts.sessions"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
 SECURE_SSL_REDIRECT = _BEHIND_TLS
 SECURE_HSTS_SECONDS = 31_536_000 if _BEHIND_TLS else 0

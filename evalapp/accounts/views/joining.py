@@ -48,7 +48,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
         except EvalappError as error:
             add_faults(form, error)
         else:
-            login(request, member.user, backend="django.contrib.auth.backends.ModelBackend")
+            login(request, member.user, backend="evalapp.accounts.backends.PasswordBackend")
             return _go(request, member, found)
     sign_in = f"{reverse('accounts:login')}?{urlencode({'next': request.path})}"
     context = {"invitation": found, "form": form, "sign_in": sign_in}

@@ -45,5 +45,5 @@ class ChooseNewPassword(views.PasswordResetConfirmView):
     template_name = "accounts/signing/new_password.html"
     form_class = NewPasswordForm
     post_reset_login = True
-    post_reset_login_backend = "django.contrib.auth.backends.ModelBackend"
+    post_reset_login_backend = "evalapp.accounts.backends.PasswordBackend"
     success_url = reverse_lazy("home")
