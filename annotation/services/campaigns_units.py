@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-import numpy as np
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.fields.json import KeyTransform
@@ -175,12 +174,12 @@ def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[
         progress(done, total)
     ids = list(campaign.units.filter(kind=Unit.Kind.NORMAL).order_by("pk").values_list("pk", flat=True))
     flips = side_flips([row.group for row in rows], seed=draw(campaign.seed, "sides"))
-    ranks = np.random.default_rng(campaign.seed).integers(0, SPAN, size=(len(rows), campaign.overlap))
+    rng = random.Random(draw(campaign.seed, "ranks"))
     swaps = campaign.kind != Campaign.Kind.LIKERT
     slots = (
-        (campaign.pk, unit, number, "free", int(rank), swaps and bool(flip ^ (number % 2 == 1)))
-        for unit, flip, row in zip(ids, flips, ranks, strict=True)
-        for number, rank in enumerate(row)
+        (campaign.pk, unit, number, "free", rng.randrange(SPAN), swaps and flip ^ (number % 2 == 1))
+        for unit, flip in zip(ids, flips, strict=True)
+        for number in range(campaign.overlap)
     )
     for batch in _batches(slots):
         copy_rows(Slot._meta.db_table, ["campaign_id", "unit_id", "number", "state", "rank", "swapped"], batch)

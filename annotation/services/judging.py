@@ -116,7 +116,7 @@ def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn
             assert who is not None
         sheet = get_sheet(campaign_id, who.stamp, who.revision)
         check_right(user, who, sheet)
-        cursor.execute(*judging_rows.select_open(campaign_id, user.pk))
+        judging_rows.run(cursor, *judging_rows.select_open(campaign_id, user.pk))
         shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_shown(cursor), ahead=ahead, now=now)
         if shown is not None:
             renew_if_short(cursor, shown, sheet, now)
@@ -358,7 +358,7 @@ def _store(cursor: Any, held: Held, sheet: Sheet, answer: Answer, then: Then, no
     else:
         version, extra, moment, repeated = judging_later.store_beside(cursor, held, sheet, answer, now)
         if then:
-            cursor.execute(*judging_rows.select_open(who.campaign_id, who.user_id))
+            judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
     shown: Shown | None = None
     why: Why = ""
     if then:

@@ -115,7 +115,7 @@ def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = ""
             who.skipped += 1
         shown, why = None, ""
         if then:
-            cursor.execute(*judging_rows.select_open(who.campaign_id, who.user_id))
+            judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
             held_rows = judging_rows.fetch_shown(cursor)
             shown, why = hand_out(cursor, who, sheet, held_rows, ahead=then == "ahead", now=now)
     return Turn(sheet, progress_of(who, sheet), shown, why)  # type: ignore[arg-type]

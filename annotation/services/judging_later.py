@@ -108,7 +108,7 @@ def _store_late(
         state=Assignment.State.SUBMITTED, version=1, slot=slot, submitted_at=now, draft=None, skip_reason=""
     )
     _write(cursor, held, sheet, answer, 1, now)
-    cursor.execute(*judging_rows.count_done(held, answer.seconds, now))
+    judging_rows.run(cursor, *judging_rows.count_done(held, answer.seconds, now))
     note_done(held, answer)
     return 1, answer.extra, now, False
 
