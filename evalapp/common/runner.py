@@ -44,7 +44,7 @@ class RunContext:
         self._echo = echo
         self._lines: queue.SimpleQueue[RunLog] = queue.SimpleQueue()
         self._phase_began = time.monotonic()
-        self._phase_first = 0
+        self._phase_first: int | None = None
         self._state: dict[str, Any] = {"done": 0, "total": None, "unit": "", "phase": "", "rate": None}
 
     def check(self) -> None:
@@ -55,7 +55,7 @@ class RunContext:
     def progress(self, done: int, total: int | None = None, unit: str = "rows", phase: str = "") -> None:
         """Cheap: it only notes the figures; the heartbeat writes them. What an earlier attempt had done already
         does not count into the rate."""
-        if phase != self._state["phase"] or done < self._phase_first:
+        if self._phase_first is None or phase != self._state["phase"] or done < self._phase_first:
             self._phase_began, self._phase_first = time.monotonic(), done
         elapsed = time.monotonic() - self._phase_began
         gained = done - self._phase_first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -17,9 +18,13 @@ from .models import WorkerBeat
 from .queue import reconcile_runs, return_lost_run
 from .runner import execute_run
 
+log = logging.getLogger(__name__)
+
 BEAT_SECONDS = 5.0
 _stop = threading.Event()
 _beating: list[threading.Thread] = []
+_no_fork = threading.Lock()
+os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
 @app.task(name="evalapp.run")
@@ -33,23 +38,33 @@ def reconcile() -> dict[str, int]:
     return reconcile_runs()
 
 
+def _write_beat(name: str, queues: list[str]) -> None:
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout = 1000")  # a missed beat costs less than a late fork
+    now = timezone.now()
+    facts = {"queues": queues, "pid": os.getpid(), "host": socket.gethostname(), "at": now}
+    WorkerBeat.objects.update_or_create(name=name, defaults=facts)
+
+
 def _beat(name: str, queues: list[str]) -> None:
+    """The pool forks its processes from this one. A fork in the midst of a transaction would leave the child with
+    SQLite's note that the file is locked, for ever; hence no fork while a beat is written, and no connection
+    open in between."""
     while True:
-        try:
-            WorkerBeat.objects.update_or_create(
-                name=name,
-                defaults={
-                    "queues": queues,
-                    "pid": os.getpid(),
-                    "host": socket.gethostname(),
-                    "at": timezone.now(),
-                },
-            )
-        except DatabaseError:
-            connection.close()  # a database that was away is asked again with a new connection
+        with _no_fork:
+            try:
+                _write_beat(name, queues)
+            except DatabaseError as error:
+                log.debug("the beat of %s was not written: %s", name, error)
+            finally:
+                connection.close()
         if _stop.wait(BEAT_SECONDS):
-            WorkerBeat.objects.filter(name=name).delete()
-            connection.close()
+            with _no_fork:
+                try:
+                    WorkerBeat.objects.filter(name=name).delete()
+                finally:
+                    connection.close()
             return
 
 

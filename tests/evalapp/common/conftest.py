@@ -1,0 +1,128 @@
+"""A real installation for tests of the queue: a database file, a real Redis, real workers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@contextmanager
+def _django_on_file(path: Path) -> Iterator[None]:
+    """Django's default connection, in this thread and those started meanwhile, is this SQLite file, set up as in
+    production."""
+    from django.db import connections
+
+    from evalapp.settings import base
+
+    usual, before = connections["default"], connections.settings["default"]
+    config = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path), "OPTIONS": dict(base._SQLITE_OPTIONS)}
+    connections.settings["default"] = connections.configure_settings({"default": config})["default"]
+    del connections["default"]
+    try:
+        yield
+    finally:
+        connections["default"].close()
+        connections.settings["default"] = before
+        connections["default"] = usual
+
+
+@pytest.fixture(scope="session")
+def _migrated_file(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Path:
+    from django.core.management import call_command
+
+    path = tmp_path_factory.mktemp("migrated") / "evalapp.sqlite3"
+    with django_db_blocker.unblock(), _django_on_file(path):
+        call_command("migrate", interactive=False, verbosity=0)
+    return path
+
+
+@pytest.fixture
+def file_database(tmp_path: Path, _migrated_file: Path, django_db_blocker: Any) -> Iterator[Path]:
+    """Django on a new SQLite file with all tables: threads and other processes see what is written. Gives the
+    data folder."""
+    shutil.copy(_migrated_file, tmp_path / "evalapp.sqlite3")
+    with django_db_blocker.unblock(), _django_on_file(tmp_path / "evalapp.sqlite3"):
+        yield tmp_path
+
+
+class Installation:
+    """Starts workers on the data folder and waits for runs."""
+
+    def __init__(self, folder: Path, redis_url: str) -> None:
+        self.redis_url = redis_url
+        self.env = {
+            **os.environ,
+            "EVALAPP_DATA": str(folder),
+            "REDIS_URL": redis_url,
+            "DJANGO_SETTINGS_MODULE": "evalapp.settings",
+            "OMP_NUM_THREADS": "1",
+        }
+        self.env.pop("DATABASE_URL", None)
+        self.workers: list[subprocess.Popen] = []
+
+    def start_worker(self, name: str = "one") -> subprocess.Popen:
+        command = [
+            sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include",
+            "tests.evalapp.common.run_jobs", "--pool", "prefork", "--concurrency", "1", "--queues", "cpu",
+            "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING",
+        ]  # fmt: skip
+        worker = subprocess.Popen(command, cwd=ROOT, env=self.env, start_new_session=True)
+        self.workers.append(worker)
+        return worker
+
+    def kill(self, worker: subprocess.Popen) -> None:
+        """The whole machine, as it were: the worker and its child processes at once."""
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait(timeout=10)
+
+    def stop(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                self.kill(worker)
+
+
+def wait_until(condition: Any, seconds: float = 30.0) -> float:
+    """Waits for a true answer; gives the seconds it took."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > seconds:
+            raise AssertionError(f"still not after {seconds} s")
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def point_queue_to(url: str) -> None:
+    """The sender of this process talks to another broker."""
+    from kombu import pools
+
+    from evalapp import celery
+
+    pools.reset()
+    celery.app._pool = None
+    celery.app.amqp._producer_pool = None
+    celery.app.conf.broker_url = celery.broker(url)
+
+
+@pytest.fixture
+def installation(file_database: Path, redis_url: str, settings: Any) -> Iterator[Installation]:
+    before = settings.REDIS_URL
+    settings.REDIS_URL = redis_url
+    point_queue_to(redis_url)
+    house = Installation(file_database, redis_url)
+    try:
+        yield house
+    finally:
+        house.stop()
+        point_queue_to(before)

@@ -1,0 +1,48 @@
+"""Kinds of job that exist only in tests; the worker of a test imports this module with `--include`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from evalapp.common.errors import BadInput, Fault
+from evalapp.common.jobs import Job, register
+
+HERE = "tests.evalapp.common.run_jobs"
+
+
+def count(context: Any, *, steps: int, pause: float = 0.05) -> dict[str, Any]:
+    context.log(f"counting to {steps}")
+    for step in range(steps):
+        time.sleep(pause)
+        context.progress(step + 1, steps, unit="steps", phase="counting")
+    return {"counted": steps, "attempt": context.run.attempt}
+
+
+def sleep(context: Any, *, seconds: float) -> dict[str, Any]:
+    """Never asks whether it should stop."""
+    context.log("asleep")
+    time.sleep(seconds)
+    return {"slept": seconds}
+
+
+def refuse(context: Any) -> dict[str, Any]:
+    raise BadInput("Two rows have faults.", faults=[Fault("No text.", field="text", file="o.csv", line=3)])
+
+
+def break_down(context: Any) -> dict[str, Any]:
+    return {"x": 1 // int(context.run.params.get("zero", 0))}
+
+
+def run_out_of_memory(context: Any) -> dict[str, Any]:
+    raise MemoryError
+
+
+for kind, function in {
+    "test-count": count,
+    "test-sleep": sleep,
+    "test-refuse": refuse,
+    "test-break": break_down,
+    "test-memory": run_out_of_memory,
+}.items():
+    register(Job(kind, "cpu", f"{HERE}:{function.__name__}", "Only in tests."))

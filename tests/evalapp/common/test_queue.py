@@ -1,0 +1,233 @@
+"""Runs as rows: joining, claiming, ending, cancelling, trying again, reconciling."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evalapp.common import queue
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import AuditEvent, Run, RunLog, WorkerBeat
+from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+
+LONG_AGO = timedelta(minutes=2)
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch):
+    """Which runs were told to the queue; there is none here."""
+    numbers: list[int] = []
+
+    def send(run: Run) -> bool:
+        numbers.append(run.pk)
+        Run.objects.filter(pk=run.pk).update(sent_at=timezone.now())
+        return True
+
+    monkeypatch.setattr(queue, "send_run", send)
+    return numbers
+
+
+def enqueue(cast, steps=3, **more):
+    return queue.enqueue_run(
+        kind="test-count", project=cast.project, user=cast.owner, params={"steps": steps}, title="Count", **more
+    )
+
+
+def test_the_same_request_joins_the_run_under_way(cast):
+    first, second, other = enqueue(cast), enqueue(cast), enqueue(cast, steps=4)
+    assert first.pk == second.pk != other.pk
+    assert AuditEvent.objects.filter(verb="run.queued").count() == 2
+
+
+def test_after_the_end_the_same_request_is_a_new_run(cast):
+    first = enqueue(cast)
+    queue.finish_run(queue.claim_run(first.pk), Run.State.SUCCEEDED)
+    assert enqueue(cast).pk != first.pk
+
+
+def test_the_order_of_parameters_does_not_make_another_request():
+    assert queue.input_hash("k", 1, {"a": 1, "b": 2}) == queue.input_hash("k", 1, {"b": 2, "a": 1})
+    assert queue.input_hash("k", 1, {"a": 1}) != queue.input_hash("k", 2, {"a": 1})
+
+
+def test_it_is_sent_after_commit_and_only_if_wished(cast, sent, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        run = enqueue(cast)
+        assert sent == []
+    assert sent == [run.pk]
+    with django_capture_on_commit_callbacks(execute=True):
+        enqueue(cast, steps=9, send=False)
+    assert sent == [run.pk]
+
+
+def test_an_unknown_kind_names_those_that_exist(cast):
+    with pytest.raises(BadInput, match="test-count"):
+        queue.enqueue_run(kind="bake", project=cast.project, params={}, title="Bake")
+
+
+def test_only_one_claim_succeeds(cast):
+    run = enqueue(cast)
+    claimed = queue.claim_run(run.pk)
+    assert claimed.state == Run.State.RUNNING
+    assert claimed.attempt == 1
+    assert claimed.worker == f"{socket.gethostname()}:{os.getpid()}"
+    assert queue.claim_run(run.pk) is None
+
+
+def test_a_worker_that_lost_its_run_cannot_end_it(cast):
+    run = enqueue(cast)
+    lost = queue.claim_run(run.pk)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED)
+    again = queue.claim_run(run.pk)
+    assert queue.finish_run(lost, Run.State.SUCCEEDED) is False
+    assert queue.finish_run(again, Run.State.SUCCEEDED) is True
+
+
+def test_a_waiting_run_is_cancelled_at_once_and_a_running_one_is_asked(cast):
+    waiting, running = enqueue(cast), enqueue(cast, steps=4)
+    queue.claim_run(running.pk)
+    assert queue.cancel_run(run=waiting, user=cast.owner).state == Run.State.CANCELLED
+    asked = queue.cancel_run(run=running, user=cast.owner)
+    assert (asked.state, asked.cancel_requested) == (Run.State.RUNNING, True)
+    with pytest.raises(Conflict, match="already ended"):
+        queue.cancel_run(run=waiting)
+
+
+def test_a_failed_run_is_tried_again_with_fresh_attempts(cast):
+    run = enqueue(cast)
+    queue.finish_run(queue.claim_run(run.pk), Run.State.FAILED, error="broken", result=None)
+    again = queue.retry_run(run=run, user=cast.owner)
+    assert (again.state, again.attempt, again.error, again.sent_at) == (Run.State.QUEUED, 0, "", None)
+    with pytest.raises(Conflict, match="failed or cancelled"):
+        queue.retry_run(run=run)
+
+
+def test_no_retry_beside_the_same_work_under_way(cast):
+    run = enqueue(cast)
+    queue.finish_run(queue.claim_run(run.pk), Run.State.FAILED)
+    enqueue(cast)
+    with pytest.raises(Conflict, match="already waiting or running"):
+        queue.retry_run(run=run)
+
+
+def test_the_place_in_the_queue_counts_those_before(cast):
+    runs = [enqueue(cast, steps=n) for n in (1, 2, 3)]
+    assert [queue.queue_place(run) for run in runs] == [1, 2, 3]
+    queue.claim_run(runs[0].pk)
+    assert queue.queue_place(runs[2]) == 2
+    runs[0].refresh_from_db()
+    assert queue.queue_place(runs[0]) is None
+
+
+def lose(run: Run, *, worker: str, attempt: int = 1, ago: timedelta = LONG_AGO, **more) -> Run:
+    """As a worker leaves a run when its machine dies."""
+    when = timezone.now() - ago
+    Run.objects.filter(pk=run.pk).update(
+        state=Run.State.RUNNING, worker=worker, attempt=attempt, heartbeat=when, started_at=when, **more
+    )
+    return run
+
+
+def test_a_run_of_a_silent_machine_goes_back_to_the_queue(cast, sent):
+    run = lose(enqueue(cast), worker="elsewhere:17")
+    assert queue.reconcile_runs()["returned"] == 1
+    run.refresh_from_db()
+    assert (run.state, run.worker, run.attempt) == (Run.State.QUEUED, "", 1)
+    assert sent == [run.pk]
+    assert "elsewhere:17 was lost" in RunLog.objects.get(run=run).text
+
+
+def test_a_fresh_heartbeat_from_elsewhere_is_believed(cast):
+    lose(enqueue(cast), worker="elsewhere:17", ago=timedelta(seconds=20))
+    assert queue.reconcile_runs()["returned"] == 0
+
+
+@pytest.fixture
+def ended_process():
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    return process.pid
+
+
+def test_a_process_of_this_machine_that_is_gone_is_noticed_after_seconds(cast, ended_process):
+    lose(enqueue(cast), worker=f"{socket.gethostname()}:{ended_process}", ago=timedelta(seconds=6))
+    assert queue.reconcile_runs()["returned"] == 1
+
+
+def test_a_zombie_is_gone(cast):
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    try:
+        # Not waited for: it stays a zombie until the end of this test.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        lose(enqueue(cast), worker=f"{socket.gethostname()}:{process.pid}", ago=timedelta(seconds=6))
+        assert queue.reconcile_runs()["returned"] == 1
+    finally:
+        process.wait()
+
+
+def test_a_process_that_is_there_but_cannot_write_is_believed_for_minutes(cast):
+    me = f"{socket.gethostname()}:{os.getpid()}"
+    run = lose(enqueue(cast), worker=me)
+    assert queue.reconcile_runs()["returned"] == 0
+    lose(run, worker=me, ago=timedelta(minutes=11))
+    assert queue.reconcile_runs()["returned"] == 1
+
+
+def test_after_three_losses_it_fails_with_the_way_out(cast):
+    run = lose(enqueue(cast), worker="elsewhere:17", attempt=queue.MAX_ATTEMPTS)
+    assert queue.reconcile_runs()["failed"] == 1
+    run.refresh_from_db()
+    assert run.state == Run.State.FAILED
+    assert run.error == "The worker was lost 3 times. See the log, then retry."
+
+
+def test_a_lost_run_that_was_to_be_cancelled_is_cancelled(cast):
+    run = lose(enqueue(cast), worker="elsewhere:17", cancel_requested=True)
+    assert queue.reconcile_runs()["cancelled"] == 1
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLED
+
+
+def test_a_redelivered_run_is_taken_over_only_from_the_dead(cast, ended_process):
+    run = lose(enqueue(cast), worker=f"{socket.gethostname()}:{os.getpid()}", ago=timedelta(0))
+    assert queue.return_lost_run(run.pk) is False
+    lose(run, worker=f"{socket.gethostname()}:{ended_process}", ago=timedelta(0))
+    assert queue.return_lost_run(run.pk) is True
+
+
+def worker_for(*queues: str) -> None:
+    WorkerBeat.objects.create(name="w", queues=list(queues), pid=1, host="h", at=timezone.now())
+
+
+def test_what_the_queue_has_forgotten_is_sent_again(cast, sent, monkeypatch):
+    run = enqueue(cast)
+    Run.objects.filter(pk=run.pk).update(sent_at=timezone.now() - LONG_AGO)
+    waiting = {"cpu": 1}
+    monkeypatch.setattr(queue, "_waiting_messages", waiting.get)
+    worker_for("cpu")
+    assert queue.reconcile_runs()["resent"] == 0, "a message waits: the queue is only long"
+    waiting["cpu"] = 0
+    assert queue.reconcile_runs()["resent"] == 1
+    assert sent == [run.pk]
+    assert queue.reconcile_runs()["resent"] == 0, "it was sent just now"
+
+
+def test_without_a_worker_nothing_is_sent_again(cast, sent, monkeypatch):
+    enqueue(cast)
+    monkeypatch.setattr(queue, "_waiting_messages", {"cpu": 0}.get)
+    worker_for("live")
+    assert queue.reconcile_runs()["resent"] == 0
+    assert not queue.queue_has_worker("cpu")
+    assert queue.queue_has_worker("live")
+
+
+def test_a_worker_that_was_not_heard_of_is_not_there(cast):
+    worker_for("cpu")
+    WorkerBeat.objects.update(at=timezone.now() - timedelta(seconds=21))
+    assert queue.live_workers() == []

@@ -1,0 +1,106 @@
+"""One run in this process: its end, its messages, its figures, its cancellation."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from django.db import connection
+
+from evalapp.common.models import Run, RunLog
+from evalapp.common.queue import cancel_run, enqueue_run
+from evalapp.common.runner import RunCancelled, RunContext, execute_run
+from tests.cast import make_cast
+from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+
+
+def here(cast, kind, **params):
+    return enqueue_run(kind=kind, project=cast.project, user=cast.owner, params=params, title=kind, send=False)
+
+
+def test_it_ends_with_result_figures_and_log(cast):
+    told: list[str] = []
+    run = execute_run(here(cast, "test-count", steps=3, pause=0).pk, echo=told.append)
+    assert run.state == Run.State.SUCCEEDED
+    assert run.result == {"counted": 3, "attempt": 1}
+    assert (run.done, run.total, run.unit, run.phase) == (3, 3, "steps", "counting")
+    assert told == ["counting to 3"] == list(RunLog.objects.filter(run=run).values_list("text", flat=True))
+    assert execute_run(run.pk) is None
+
+
+def test_a_domain_error_is_a_message_with_its_faults(cast):
+    run = execute_run(here(cast, "test-refuse").pk)
+    assert (run.state, run.error) == (Run.State.FAILED, "Two rows have faults.")
+    assert run.faults == [{"message": "No text.", "field": "text", "file": "o.csv", "line": 3}]
+
+
+def test_an_unexpected_error_leaves_its_trace_in_the_log_only(cast):
+    run = execute_run(here(cast, "test-break", zero=0).pk)
+    assert run.state == Run.State.FAILED
+    assert "Unexpected error (TypeError" in run.error
+    assert "Traceback" not in run.error
+    assert "Traceback" in RunLog.objects.get(run=run).text
+
+
+def test_out_of_memory_says_what_to_do(cast):
+    assert "smaller batches" in execute_run(here(cast, "test-memory").pk).error
+
+
+def test_the_rate_counts_what_this_attempt_did(cast, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    context = RunContext(here(cast, "test-count", steps=1))
+    context.progress(500, 1000)  # an earlier attempt had come so far
+    clock[0] += 10
+    context.progress(600, 1000)
+    assert context.figures["rate"] == pytest.approx(10.0)  # 100 in 10 s
+    clock[0] += 10
+    context.progress(0, 50, phase="next")
+    assert context.figures["rate"] is None
+
+
+def test_check_stops_a_cancelled_pipeline(cast):
+    context = RunContext(here(cast, "test-count", steps=1))
+    context.check()
+    context.cancelled.set()
+    with pytest.raises(RunCancelled):
+        context.progress(1, 2)
+
+
+def _later(seconds: float, action) -> threading.Thread:
+    def work() -> None:
+        time.sleep(seconds)
+        action()
+        connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "params"), [("test-count", {"steps": 400}), ("test-sleep", {"seconds": 20})])
+def test_a_running_pipeline_is_stopped_within_five_seconds(file_database, kind, params):
+    run = here(make_cast(), kind, **params)
+    thread = _later(0.5, lambda: cancel_run(run=Run.objects.get(pk=run.pk)))
+    began = time.monotonic()
+    ended = execute_run(run.pk)
+    thread.join()
+    assert ended.state == Run.State.CANCELLED
+    assert time.monotonic() - began < 0.5 + 5
+
+
+@pytest.mark.slow
+def test_heartbeat_and_log_show_while_the_pipeline_works(file_database):
+    run = here(make_cast(), "test-sleep", seconds=2.5)
+    seen: list[tuple] = []
+
+    def look() -> None:
+        row = Run.objects.get(pk=run.pk)
+        seen.append((row.state, row.heartbeat > row.started_at, RunLog.objects.filter(run=run).count()))
+
+    thread = _later(2.0, look)
+    assert execute_run(run.pk).state == Run.State.SUCCEEDED
+    thread.join()
+    assert seen == [(Run.State.RUNNING, True, 1)]

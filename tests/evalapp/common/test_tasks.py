@@ -1,0 +1,102 @@
+"""Runs through a real Redis and real worker processes: finished, cancelled, and finished after everything that can
+die has died."""
+
+from __future__ import annotations
+
+import os
+import signal
+from datetime import timedelta
+
+import pytest
+import redis
+from django.utils import timezone
+
+from evalapp.common.models import Run, RunLog, WorkerBeat
+from evalapp.common.queue import cancel_run, enqueue_run, queue_has_worker, reconcile_runs, send_run
+from tests.cast import make_cast
+from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+
+from .conftest import point_queue_to, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
+
+
+def start(kind: str, **params) -> Run:
+    return enqueue_run(kind=kind, project=make_cast().project, params=params, title=kind)
+
+
+def state_of(run: Run) -> str:
+    run.refresh_from_db()
+    return run.state
+
+
+def test_a_run_finishes_and_the_worker_signs_on_and_off(installation):
+    run = start("test-count", steps=3)
+    worker = installation.start_worker()
+    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    assert run.result == {"counted": 3, "attempt": 1}
+    assert queue_has_worker("cpu")
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(timeout=20)
+    assert not WorkerBeat.objects.exists()
+
+
+def test_a_killed_worker_process_costs_one_attempt(installation):
+    run = start("test-count", steps=60)
+    installation.start_worker()
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
+    os.kill(int(run.worker.rpartition(":")[2]), signal.SIGKILL)
+    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    assert run.result == {"counted": 60, "attempt": 2}
+    assert RunLog.objects.filter(run=run, text__contains="was lost").count() == 1
+
+
+def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
+    run = start("test-count", steps=60)
+    first = installation.start_worker("first")
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
+    installation.kill(first)
+    installation.start_worker("second")
+    wait_until(lambda: queue_has_worker("cpu"))
+    wait_until(lambda: reconcile_runs()["returned"] == 1, seconds=15)
+    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    assert run.result == {"counted": 60, "attempt": 2}
+
+
+def test_a_queue_that_was_emptied_is_filled_again(installation):
+    run = start("test-count", steps=2)
+    redis.Redis.from_url(installation.redis_url).flushdb()
+    installation.start_worker()
+    wait_until(lambda: queue_has_worker("cpu"))
+    assert state_of(run) == Run.State.QUEUED
+    Run.objects.filter(pk=run.pk).update(sent_at=timezone.now() - timedelta(minutes=1))
+    assert reconcile_runs()["resent"] == 1
+    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+
+
+def test_emptying_the_queue_does_not_touch_a_run_at_work(installation):
+    run = start("test-count", steps=60)
+    installation.start_worker()
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
+    redis.Redis.from_url(installation.redis_url).flushdb()
+    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
+    assert run.attempt == 1
+
+
+def test_cancelling_takes_effect_within_five_seconds_and_the_worker_goes_on(installation):
+    run = start("test-sleep", seconds=60)
+    installation.start_worker()
+    wait_until(lambda: state_of(run) == Run.State.RUNNING)
+    cancel_run(run=run)
+    assert wait_until(lambda: state_of(run) == Run.State.CANCELLED) < 5
+    following = enqueue_run(kind="test-count", project=run.project, params={"steps": 1}, title="next")
+    wait_until(lambda: state_of(following) == Run.State.SUCCEEDED)
+
+
+def test_without_redis_the_row_waits(installation):
+    run = start("test-count", steps=1)
+    Run.objects.filter(pk=run.pk).update(sent_at=None)
+    point_queue_to("redis://127.0.0.1:1/0")
+    assert send_run(run) is False
+    run.refresh_from_db()
+    assert (run.state, run.sent_at) == (Run.State.QUEUED, None)
