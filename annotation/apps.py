@@ -9,6 +9,10 @@ class AnnotationConfig(AppConfig):
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .views import campaign_overview
+        from .views import overview as data
 
+        overview.register_count("Items", 10, data.item_counts)
+        overview.register_count("Outputs", 11, data.output_counts)
+        overview.register_step("data", 10, data.data_step)
         overview.register_section("campaigns", 20, campaign_overview.campaigns_section)
         overview.register_step("campaigns", 30, campaign_overview.campaign_step)

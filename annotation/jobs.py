@@ -3,5 +3,13 @@
 from evalapp.common.jobs import Job, register
 
 register(Job("import", "cpu", "annotation.pipelines.imports:run", "Check uploaded files and take them in."))
-register(Job("export", "cpu", "annotation.pipelines.exports:run", "Write the project as an interchange folder."))
+register(
+    Job(
+        "export",
+        "cpu",
+        "annotation.pipelines.exports:run",
+        "Write the project as an interchange folder.",
+        request="annotation.services.exports:export_from_wishes",
+    )
+)
 register(Job("open_campaign", "cpu", "annotation.pipelines.campaigns:open_campaign", "Make the units of a campaign."))

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import campaign_checks, campaign_lists, campaign_people, campaigns, judging
+from .views import campaign_checks, campaign_lists, campaign_people, campaigns, exports, items, judging, uploads
 
 app_name = "annotation"
 urlpatterns = [
@@ -48,4 +48,14 @@ urlpatterns = [
         name="campaign-invitation-revoke",
     ),
     path("projects/<slug:slug>/campaigns/<int:pk>/<str:move>/", campaigns.campaign_move, name="campaign-move"),
+    path("projects/<slug:slug>/uploads/", uploads.upload_list, name="upload-list"),
+    path("projects/<slug:slug>/uploads/<int:pk>/", uploads.upload_show, name="upload-show"),
+    path("projects/<slug:slug>/uploads/<int:pk>/store/", uploads.upload_store, name="upload-store"),
+    path("projects/<slug:slug>/uploads/<int:pk>/undo/", uploads.upload_undo, name="upload-undo"),
+    path("projects/<slug:slug>/items/", items.item_list, name="item-list"),
+    path("projects/<slug:slug>/items/systems/", items.system_list, name="system-list"),
+    path("projects/<slug:slug>/items/systems/<int:pk>/kind/", items.system_kind, name="system-kind"),
+    path("projects/<slug:slug>/items/<int:pk>/", items.item_show, name="item-show"),
+    path("projects/<slug:slug>/exports/", exports.export_list, name="export-list"),
+    path("projects/<slug:slug>/exports/<int:pk>/<str:name>", exports.export_file, name="export-file"),
 ]

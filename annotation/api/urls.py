@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import assignments, campaigns, judgements
+from . import assignments, campaigns, exports, judgements, rows, uploads
 
 urlpatterns: list = [
     path("projects/<slug:slug>/campaigns/", campaigns.ProjectCampaigns.as_view(), name="api-project-campaigns"),
@@ -21,4 +21,18 @@ urlpatterns: list = [
     path("assignments/<str:public>/submit/", assignments.SubmitAssignment.as_view(), name="api-assignment-submit"),
     path("assignments/<str:public>/skip/", assignments.SkipAssignment.as_view(), name="api-assignment-skip"),
     path("assignments/<str:public>/flag/", assignments.FlagAssignment.as_view(), name="api-assignment-flag"),
+    path("projects/<slug:slug>/uploads/", uploads.UploadList.as_view(), name="api-uploads"),
+    path("uploads/<int:pk>/", uploads.UploadShow.as_view(), name="api-upload"),
+    path("projects/<slug:slug>/items/", rows.ItemList.as_view(), name="api-items"),
+    path("items/<int:pk>/", rows.ItemShow.as_view(), name="api-item"),
+    path("projects/<slug:slug>/systems/", rows.SystemList.as_view(), name="api-systems"),
+    path("systems/<int:pk>/", rows.SystemShow.as_view(), name="api-system"),
+    path("projects/<slug:slug>/outputs/", rows.OutputList.as_view(), name="api-outputs"),
+    path("projects/<slug:slug>/references/", rows.ReferenceList.as_view(), name="api-references"),
+    path("projects/<slug:slug>/ratings/", rows.RatingList.as_view(), name="api-ratings"),
+    path("projects/<slug:slug>/comparisons/", rows.ComparisonList.as_view(), name="api-comparisons"),
+    path("projects/<slug:slug>/dialogues/", rows.DialogueList.as_view(), name="api-dialogues"),
+    path("projects/<slug:slug>/exports/", exports.ExportList.as_view(), name="api-exports"),
+    path("exports/<int:pk>/", exports.ExportShow.as_view(), name="api-export"),
+    path("exports/<int:pk>/files/<str:name>", exports.ExportFile.as_view(), name="api-export-file"),
 ]

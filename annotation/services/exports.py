@@ -9,7 +9,7 @@ from django.conf import settings
 
 from annotation.exporters.formats import FORMATS
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
@@ -25,6 +25,15 @@ def request_export(*, project: Project, user: Any, format: str = "jsonl") -> Run
     check_format(format)
     title = f"Export of {project.slug} as {format}"
     return enqueue_run(kind="export", project=project, user=user, params={"format": format}, title=title)
+
+
+def export_from_wishes(*, project: Project, user: Any, params: dict[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind export: `format` is the only wish."""
+    unknown = sorted(set(params) - {"format"})
+    if unknown:
+        text = f"An export knows no “{unknown[0]}”; it takes format ({', '.join(FORMATS)})."
+        raise BadInput(text, faults=[Fault(text, field=unknown[0])])
+    return request_export(project=project, user=user, format=str(params.get("format", "jsonl")))
 
 
 def folder_of(run: Run) -> Path:

@@ -58,6 +58,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "evalapp.common.middleware.ErrorPages",
+    "evalapp.common.middleware.BodyLimit",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -183,6 +184,8 @@ CONTENT_SECURITY_POLICY = {
 # ---- uploads --------------------------------------------------------------------------------------------
 
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000
+#: Addresses that take more than a form: uploads by page and by API. Everywhere else a body ends at the size below.
+LARGE_BODY_PATHS = [r"/projects/[^/]+/uploads/", r"/api/v1/projects/[^/]+/uploads/"]
 MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
 MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
@@ -242,6 +245,14 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "RunStateEnum": "evalapp.common.models.Run.State",
+        "UploadStateEnum": "annotation.models.Upload.State",
+        "CampaignStateEnum": "annotation.models.Campaign.State",
+        "CampaignKindEnum": "annotation.models.Campaign.Kind",
+        "AssignmentStateEnum": "annotation.models.Assignment.State",
+        "SystemKindEnum": "annotation.models.System.Kind",
+    },
 }
 
 # ---- log ------------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""Exports for programs: ask for one, follow its run, download its files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponseBase
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.exporters.formats import FORMATS
+from annotation.services.exports import request_export
+from annotation.views.downloads import send_file
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere
+from evalapp.common.models import Run
+from evalapp.common.pagination import KeysetPagination
+from evalapp.common.selectors import find_run, runs_of
+
+
+class ExportRequestSerializer(serializers.Serializer):
+    format = serializers.ChoiceField(choices=FORMATS, default="jsonl")
+
+
+class ExportSerializer(serializers.ModelSerializer):
+    """An export is a run of kind `export`; `files` and `archive` are there once it succeeded."""
+
+    url = serializers.SerializerMethodField()
+    format = serializers.SerializerMethodField()
+    files = serializers.SerializerMethodField()
+    archive = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Run
+        fields = ["id", "url", "state", "format", "files", "archive", "error", "created_at", "finished_at"]
+        read_only_fields = fields
+
+    def _address(self, name: str, *parts: Any) -> str:
+        return self.context["request"].build_absolute_uri(reverse(name, args=parts))
+
+    def get_url(self, run: Run) -> str:
+        return self._address("api-export", run.pk)
+
+    def get_format(self, run: Run) -> str:
+        return run.params.get("format", "jsonl")
+
+    def get_files(self, run: Run) -> list[dict[str, Any]]:
+        files = (run.result or {}).get("files", [])
+        return [{**file, "url": self._address("api-export-file", run.pk, file["name"])} for file in files]
+
+    def get_archive(self, run: Run) -> str | None:
+        name = (run.result or {}).get("archive")
+        return self._address("api-export-file", run.pk, name) if name else None
+
+
+def find_export(request: Request, pk: int) -> Run:
+    run = find_run(user=request.user, pk=pk)
+    if run.kind != "export":
+        raise NotThere("There is no such export that you can see.")
+    return run
+
+
+class ExportList(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(operation_id="exports_list", responses=ExportSerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(runs_of(project, kind="export"), request, self)
+        return paginator.get_paginated_response(ExportSerializer(rows, many=True, context={"request": request}).data)
+
+    @extend_schema(
+        operation_id="exports_create",
+        request=ExportRequestSerializer,
+        responses={202: OpenApiResponse(ExportSerializer, description="Queued, or the export already under way.")},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        wanted = ExportRequestSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        run = request_export(project=project, user=request.user, **wanted.validated_data)
+        data = ExportSerializer(run, context={"request": request}).data
+        return Response(data, status=202, headers={"Location": data["url"]})
+
+
+class ExportShow(APIView):
+    @extend_schema(operation_id="exports_retrieve", responses=ExportSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(ExportSerializer(find_export(request, pk), context={"request": request}).data)
+
+
+class ExportFile(APIView):
+    @extend_schema(operation_id="exports_file", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, pk: int, name: str) -> HttpResponseBase:
+        return send_file(find_export(request, pk), name)

@@ -1,0 +1,213 @@
+"""What stands in a project, for programs: items, systems, outputs, references, ratings, comparisons, dialogues.
+Lists are cursor-paginated in a fixed number of queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import Comparison, Dialogue, Item, Output, Rating, Reference, System
+from annotation.parsers.kinds import SYSTEM_KINDS
+from annotation.services.systems import set_system_kind
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere
+
+
+class SystemSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = System
+        fields = ["id", "name", "kind", "meta", "declared"]
+        read_only_fields = fields
+
+
+class SystemKindSerializer(serializers.Serializer):
+    kind = serializers.ChoiceField(choices=SYSTEM_KINDS)
+
+
+class ItemSerializer(serializers.ModelSerializer):
+    context = serializers.ListField(child=serializers.CharField(), read_only=True)
+
+    class Meta:
+        model = Item
+        fields = ["id", "key", "context", "source", "group", "meta"]
+        read_only_fields = fields
+
+
+class OutputSerializer(serializers.ModelSerializer):
+    item = serializers.CharField(source="item.key", read_only=True)
+    system = serializers.CharField(source="system.name", read_only=True)
+
+    class Meta:
+        model = Output
+        fields = ["id", "item", "system", "step", "text", "meta"]
+        read_only_fields = fields
+
+
+class ReferenceSerializer(serializers.ModelSerializer):
+    item = serializers.CharField(source="item.key", read_only=True)
+    set = serializers.CharField(source="set.name", read_only=True)
+
+    class Meta:
+        model = Reference
+        fields = ["id", "item", "set", "position", "text", "meta"]
+        read_only_fields = fields
+
+
+class RatingSerializer(serializers.ModelSerializer):
+    item = serializers.CharField(source="output.item.key", default=None, read_only=True)
+    system = serializers.CharField(source="output.system.name", default=None, read_only=True)
+    step = serializers.IntegerField(source="output.step", default=None, read_only=True)
+    dialogue = serializers.CharField(source="dialogue.key", default=None, read_only=True)
+    aspect = serializers.CharField(source="aspect.name", read_only=True)
+
+    class Meta:
+        model = Rating
+        fields = [
+            "id", "item", "system", "step", "dialogue", "aspect", "rater", "value", "simulated", "judgement", "meta",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class ComparisonSerializer(serializers.ModelSerializer):
+    item = serializers.CharField(source="output_a.item.key", read_only=True)
+    system_a = serializers.CharField(source="output_a.system.name", read_only=True)
+    step_a = serializers.IntegerField(source="output_a.step", allow_null=True, read_only=True)
+    system_b = serializers.CharField(source="output_b.system.name", default=None, read_only=True)
+    step_b = serializers.IntegerField(source="output_b.step", default=None, read_only=True)
+    aspect = serializers.CharField(source="aspect.name", read_only=True)
+
+    class Meta:
+        model = Comparison
+        fields = [
+            "id", "item", "system_a", "step_a", "system_b", "step_b", "reference", "aspect", "rater", "verdict",
+            "simulated", "judgement", "meta",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class DialogueSerializer(serializers.ModelSerializer):
+    turns = serializers.ListField(child=serializers.CharField(), read_only=True)
+    speakers = serializers.ListField(child=serializers.CharField(), allow_null=True, read_only=True)
+    system = serializers.CharField(source="system.name", default=None, read_only=True)
+
+    class Meta:
+        model = Dialogue
+        fields = ["id", "key", "turns", "speakers", "system", "meta"]
+        read_only_fields = fields
+
+
+class ProjectList(generics.ListAPIView):
+    """Rows of one project. `filters` maps query parameters to fields."""
+
+    keyset_order = ("pk",)
+    filters: dict[str, str] = {}
+    related: tuple[str, ...] = ()
+    project_field = "project"
+
+    def get_queryset(self) -> QuerySet:
+        model = self.serializer_class.Meta.model  # type: ignore[union-attr]
+        if getattr(self, "swagger_fake_view", False):
+            return model.objects.none()
+        project = get_project(user=self.request.user, slug=self.kwargs["slug"], need="read")
+        rows = model.objects.filter(**{self.project_field: project}).select_related(*self.related)
+        wanted = {
+            self.filters[name]: value for name, value in self.request.query_params.items() if name in self.filters
+        }
+        if any("\0" in value for value in wanted.values()):
+            return rows.none()
+        return rows.filter(**wanted)
+
+
+def listing(name: str, filters: dict[str, str]) -> Any:
+    parameters = [OpenApiParameter(key, str, description=f"Only rows of this {key}.") for key in filters]
+    return extend_schema_view(get=extend_schema(operation_id=f"{name}_list", parameters=parameters))
+
+
+@listing("items", {"group": "group", "key": "key"})
+class ItemList(ProjectList):
+    serializer_class = ItemSerializer
+    filters = {"group": "group", "key": "key"}
+
+
+@listing("systems", {"kind": "kind"})
+class SystemList(ProjectList):
+    serializer_class = SystemSerializer
+    filters = {"kind": "kind"}
+
+
+@listing("outputs", {"item": "item__key", "system": "system__name"})
+class OutputList(ProjectList):
+    serializer_class = OutputSerializer
+    filters = {"item": "item__key", "system": "system__name"}
+    related = ("item", "system")
+
+
+@listing("references", {"item": "item__key", "set": "set__name"})
+class ReferenceList(ProjectList):
+    serializer_class = ReferenceSerializer
+    filters = {"item": "item__key", "set": "set__name"}
+    related = ("item", "set")
+    project_field = "set__project"
+
+
+@listing("ratings", {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name"})
+class RatingList(ProjectList):
+    serializer_class = RatingSerializer
+    filters = {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name",
+               "rater": "rater"}  # fmt: skip
+    related = ("output__item", "output__system", "dialogue", "aspect")
+
+
+@listing("comparisons", {"item": "output_a__item__key", "aspect": "aspect__name"})
+class ComparisonList(ProjectList):
+    serializer_class = ComparisonSerializer
+    filters = {"item": "output_a__item__key", "aspect": "aspect__name", "rater": "rater"}
+    related = ("output_a__item", "output_a__system", "output_b__system", "aspect")
+
+
+@listing("dialogues", {"system": "system__name"})
+class DialogueList(ProjectList):
+    serializer_class = DialogueSerializer
+    filters = {"system": "system__name"}
+    related = ("system",)
+
+
+class SystemShow(APIView):
+    def _find(self, request: Request, pk: int, need: Any) -> System:
+        system = System.objects.select_related("project").filter(pk=pk).first()
+        if system is None:
+            raise NotThere("There is no such system that you can see.")
+        try:
+            system.project = get_project(user=request.user, slug=system.project.slug, need=need)
+        except NotThere as error:
+            raise NotThere("There is no such system that you can see.") from error
+        return system
+
+    @extend_schema(operation_id="systems_retrieve", responses=SystemSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(SystemSerializer(self._find(request, pk, "read")).data)
+
+    @extend_schema(operation_id="systems_partial_update", request=SystemKindSerializer, responses=SystemSerializer)
+    def patch(self, request: Request, pk: int) -> Response:
+        system = self._find(request, pk, "write")
+        wanted = SystemKindSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        return Response(
+            SystemSerializer(set_system_kind(system=system, user=request.user, **wanted.validated_data)).data
+        )
+
+
+class ItemShow(APIView):
+    @extend_schema(operation_id="items_retrieve", responses=ItemSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        item = Item.objects.visible_to(request.user).filter(pk=pk).select_related("project").first()
+        if item is None:
+            raise NotThere("There is no such item that you can see.")
+        get_project(user=request.user, slug=item.project.slug, need="read")
+        return Response(ItemSerializer(item).data)

@@ -1,0 +1,204 @@
+"""Uploads for programs: send files, follow what becomes of them, take them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from django.conf import settings
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import Upload, UploadFault
+from annotation.parsers import KINDS
+from annotation.selectors.uploads import find_upload, uploads_of
+from annotation.services.undo import take_back_upload
+from annotation.services.uploads import Incoming, receive_upload, too_large
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, Fault, TooLarge
+from evalapp.common.pagination import KeysetPagination
+
+CHUNK = 1 << 16
+BODY_KINDS = ("dataset", *KINDS)
+_TRUTH = {"1": True, "true": True, "0": False, "false": False, "": False}
+
+
+class _BodyParser(BaseParser):
+    """Hands the body on unread."""
+
+    ending = ""
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        return {"stream": stream, "ending": self.ending}
+
+
+class NdjsonParser(_BodyParser):
+    media_type = "application/x-ndjson"
+    ending = "jsonl"
+
+
+class CsvParser(_BodyParser):
+    media_type = "text/csv"
+    ending = "csv"
+
+
+class TsvParser(_BodyParser):
+    media_type = "text/tab-separated-values"
+    ending = "tsv"
+
+
+class FaultSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = UploadFault
+        fields = ["file", "line", "field", "message"]
+        read_only_fields = fields
+
+
+class UploadSerializer(serializers.ModelSerializer):
+    """An upload as it stands in lists. `counts`: rows, added, same, replaced and faulty of each table."""
+
+    url = serializers.SerializerMethodField()
+    project = serializers.CharField(source="project.slug", read_only=True)
+    run = serializers.SerializerMethodField()
+    files = serializers.SerializerMethodField()
+    error = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Upload
+        fields = [
+            "id", "url", "project", "title", "state", "run", "error", "files", "content_hash", "options", "counts",
+            "ignored", "fault_count", "created_at", "finished_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_url(self, upload: Upload) -> str:
+        return self.context["request"].build_absolute_uri(reverse("api-upload", args=[upload.pk]))
+
+    def get_run(self, upload: Upload) -> str | None:
+        if upload.run_id is None:
+            return None
+        return self.context["request"].build_absolute_uri(reverse("api-run", args=[upload.run_id]))
+
+    def get_error(self, upload: Upload) -> str:
+        return upload.run.error if upload.run is not None else ""
+
+    def get_files(self, upload: Upload) -> list[dict[str, Any]]:
+        return [{key: file[key] for key in ("name", "kind", "bytes", "sha256")} for file in upload.files]
+
+
+class UploadDetailSerializer(UploadSerializer):
+    """One upload with its faulty rows (the first thousand) and how far it is."""
+
+    faults = FaultSerializer(many=True, read_only=True)
+    progress = serializers.SerializerMethodField()
+
+    class Meta(UploadSerializer.Meta):
+        fields = [*UploadSerializer.Meta.fields, "faults", "progress"]
+        read_only_fields = fields
+
+    def get_progress(self, upload: Upload) -> dict[str, Any] | None:
+        run = upload.run
+        if run is None or not run.is_active:
+            return None
+        return {"phase": run.phase, "done": run.done, "total": run.total, "unit": run.unit, "rate": run.rate,
+                "seconds_left": run.seconds_left}  # fmt: skip
+
+
+def _flag(request: Request, name: str) -> bool:
+    value = request.query_params.get(name, "").lower()
+    if value not in _TRUTH:
+        text = f"{name} must be 1 or 0."
+        raise BadInput(text, faults=[Fault(text, field=name)])
+    return _TRUTH[value]
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    while chunk := stream.read(CHUNK):
+        yield chunk
+
+
+def _incoming(request: Request, kind: str) -> list[Incoming]:
+    data = request.data
+    if "stream" in data and not request.FILES:
+        if not kind:
+            text = f"Say what the rows are: ?kind= one of {', '.join(BODY_KINDS)}."
+            raise BadInput(text, faults=[Fault(text, field="kind")])
+        return [Incoming(f"{kind}.{data['ending']}", _chunks(data["stream"]))]
+    found = [file for name in request.FILES for file in request.FILES.getlist(name)]
+    if not found:
+        raise BadInput("The form has no file. Send each file as a part with its file name.")
+    return [Incoming(file.name or "", file.chunks(CHUNK)) for file in found]
+
+
+class UploadList(APIView):
+    parser_classes = [MultiPartParser, NdjsonParser, CsvParser, TsvParser]
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(operation_id="uploads_list", responses=UploadSerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(uploads_of(project).select_related("project"), request, self)
+        return paginator.get_paginated_response(UploadSerializer(rows, many=True, context={"request": request}).data)
+
+    @extend_schema(
+        operation_id="uploads_create",
+        description="One or several files of the interchange format, or the rows of one file as the body. They are "
+        "checked as a whole and stored all or not at all; the same content again changes nothing.",
+        parameters=[
+            OpenApiParameter("kind", str, enum=BODY_KINDS, description="What the rows are, where no file name says."),
+            OpenApiParameter("dry_run", str, enum=["0", "1"], description="Check and report only."),
+            OpenApiParameter("replace", str, enum=["0", "1"], description="Overwrite rows stored with other content."),
+        ],
+        request={
+            "multipart/form-data": {
+                "type": "object",
+                "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+            },
+            "application/x-ndjson": OpenApiTypes.BINARY,
+            "text/csv": OpenApiTypes.BINARY,
+            "text/tab-separated-values": OpenApiTypes.BINARY,
+        },
+        responses={202: OpenApiResponse(UploadDetailSerializer, description="Received; it is checked in a run.")},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if not length.isdigit() or int(length) > settings.MAX_UPLOAD_BYTES:
+            raise TooLarge(too_large())
+        kind = request.query_params.get("kind", "")
+        upload = receive_upload(
+            project=project,
+            user=request.user,
+            files=_incoming(request, kind),
+            kind=kind,
+            dry_run=_flag(request, "dry_run"),
+            replace=_flag(request, "replace"),
+        )
+        data = UploadDetailSerializer(upload, context={"request": request}).data
+        return Response(data, status=202, headers={"Location": data["url"]})
+
+
+class UploadShow(APIView):
+    @extend_schema(operation_id="uploads_retrieve", responses=UploadDetailSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        upload = find_upload(user=request.user, pk=pk)
+        return Response(UploadDetailSerializer(upload, context={"request": request}).data)
+
+    @extend_schema(
+        operation_id="uploads_destroy",
+        description="Take the upload back: stop it, drop it after a dry run, or undo it. Refused with 409 and the list "
+        "once judgements, scores, references or other uploads rest on its rows.",
+        responses={204: OpenApiResponse(description="Taken back.")},
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        upload = find_upload(user=request.user, pk=pk, need="write")
+        take_back_upload(upload=upload, user=request.user)
+        return Response(status=204)

@@ -1,0 +1,179 @@
+"""Reading items: search and filters for the list, and everything about one item side by side. The number of
+queries does not grow with the number of rows."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, TextField
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+
+from annotation.models import Comparison, Item, Output, Rating, Reference
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, NotThere
+
+SCOPES = {"context": "contexts", "output": "outputs", "id": "ids"}
+RATED = {"yes": "judged", "no": "not judged"}
+MAX_OUTPUTS = 200
+
+
+@dataclass(frozen=True)
+class ItemFilter:
+    """What the list is narrowed to. `meta` is `key=value`; `rated` is yes, no or empty."""
+
+    q: str = ""
+    scope: str = "context"
+    group: str = ""
+    meta: str = ""
+    system: str = ""
+    rated: str = ""
+
+    @property
+    def active(self) -> bool:
+        return bool(self.q or self.group or self.meta or self.system or self.rated)
+
+
+def find_items(project: Project, wanted: ItemFilter) -> QuerySet[Item]:
+    rows = Item.objects.filter(project=project)
+    if "\0" in "".join((wanted.q, wanted.group, wanted.meta, wanted.system)):
+        raise BadInput("A search text cannot hold a NUL character.")
+    if wanted.q:
+        rows = _search(rows, wanted)
+    if wanted.group:
+        rows = rows.filter(group=wanted.group)
+    if wanted.meta:
+        key, separator, value = wanted.meta.partition("=")
+        if not separator or not key.strip():
+            raise BadInput("Write a filter on meta as key=value, for example domain=food.")
+        said = Cast(KeyTextTransform(key.strip(), "meta"), TextField())
+        rows = rows.annotate(meta_value=said).filter(meta_value=value.strip())
+    if wanted.system:
+        rows = rows.filter(Exists(Output.objects.filter(item=OuterRef("pk"), system__name=wanted.system)))
+    if wanted.rated in RATED:
+        judged = Exists(Rating.objects.filter(output__item=OuterRef("pk"))) | Exists(
+            Comparison.objects.filter(output_a__item=OuterRef("pk"))
+        )
+        rows = rows.filter(judged if wanted.rated == "yes" else ~judged)
+    return rows
+
+
+def _search(rows: QuerySet[Item], wanted: ItemFilter) -> QuerySet[Item]:
+    if wanted.scope == "id":
+        return rows.filter(key__icontains=wanted.q)
+    if wanted.scope == "output":
+        return rows.filter(Exists(Output.objects.filter(item=OuterRef("pk"), text__icontains=wanted.q)))
+    # The turns are searched as the JSON they are stored as, in which quotes and line breaks are escaped.
+    inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
+    said = rows.annotate(said=Cast("context", TextField()))
+    return said.filter(Q(said__icontains=inside) | Q(source__icontains=wanted.q))
+
+
+def count_judgements(items: list[Item]) -> dict[int, dict[str, int]]:
+    """For a page of items: outputs, references, ratings and comparisons of each."""
+    ids = [item.pk for item in items]
+    counts: dict[int, dict[str, int]] = {
+        id: {"outputs": 0, "references": 0, "ratings": 0, "comparisons": 0} for id in ids
+    }
+    for name, rows, column in (
+        ("outputs", Output.objects.filter(item_id__in=ids), "item_id"),
+        ("references", Reference.objects.filter(item_id__in=ids, set__name=ORIGINAL), "item_id"),
+        ("ratings", Rating.objects.filter(output__item_id__in=ids), "output__item_id"),
+        ("comparisons", Comparison.objects.filter(output_a__item_id__in=ids), "output_a__item_id"),
+    ):
+        for id, count in rows.order_by().values_list(column).annotate(n=Count("pk")):
+            counts[id][name] = count
+    return counts
+
+
+@dataclass
+class OutputView:
+    """One output with what people said about it. `ratings`: aspect name -> {mean, n, simulated, values}."""
+
+    output: Output
+    ratings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass
+class ItemView:
+    item: Item
+    references: list[tuple[str, list[Reference]]]
+    outputs: list[OutputView]
+    aspects: list[str]
+    comparisons: list[dict[str, Any]]
+    more_outputs: int
+
+
+def get_item(project: Project, pk: int) -> Item:
+    item = Item.objects.filter(project=project, pk=pk).first()
+    if item is None:
+        raise NotThere("There is no such item in this project.")
+    return item
+
+
+def look_at(item: Item) -> ItemView:
+    """Everything about one item, in a fixed number of queries."""
+    sets: dict[str, list[Reference]] = defaultdict(list)
+    for reference in Reference.objects.filter(item=item).select_related("set").order_by("set__name", "position"):
+        sets[reference.set.name].append(reference)
+    found = Output.objects.filter(item=item).select_related("system")
+    rows = list(found.order_by("system__name", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
+    more = found.count() - MAX_OUTPUTS if len(rows) > MAX_OUTPUTS else 0
+    views = {output.pk: OutputView(output) for output in rows[:MAX_OUTPUTS]}
+    aspects: dict[str, tuple[int, int]] = {}
+    ratings = Rating.objects.filter(output__in=list(views)).order_by().values_list(
+        "output_id", "aspect__name", "aspect__position", "aspect_id", "simulated"
+    )  # fmt: skip
+    for output, aspect, position, aspect_id, simulated, mean, count in ratings.annotate(m=Avg("value"), n=Count("pk")):
+        aspects[aspect] = (position, aspect_id)
+        old = views[output].ratings.get(aspect)
+        if old is not None:
+            total = old["n"] + count
+            mean = (old["mean"] * old["n"] + mean * count) / total
+            count, simulated = total, simulated or old["simulated"]
+        views[output].ratings[aspect] = {"mean": mean, "n": count, "simulated": simulated}
+    return ItemView(
+        item,
+        sorted(sets.items(), key=lambda pair: (pair[0] != ORIGINAL, pair[0])),
+        list(views.values()),
+        sorted(aspects, key=lambda name: aspects[name]),
+        _verdicts(item),
+        more,
+    )
+
+
+def _verdicts(item: Item) -> list[dict[str, Any]]:
+    """How often each verdict fell, by pair and aspect."""
+    rows = (
+        Comparison.objects.filter(output_a__item=item)
+        .order_by()
+        .values_list(
+            "output_a__system__name", "output_a__step", "output_b__system__name", "output_b__step", "reference",
+            "aspect__name", "simulated", "verdict",
+        )
+        .annotate(n=Count("pk"))
+    )  # fmt: skip
+    pairs: dict[tuple, dict[str, Any]] = {}
+    for a, step_a, b, step_b, reference, aspect, simulated, verdict, count in rows:
+        key = (aspect, a, step_a or -1, b or "", step_b or -1, -1 if reference is None else reference)
+        pair = pairs.setdefault(
+            key,
+            {"aspect": aspect, "a": a, "step_a": step_a, "b": b, "step_b": step_b, "reference": reference,
+             "simulated": False, "verdicts": dict.fromkeys(Comparison.Verdict.values, 0), "n": 0},
+        )  # fmt: skip
+        pair["verdicts"][verdict] += count
+        pair["n"] += count
+        pair["simulated"] = pair["simulated"] or simulated
+    return [pairs[key] for key in sorted(pairs)]
+
+
+def neighbours(item: Item) -> tuple[int | None, int | None]:
+    """The items before and after, by key."""
+    rows = Item.objects.filter(project_id=item.project_id)
+    before = rows.filter(key__lt=item.key).order_by("-key").values_list("pk", flat=True).first()
+    after = rows.filter(key__gt=item.key).order_by("key").values_list("pk", flat=True).first()
+    return before, after

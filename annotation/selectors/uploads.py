@@ -1,0 +1,28 @@
+"""Reading uploads: one with its permission, a project's list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotation.models import Upload
+from evalapp.accounts.roles import Need
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere
+
+
+def find_upload(*, user: Any, pk: int, need: Need = "read", slug: str | None = None) -> Upload:
+    """The upload if the user may `need` its project, and if it belongs to `slug` where one is given."""
+    upload = Upload.objects.select_related("project", "run", "created_by").filter(pk=pk).first()
+    if upload is None or (slug is not None and upload.project.slug != slug):
+        raise NotThere("There is no such upload that you can see.")
+    try:
+        upload.project = get_project(user=user, slug=upload.project.slug, need=need)
+    except NotThere as error:
+        raise NotThere("There is no such upload that you can see.") from error
+    return upload
+
+
+def uploads_of(project: Any) -> QuerySet[Upload]:
+    return Upload.objects.filter(project=project).select_related("run", "created_by")

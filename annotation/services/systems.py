@@ -1,0 +1,30 @@
+"""Changing what a system is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from annotation.models import System
+from annotation.parsers.kinds import SYSTEM_KINDS
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Fault
+
+from .ports import tell_changed
+
+
+@transaction.atomic
+def set_system_kind(*, system: System, kind: str, user: Any) -> System:
+    """A kind that somebody set is declared: a dump carries it."""
+    if kind not in SYSTEM_KINDS:
+        text = f"kind must be one of {', '.join(SYSTEM_KINDS)}."
+        raise BadInput(text, faults=[Fault(text, field="kind")])
+    if system.kind != kind or not system.declared:
+        before, system.kind, system.declared = system.kind, kind, True
+        system.save(update_fields=["kind", "declared"])
+        audit.record(
+            verb="system.kind_set", project=system.project, actor=user, object=system.name, before=before, kind=kind
+        )
+        tell_changed(project=system.project, table="systems", ids=[system.pk])
+    return system

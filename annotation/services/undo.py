@@ -1,0 +1,191 @@
+"""Taking an upload back: its rows go, what it replaced returns; refused with the list while anything rests on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from annotation.models import (
+    Aspect,
+    CampaignAspect,
+    Comparison,
+    CorpusPair,
+    Dialogue,
+    Item,
+    Output,
+    Rating,
+    Reference,
+    ReferenceSet,
+    System,
+    Unit,
+    Upload,
+    UploadChange,
+)
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import Conflict, Fault
+from evalapp.common.queue import cancel_run
+
+from .ports import dependants, tell_changed
+from .uploads import only_one_promotion, remove_files
+
+_TABLES: dict[str, type[Model]] = {
+    "systems": System,
+    "aspects": Aspect,
+    "items": Item,
+    "dialogues": Dialogue,
+    "outputs": Output,
+    "ratings": Rating,
+    "comparisons": Comparison,
+    "corpus": CorpusPair,
+}
+_STILL_OPEN = (Upload.State.RECEIVED, Upload.State.CHECKING)
+
+
+def take_back_upload(*, upload: Upload, user: Any) -> Upload:
+    """What the button and DELETE do: stop an upload that is under way, drop a checked one, undo a stored one."""
+    upload.refresh_from_db()
+    if upload.state in _STILL_OPEN and upload.run is not None and upload.run.is_active:
+        cancel_run(run=upload.run, user=user)
+        if upload.state == Upload.State.RECEIVED:
+            _end(upload, Upload.State.CANCELLED)
+    elif upload.state in (*_STILL_OPEN, Upload.State.CHECKED):
+        _end(upload, Upload.State.CANCELLED)
+        remove_files(upload)
+    elif upload.state == Upload.State.DONE:
+        undo_upload(upload=upload, user=user)
+    else:
+        raise Conflict(f"There is nothing to take back: {upload.get_state_display().lower()}.")
+    upload.refresh_from_db()
+    return upload
+
+
+def _end(upload: Upload, state: str) -> None:
+    Upload.objects.filter(pk=upload.pk, state=upload.state).update(state=state, finished_at=timezone.now())
+
+
+def undo_upload(*, upload: Upload, user: Any) -> None:
+    """All of it in one transaction."""
+    refused = "Other things rest on this upload, so it stays. Remove them first."
+    try:
+        with only_one_promotion(upload.project, None):
+            changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.DONE).update(
+                state=Upload.State.UNDONE, finished_at=timezone.now()
+            )
+            if not changed:
+                raise Conflict("Only a stored upload can be undone.")
+            resting = what_rests_on(upload)
+            if resting:
+                raise Conflict(refused, faults=resting)
+            _restore(upload)
+            removed = _remove(upload)
+            audit.record(verb="upload.undone", project=upload.project, actor=user, object=upload, removed=removed)
+    except IntegrityError as error:
+        raise Conflict(refused) from error
+
+
+# ---- what rests on it -------------------------------------------------------------------------------------
+
+
+def _others(rows: QuerySet, upload: Upload) -> QuerySet:
+    return rows.filter(Q(upload__isnull=True) | ~Q(upload=upload))
+
+
+def what_rests_on(upload: Upload) -> list[Fault]:
+    """One line for each kind of thing that would lose what it is about."""
+    project = upload.project
+    own_outputs = Output.objects.filter(project=project, upload=upload).values("id")
+    own_items = Item.objects.filter(project=project, upload=upload).values("id")
+    own_dialogues = Dialogue.objects.filter(project=project, upload=upload).values("id")
+    own_aspects = Aspect.objects.filter(project=project, upload=upload).values("id")
+    replaced = UploadChange.objects.filter(upload=upload, table="outputs").values("row")
+    on_outputs = Q(output__in=own_outputs) | Q(output__in=replaced)
+    of_outputs = Q(output_a__in=own_outputs) | Q(output_b__in=own_outputs)
+    of_outputs |= Q(output_a__in=replaced) | Q(output_b__in=replaced)
+    ratings = Rating.objects.filter(project=project)
+    comparisons = Comparison.objects.filter(project=project)
+    found = [
+        ("ratings of its outputs", _others(ratings.filter(on_outputs), upload)),
+        ("comparisons of its outputs", _others(comparisons.filter(of_outputs), upload)),
+        ("ratings of its dialogues", _others(ratings.filter(dialogue__in=own_dialogues), upload)),
+        ("ratings of its aspects", _others(ratings.filter(aspect__in=own_aspects), upload)),
+        ("comparisons of its aspects", _others(comparisons.filter(aspect__in=own_aspects), upload)),
+        ("outputs for its items", _others(Output.objects.filter(item__in=own_items), upload)),
+        ("references written for its items", Reference.objects.filter(item__in=own_items).exclude(set__name=ORIGINAL)),
+        ("campaigns that ask for its aspects", CampaignAspect.objects.filter(aspect__in=own_aspects)),
+        (
+            "texts that campaigns show",
+            Unit.objects.filter(Q(item__in=own_items) | Q(output_a__in=own_outputs) | Q(output_b__in=own_outputs)),
+        ),
+        ("later changes of its rows", _later_changes(upload)),
+    ]
+    lines = [(name, rows.count()) for name, rows in found]
+    return [Fault(f"{count:,} {name}") for name, count in [*lines, *dependants(upload)] if count]
+
+
+def _later_changes(upload: Upload) -> QuerySet:
+    """Rows of this upload, or rows it replaced, that a stored upload replaced afterwards."""
+    earlier = UploadChange.objects.filter(
+        upload=upload, table=OuterRef("table"), row=OuterRef("row"), id__lt=OuterRef("id")
+    )
+    own = Q()
+    for table, model in _TABLES.items():
+        own |= Q(table=table, row__in=model.objects.filter(project=upload.project, upload=upload).values("id"))  # type: ignore[attr-defined]
+    own |= Q(table="references", row__in=Item.objects.filter(project=upload.project, upload=upload).values("id"))
+    stored = UploadChange.objects.filter(upload__project=upload.project, upload__state=Upload.State.DONE)
+    return stored.exclude(upload=upload).filter(own | Exists(earlier))
+
+
+# ---- undo -------------------------------------------------------------------------------------------------
+
+
+def _restore(upload: Upload) -> None:
+    """Put back what the upload replaced, the last change first."""
+    for change in UploadChange.objects.filter(upload=upload).order_by("-id").iterator(500):
+        if change.table == "references":
+            _restore_references(upload, change)
+        elif change.table == "project":
+            Project.objects.filter(pk=change.row).update(**change.before)
+        else:
+            _TABLES[change.table].objects.filter(pk=change.row).update(**change.before)  # type: ignore[attr-defined]
+            tell_changed(project=upload.project, table=change.table, ids=[change.row])
+
+
+def _restore_references(upload: Upload, change: UploadChange) -> None:
+    original = ReferenceSet.objects.get(project=upload.project, name=ORIGINAL)
+    Reference.objects.filter(set=original, item_id=change.row).delete()
+    Reference.objects.bulk_create(
+        Reference(set=original, item_id=change.row, position=position, text=text)
+        for position, text in enumerate(change.before["texts"])
+    )
+    tell_changed(project=upload.project, table="references", ids=[change.row])
+
+
+def _delete(rows: QuerySet) -> int:
+    """One DELETE without collecting: what rests on the rows was looked up before."""
+    return int(rows.order_by()._raw_delete(rows.db))  # type: ignore[attr-defined]
+
+
+def _remove(upload: Upload) -> dict[str, int]:
+    project = upload.project
+    removed = {}
+    for table in ("comparisons", "ratings", "outputs", "dialogues", "items", "corpus"):
+        rows = _TABLES[table].objects.filter(project=project, upload=upload)  # type: ignore[attr-defined]
+        if table == "items":
+            _delete(Reference.objects.filter(item__in=rows.values("id")))
+        removed[table] = _delete(rows)
+    # A system or aspect that others came to use stays, as theirs.
+    systems = System.objects.filter(project=project, upload=upload)
+    used = Q(pk__in=Output.objects.filter(project=project).values("system"))
+    used |= Q(pk__in=Dialogue.objects.filter(project=project, system__isnull=False).values("system"))
+    systems.filter(used).update(upload=None)
+    removed["systems"] = _delete(System.objects.filter(project=project, upload=upload))
+    removed["aspects"] = _delete(Aspect.objects.filter(project=project, upload=upload))
+    for table, count in removed.items():
+        if count:
+            tell_changed(project=project, table=table)
+    return {table: count for table, count in removed.items() if count}

@@ -1,0 +1,92 @@
+"""Pages of what a project holds: items with search and filters, one item side by side, kinds of systems."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from annotation.models import Item, System
+from annotation.parsers.kinds import SYSTEM_KINDS
+from annotation.selectors.data import list_systems
+from annotation.selectors.items import (
+    RATED,
+    SCOPES,
+    ItemFilter,
+    count_judgements,
+    find_items,
+    get_item,
+    look_at,
+    neighbours,
+)
+from annotation.services.systems import set_system_kind
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import NotThere
+from evalapp.common.pages import page
+from evalapp.common.pagination import keyset
+
+PAGE = 50
+MAX_CHOICES = 500
+
+
+@login_required
+@require_safe
+def item_list(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    wanted = ItemFilter(
+        **{name: request.GET.get(name, "").strip() for name in ("q", "group", "meta", "system", "rated")},
+        scope=request.GET.get("scope") or "context",
+    )
+    found = keyset(find_items(project, wanted), order=("key",), cursor=request.GET.get("cursor", ""), size=PAGE)
+    counts = count_judgements(found.rows)
+    systems = System.objects.filter(project=project).order_by("name").values_list("name", flat=True)
+    context = {
+        "project": project,
+        "filter": wanted,
+        "page": found,
+        "rows": [(item, counts[item.pk]) for item in found.rows],
+        "any": bool(found.rows) or Item.objects.filter(project=project).exists(),
+        "systems": list(systems[:MAX_CHOICES]),
+        "scopes": SCOPES.items(),
+        "rated": RATED.items(),
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "annotation/item/list.html", context, fragment="table")
+
+
+@login_required
+@require_safe
+def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    item = get_item(project, pk)
+    before, after = neighbours(item)
+    context = {"project": project, "view": look_at(item), "item": item, "before": before, "after": after}
+    return page(request, "annotation/item/show.html", context)
+
+
+@login_required
+@require_safe
+def system_list(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    found = keyset(list_systems(project), order=("name",), cursor=request.GET.get("cursor", ""), size=100)
+    context = {
+        "project": project,
+        "page": found,
+        "kinds": SYSTEM_KINDS,
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "annotation/item/systems.html", context)
+
+
+@login_required
+@require_POST
+def system_kind(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    system = System.objects.filter(project=project, pk=pk).select_related("project").first()
+    if system is None:
+        raise NotThere("There is no such system in this project.")
+    set_system_kind(system=system, kind=request.POST.get("kind", ""), user=request.user)
+    messages.success(request, f"“{system.name}” is now {system.get_kind_display().lower()}.")
+    return redirect("annotation:system-list", slug)

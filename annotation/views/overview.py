@@ -1,0 +1,40 @@
+"""What this room shows on the overview of a project: how much data there is, and the first step."""
+
+from __future__ import annotations
+
+from django.db.models import Count
+from django.http import HttpRequest
+from django.urls import reverse
+
+from annotation.models import Item, Output
+from evalapp.accounts.models import Project
+from evalapp.common.overview import Step
+
+
+def item_counts(_request: HttpRequest, projects: list[Project]) -> dict[int, int]:
+    return _counts(Item, projects)
+
+
+def output_counts(_request: HttpRequest, projects: list[Project]) -> dict[int, int]:
+    return _counts(Output, projects)
+
+
+def _counts(model: type[Item] | type[Output], projects: list[Project]) -> dict[int, int]:
+    rows = model.objects.filter(project__in=[project.pk for project in projects]).order_by()
+    return dict(rows.values_list("project_id").annotate(n=Count("pk")))
+
+
+def data_step(_request: HttpRequest, project: Project) -> Step:
+    items = Item.objects.filter(project=project).exists()
+    outputs = items and Output.objects.filter(project=project).exists()
+    if outputs:
+        return Step(
+            "Data are in", "Items and what the systems wrote for them.",
+            reverse("annotation:item-list", args=[project.slug]), "Look at them", done=True,
+        )  # fmt: skip
+    text = (
+        "Items are there; now upload what the systems wrote: outputs.jsonl or outputs.csv."
+        if items
+        else "Contexts with references, and what the systems wrote for them: JSONL, CSV or TSV."
+    )
+    return Step("Upload data", text, reverse("annotation:upload-list", args=[project.slug]), "Upload")

@@ -1,0 +1,137 @@
+"""Pages of uploads: send files, watch the check, read the report, store, undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from annotation.models import Upload
+from annotation.parsers import KINDS
+from annotation.selectors.uploads import find_upload, uploads_of
+from annotation.services.undo import take_back_upload
+from annotation.services.uploads import Incoming, receive_upload, store_checked
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import EvalappError
+from evalapp.common.pages import page
+from evalapp.common.pagination import keyset
+from evalapp.common.queue import live_workers
+
+_KINDS = [("", "by file name"), ("dataset", "dataset"), *((name, name) for name in KINDS)]
+SHOWN_FAULTS = 200
+
+
+class _FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class _FilesField(forms.FileField):
+    """Several files; their content is the import's to judge, so an empty one is let through to be reported."""
+
+    def clean(self, data: Any, initial: Any = None) -> list[Any]:
+        files = data if isinstance(data, list) else [data] if data else []
+        if not files:
+            raise forms.ValidationError(self.error_messages["required"], code="required")
+        return files
+
+
+class UploadForm(forms.Form):
+    files = _FilesField(
+        label="Files",
+        widget=_FilesInput(attrs={"multiple": True}),
+        help_text="Drop them here or choose. JSONL, CSV or TSV, plain or gzip: dataset.json, systems, items, outputs, "
+        "ratings, comparisons, dialogues, corpus.",
+    )
+    kind = forms.ChoiceField(
+        label="Rows are", choices=_KINDS, required=False, help_text="Only needed when the file name does not say."
+    )
+    dry_run = forms.BooleanField(label="Only check, store nothing yet (dry run)", required=False)
+    replace = forms.BooleanField(
+        label="Overwrite rows that are stored with other content",
+        required=False,
+        help_text="Outputs that have been judged are never overwritten.",
+    )
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
+    posted = request.method == "POST"
+    project = get_project(user=request.user, slug=slug, need="write" if posted else "read")
+    form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
+    if posted and form.is_valid():
+        wanted = form.cleaned_data
+        try:
+            upload = receive_upload(
+                project=project,
+                user=request.user,
+                files=[Incoming(file.name, file.chunks()) for file in wanted["files"]],
+                kind=wanted["kind"],
+                dry_run=wanted["dry_run"],
+                replace=wanted["replace"],
+            )
+        except EvalappError as error:
+            form.add_error("files", error.detail)
+        else:
+            return redirect("annotation:upload-show", slug, upload.pk)
+    found = keyset(uploads_of(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50)
+    context = {
+        "project": project,
+        "form": form,
+        "page": found,
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "annotation/upload/list.html", context, status=422 if posted else 200)
+
+
+@login_required
+@require_safe
+def upload_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    upload = find_upload(user=request.user, pk=pk, slug=slug)
+    return page(request, "annotation/upload/show.html", _shown(request, upload), fragment="live")
+
+
+def _shown(request: HttpRequest, upload: Upload) -> dict[str, Any]:
+    run = upload.run
+    active = run is not None and run.is_active
+    served = {queue for beat in live_workers() for queue in beat.queues} if active else set()
+    counts = [(name, upload.counts[name]) for name in ("dataset", *KINDS) if name in upload.counts]
+    return {
+        "project": upload.project,
+        "upload": upload,
+        "run": run,
+        "active": active,
+        "unserved": [run.queue] if run is not None and active and run.queue not in served else [],
+        "counts": counts,
+        "faults": list(upload.faults.all()[:SHOWN_FAULTS]),
+        "may_write": can(user=request.user, project=upload.project, need="write"),
+    }
+
+
+@login_required
+@require_POST
+def upload_store(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    upload = find_upload(user=request.user, pk=pk, slug=slug, need="write")
+    try:
+        store_checked(upload=upload, user=request.user)
+    except EvalappError as error:
+        messages.error(request, error.detail)
+    return redirect("annotation:upload-show", slug, pk)
+
+
+@login_required
+@require_POST
+def upload_undo(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    upload = find_upload(user=request.user, pk=pk, slug=slug, need="write")
+    try:
+        take_back_upload(upload=upload, user=request.user)
+    except EvalappError as error:
+        context = {**_shown(request, upload), "refused": error}
+        return page(request, "annotation/upload/show.html", context, status=error.status)
+    messages.success(request, "Taken back.")
+    return redirect("annotation:upload-show", slug, pk)
