@@ -1,0 +1,274 @@
+"""Pictures of the product's pages, made from the demonstration data in a folder of their own.
+
+    python docs/screenshots.py                  the pictures of README and docs, into docs/images/
+    python docs/screenshots.py --all FOLDER     every page in light, dark and 360 px wide, to look at
+    python docs/screenshots.py --all FOLDER --keep DATA    the same on a data folder that is kept for the next time
+
+Needs the development requirements and Chromium (CHROMIUM names its program). Everything started is ended again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+PASSWORD = "pictures-of-pages-13"
+METRICS = ("length", "overlap", "random", "token-f1", "bleu-4", "chrf", "rouge-l")
+WIDE, NARROW = {"width": 1180, "height": 800}, {"width": 360, "height": 780}
+
+#: The plans of the demonstration have three campaigns; each is opened.
+RESEARCHER, ANNOTATOR = "rita", "anna"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A page: where it is, or which link on that page leads to it (a CSS selector), and who looks."""
+
+    name: str
+    path: str
+    follow: str = ""
+    who: str = RESEARCHER
+
+
+P = "/projects/demo/"
+SHOTS = (
+    Shot("welcome", "/", who=""),
+    Shot("sign-in", "/account/sign-in/", who=""),
+    Shot("reset", "/account/reset/", who=""),
+    Shot("home", "/"),
+    Shot("overview", P),
+    Shot("project-new", "/projects/new/", who="olga"),
+    Shot("items", P + "items/"),
+    Shot("item", P + "items/", 'main table a[href*="/items/"], main .list a[href*="/items/"]'),
+    Shot("item-scores", P + "items/1/scores/"),
+    Shot("uploads", P + "uploads/"),
+    Shot("upload", P + "uploads/", 'main table a[href*="/uploads/"], main .list a[href*="/uploads/"]'),
+    Shot("campaigns", P + "campaigns/"),
+    Shot("campaign-new", P + "campaigns/new/"),
+    Shot("campaign", P + "campaigns/", 'main table a[href*="/campaigns/"], main .list a[href*="/campaigns/"]'),
+    Shot("evaluators", P + "evaluators/"),
+    Shot("evaluator", P + "evaluators/chrf/"),
+    Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
+    Shot("runs", P + "runs/"),
+    Shot("run", P + "runs/", 'main a[href*="/runs/"]'),
+    Shot("systems", P + "systems/"),
+    Shot("systems-win-rate", P + "systems/?method=win-rate&aspect=relevance"),
+    Shot("evaluation", P + "evaluation/"),
+    Shot("exports", P + "exports/"),
+    Shot("people", P + "people/"),
+    Shot("invite", P + "people/invite/", who="olga"),
+    Shot("settings", P + "settings/", who="olga"),
+    Shot("delete", P + "settings/delete/", who="olga"),
+    Shot("account", "/account/"),
+    Shot("password", "/account/password/"),
+    Shot("tokens", "/account/tokens/"),
+    Shot("my-work", "/my/", who=ANNOTATOR),
+    Shot("judging-rating", "/my/1/", who=ANNOTATOR),
+    Shot("judging-pairs", "/my/2/", who=ANNOTATOR),
+    Shot("judging-turing", "/my/3/", who=ANNOTATOR),
+    Shot("guidelines", "/my/1/guidelines/", who=ANNOTATOR),
+    Shot("not-there", "/projects/nothing/"),
+)
+#: The pictures of README and docs: name of the shot -> name of the file.
+CHOSEN = {"systems": "systems", "evaluation": "evaluation", "judging-rating": "judging", "overview": "overview"}
+
+
+# ---- the installation -------------------------------------------------------------------------------------
+
+
+def manage(folder: Path, *words: str, given: str | None = None) -> str:
+    env = {**os.environ, "EVALAPP_DATA": str(folder), "LOG_LEVEL": "WARNING"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *words],
+        env=env, input=given, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"manage.py {' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+PEOPLE = f"""
+from evalapp.accounts.models import Membership, Project, User
+project = Project.objects.get(slug="demo")
+for name, role in (("{RESEARCHER}", "researcher"), ("{ANNOTATOR}", "annotator")):
+    user = User.objects.create_user(username=name, email=name + "@example.org", password="{PASSWORD}")
+    Membership.objects.create(project=project, user=user, role=role, pseudonym=name)
+"""
+
+
+def prepare(folder: Path) -> None:
+    """Demonstration data, three people, scores of a few metrics, open campaigns; all by commands."""
+    if (folder / "ready").exists():
+        return
+    sys.path.insert(0, str(ROOT))
+    from evalapp.demo.build import build
+
+    source = folder / "demo-source"
+    build(source)
+    manage(folder, "migrate", "--verbosity", "0")
+    manage(folder, "collectstatic", "--noinput", "--verbosity", "0")
+    manage(folder, "createowner", "olga", "--password-stdin", given=PASSWORD + "\n")
+    manage(folder, "load", str(source), "--project", "demo", "--owner", "olga")
+    manage(folder, "shell", "--verbosity", "0", "-c", PEOPLE)
+    for metric in METRICS:
+        manage(folder, "score", metric, "--project", "demo", "--here")
+    manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
+    (folder / "ready").touch()
+
+
+@contextmanager
+def web(folder: Path) -> Iterator[str]:
+    """The web process on a free port; its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}"]
+    env = {**os.environ, "EVALAPP_DATA": str(folder)}
+    process = subprocess.Popen([*command, "--threads", "4", "--log-level", "warning"], cwd=ROOT, env=env)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait(address, process)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait(address: str, process: subprocess.Popen[Any], seconds: float = 30) -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            opener.open(f"{address}/health/live", timeout=2).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise SystemExit("The web process did not start.")
+
+
+# ---- the pictures -----------------------------------------------------------------------------------------
+
+
+def signed_in(browser: Browser, address: str, name: str, viewport: dict[str, int], scheme: str) -> Page:
+    context = browser.new_context(viewport=viewport, color_scheme=scheme, base_url=address)  # type: ignore[arg-type]
+    page = context.new_page()
+    if name:
+        page.goto("/account/sign-in/")
+        page.fill("[name=username]", name)
+        page.fill("[name=password]", PASSWORD)
+        page.click("main button")
+        page.wait_for_url("**/")
+    return page
+
+
+def visit(page: Page, shot: Shot) -> int:
+    """Open the page and wait until nothing moves; its status."""
+    answer = page.goto(shot.path)
+    if shot.follow and page.locator(shot.follow).count():
+        with page.expect_navigation() as moved:
+            page.locator(shot.follow).first.click()
+        answer = moved.value
+    page.wait_for_load_state("networkidle")
+    return answer.status if answer else 0
+
+
+def take(page: Page, path: Path, *, whole: bool) -> None:
+    page.screenshot(path=path, full_page=whole, animations="disabled")
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
+
+def faults(page: Page) -> list[str]:
+    """What a person would stumble over and a picture does not show: sideways scrolling."""
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return [f"{wide} px too wide"] if wide > 0 else []
+
+
+def listen(page: Page, said: list[str]) -> None:
+    """Errors of the console, among them what the content security policy refuses."""
+    page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+
+
+def take_all(browser: Browser, address: str, folder: Path, only: set[str]) -> list[dict[str, Any]]:
+    folder.mkdir(parents=True, exist_ok=True)
+    report = []
+    for look, viewport, scheme in (("light", WIDE, "light"), ("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
+        pages: dict[str, Page] = {}
+        said: list[str] = []
+        for shot in SHOTS:
+            if only and shot.name not in only:
+                continue
+            if shot.who not in pages:
+                pages[shot.who] = signed_in(browser, address, shot.who, viewport, scheme)
+                listen(pages[shot.who], said)
+            said.clear()
+            status = visit(pages[shot.who], shot)
+            take(pages[shot.who], folder / f"{shot.name}-{look}.png", whole=True)
+            found = [*said, *faults(pages[shot.who])]
+            if status != 200 or found:
+                report.append({"page": shot.name, "look": look, "status": status, "faults": found})
+    return report
+
+
+def take_chosen(browser: Browser, address: str) -> None:
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for shot in SHOTS:
+        if shot.name in CHOSEN:
+            page = signed_in(browser, address, shot.who, WIDE, "light")
+            if visit(page, shot) != 200:
+                raise SystemExit(f"{shot.path} does not answer.")
+            take(page, IMAGES / f"{CHOSEN[shot.name]}.png", whole=False)
+            print(IMAGES / f"{CHOSEN[shot.name]}.png")
+
+
+def chromium() -> str:
+    named = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not named:
+        raise SystemExit("There is no Chromium. Install it (apt-get install chromium) or name it with CHROMIUM=.")
+    return named
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", type=Path, metavar="FOLDER", help="every page, three ways, into this folder")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="with --all: these pages alone")
+    parser.add_argument("--keep", type=Path, metavar="DATA", help="a data folder that stays; made if it is not there")
+    given = parser.parse_args()
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="evalapp-pictures-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        prepare(folder)
+        with web(folder) as address, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+            if given.all:
+                for line in take_all(browser, address, given.all, set(given.only)):
+                    print(json.dumps(line))
+            else:
+                take_chosen(browser, address)
+            browser.close()
+    finally:
+        if not given.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
