@@ -77,3 +77,10 @@ document.addEventListener("htmx:responseError", (event) => {
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) for (const old of document.querySelectorAll("#messages [data-from=network]")) old.remove();
 });
+
+// On a narrow screen the places of a project scroll sideways: the present one is brought into view.
+const here = document.querySelector(".site-nav [aria-current]");
+if (here) {
+  const row = here.closest("ul");
+  row.scrollLeft = here.offsetLeft - (row.clientWidth - here.offsetWidth) / 2;
+}
