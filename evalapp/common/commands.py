@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="Print one JSON object on stdout and nothing else.")
         return parser
 
-    def work(self, **options: Any) -> dict[str, Any]:
+    def work(self, *args: Any, **options: Any) -> dict[str, Any]:
         raise NotImplementedError(type(self).__name__)
 
     def show(self, result: dict[str, Any]) -> None:
