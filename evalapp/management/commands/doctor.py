@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management import BaseCommand
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.exceptions import BadMigrationError, InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
+from evalapp.common import commands as base
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 
@@ -20,14 +17,11 @@ QUEUES = ("cpu", "gpu", "live")
 _MARKS = {OK: "ok      ", MISSING: "MISSING ", OPTIONAL: "optional"}
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Say what is running, what is missing and how to get it; exit 1 if something needed is missing."
     requires_system_checks = ()
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-    def handle(self, *args: Any, **options: Any) -> None:
+    def work(self, **options: Any) -> dict[str, Any]:
         found = [
             checks.python(),
             checks.disk(settings.DATA_DIR),
@@ -39,17 +33,14 @@ class Command(BaseCommand):
             checks.elasticsearch(settings.ELASTICSEARCH_URL),
         ]
         healthy = all(check.state != MISSING for check in found)
-        if options["json"]:
-            rows = [check.as_dict() for check in found]
-            self.stdout.write(json.dumps({"healthy": healthy, "checks": rows}, indent=2))
-        else:
-            width = max(len(check.name) for check in found)
-            for check in found:
-                self.stdout.write(f"{_MARKS[check.state]}  {check.name:<{width}}  {check.found}")
-                if check.way_out:
-                    self.stdout.write(f"{'':8}  {'':{width}}  -> {check.way_out}")
-        if not healthy:
-            sys.exit(1)
+        return {"healthy": healthy, "checks": [check.as_dict() for check in found], "exit": 0 if healthy else 1}
+
+    def show(self, result: dict[str, Any]) -> None:
+        width = max(len(check["name"]) for check in result["checks"])
+        for check in result["checks"]:
+            self.stdout.write(f"{_MARKS[check['state']]}  {check['name']:<{width}}  {check['found']}")
+            if check["way_out"]:
+                self.stdout.write(f"{'':8}  {'':{width}}  -> {check['way_out']}")
 
 
 def database_checks() -> list[Check]:
