@@ -1,0 +1,161 @@
+"""The demonstration project: texts written for it, outputs of systems that really answered, simulated judgements,
+open campaigns and scores. What is there already is kept, so that a second time takes seconds."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import tempfile
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.core.management import call_command
+from django.utils.text import slugify
+
+from evalapp import demo
+from evalapp.accounts.models import Membership, Project, User
+from evalapp.accounts.roles import Role
+from evalapp.accounts.services import add_member, create_project, delete_project
+from evalapp.common import audit, commands
+from evalapp.common.errors import BadInput
+from evalapp.common.models import AuditEvent, Run
+from evalapp.common.queue import queue_has_worker
+
+SLUG = "demo"
+PEOPLE = ((Role.OWNER, "owner"), (Role.RESEARCHER, "researcher"), (Role.ANNOTATOR, "annotator"))
+#: Cheap ones first, so that the leaderboard has rows within seconds.
+EVALUATORS = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-l", "bertscore")
+#: How long `up` may need until its worker signs on.
+PATIENCE = 20.0
+
+
+class Command(commands.Command):
+    help = "Fill the demonstration project: data, people, campaigns, scores. Starts nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--reset", action="store_true", help="Delete it first, and give new passwords")
+        parser.add_argument("--data", type=Path, metavar="FOLDER", help="An interchange folder of your own instead")
+
+    def work(self, *, reset: bool, data: Path | None, **_: Any) -> dict[str, Any]:
+        slug = SLUG if data is None else self._slug_of(data)
+        passwords = self._people(reset)
+        owner = User.objects.get(username="owner")
+        project = Project.objects.filter(slug=slug).first()
+        if project is not None and reset:
+            self.say(f"deleting {slug}")
+            delete_project(project=project, actor=owner, confirmation=slug)
+            project = None
+        if project is None:
+            names = {} if data is not None else {"name": "Demonstration"}
+            project = create_project(slug=slug, owner=owner, **names)
+        self._join(project)
+        loaded = self._load(project, data)
+        if data is None:
+            self._campaigns(project)
+        runs = self._score(project)
+        return {"project": slug, "loaded": loaded, "passwords": passwords, "runs": runs}
+
+    def _slug_of(self, folder: Path) -> str:
+        if not folder.is_dir():
+            raise BadInput(f"{folder} is no folder. DATA and --data take a folder in the interchange format.")
+        return slugify(folder.resolve().name)[:63].strip("-") or "data"
+
+    def _people(self, reset: bool) -> dict[str, str]:
+        """New passwords, by user name; they are printed and kept nowhere."""
+        made = {}
+        for _, name in PEOPLE:
+            user = User.objects.filter(username=name).first()
+            if user is not None and not reset:
+                continue
+            if user is not None and not self._is_ours(user):
+                raise BadInput(f"There is a user “{name}” who is not of the demonstration; nothing was changed.")
+            user = user or User(username=name, preferences={"demo": True})
+            made[name] = secrets.token_urlsafe(9)
+            user.set_password(made[name])
+            user.save()
+            audit.record(verb="account.created", actor=user, object=name, demo=True)
+        return made
+
+    def _is_ours(self, user: User) -> bool:
+        return bool(user.preferences.get("demo"))
+
+    def _join(self, project: Project) -> None:
+        for role, name in PEOPLE:
+            user = User.objects.get(username=name)
+            if self._is_ours(user) and not Membership.objects.filter(project=project, user=user).exists():
+                add_member(project=project, user=user, role=role, actor=project.created_by)
+
+    def _load(self, project: Project, data: Path | None) -> bool:
+        """False when the data are there already."""
+        if AuditEvent.objects.filter(project=project, verb="demo.loaded").exists():
+            return False
+        if data is not None:
+            self._call("load", str(data), project=project.slug)
+        else:
+            from evalapp.demo.build import build
+
+            with tempfile.TemporaryDirectory(prefix="evalapp-demo-") as name:
+                self.say("writing the demonstration data")
+                build(Path(name))
+                self.say("loading them")
+                self._call("load", name, project=project.slug)
+        audit.record(verb="demo.loaded", project=project, object=project.slug)
+        return True
+
+    def _campaigns(self, project: Project) -> None:
+        plans = Path(demo.__file__).parent / "campaigns.json"
+        made = {"slugs": sorted(row["slug"] for row in json.loads(plans.read_text(encoding="utf-8")))}
+        if AuditEvent.objects.filter(project=project, verb="demo.campaigns", detail=made).exists():
+            return
+        self.say("opening the campaigns")
+        self._call("campaign", project.slug, str(plans), open=True, by="researcher")
+        audit.record(verb="demo.campaigns", project=project, object=project.slug, **made)
+
+    def _score(self, project: Project) -> list[int]:
+        """Queue what was not asked for yet; where no worker comes, work here."""
+        asked = Run.objects.filter(project=project, kind="score").exclude(state__in=["failed", "cancelled"])
+        known = set(asked.values_list("params__evaluator", flat=True))
+        wanted = [name for name in EVALUATORS if name not in known]
+        if not wanted:
+            return []
+        detach = self._worker_comes()
+        numbers = []
+        for name in wanted:
+            self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
+            told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
+            numbers.append(told["run"])
+        return numbers
+
+    def _worker_comes(self) -> bool:
+        try:
+            redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1, socket_timeout=1).ping()
+        except redis.RedisError:
+            return queue_has_worker("cpu")
+        until = time.monotonic() + PATIENCE
+        while not queue_has_worker("cpu"):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.5)
+        return True
+
+    def _call(self, name: str, *arguments: str, **options: Any) -> dict[str, Any]:
+        """Rooms downstream are known by the names of their commands only."""
+        answer = io.StringIO()
+        call_command(name, *arguments, json=True, stdout=answer, stderr=self.stderr, **options)
+        return json.loads(answer.getvalue())
+
+    def show(self, result: dict[str, Any]) -> None:
+        words = "is filled" if result["loaded"] else "is there already and was kept"
+        self.stdout.write(f"The project “{result['project']}” {words}.")
+        if result["runs"]:
+            self.stdout.write(f"Scoring: {len(result['runs'])} runs; see: manage.py runs {result['project']}")
+        for name, password in result["passwords"].items():
+            self.stdout.write(f"  {name:<12} password (shown once): {password}")
+        if not result["passwords"]:
+            self.stdout.write("Passwords are kept. A new one: manage.py changepassword researcher")
+            self.stdout.write("All anew, data too: manage.py demo --reset")
