@@ -29,7 +29,7 @@ def draw_forest(
 
     soft = INK[theme][1]
     shown = [dict(row, ink=soft if row.get("grey") else PALETTE[0]) for row in rows if row["value"] is not None]
-    data = alt.Data(values=shown)
+    data = _data(shown)
     order = [row["label"] for row in shown]
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
     color = alt.Color("ink:N", scale=None)
@@ -39,7 +39,7 @@ def draw_forest(
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(x=x)
     layers: Any = lines + dots
     if zero:
-        rule = alt.Chart(alt.Data(values=[{"at": 0}])).mark_rule(strokeDash=[2, 3], color=soft).encode(x="at:Q")
+        rule = alt.Chart(_data([{"at": 0}])).mark_rule(strokeDash=[2, 3], color=soft).encode(x="at:Q")
         layers = rule + lines + dots
     chart = layers.properties(width=WIDTH - 260, height=max(ROW * len(shown), ROW))
     return _svg(chart, title, description, theme)
@@ -67,10 +67,10 @@ def draw_scatter(
         encoding["shape"] = alt.Shape(
             "system:N", scale=alt.Scale(domain=systems, range=SHAPES[: len(systems)]), legend=legend
         )
-    opacity = 1.0 if len(shown) <= 40 else 0.55
-    mark: Any = alt.Chart(alt.Data(values=shown)).mark_point(
-        filled=True, size=size, opacity=opacity, **({} if few else {"color": PALETTE[0]})
-    )
+    style: dict[str, Any] = {"filled": True, "size": size, "opacity": 1.0 if len(shown) <= 40 else 0.55}
+    if not few:
+        style["color"] = PALETTE[0]
+    mark: Any = alt.Chart(_data(shown)).mark_point(**style)
     return _svg(mark.encode(**encoding).properties(width=WIDTH - 240, height=320), title, description, theme)
 
 
@@ -84,12 +84,18 @@ def draw_distribution(
     ink, _, _ = INK[theme]
     order = [row["label"] for row in rows]
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
-    base = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(y=y)
+    base = alt.Chart(_data([dict(row) for row in rows])).encode(y=y)
     line = base.mark_rule(color=PALETTE[0]).encode(x=alt.X("p5:Q", title=axis, scale=alt.Scale(zero=False)), x2="p95:Q")
     box = base.mark_bar(height=12, color=PALETTE[0], opacity=0.45).encode(x="p25:Q", x2="p75:Q")
     median = base.mark_tick(color=ink, thickness=2, height=16).encode(x="p50:Q")
     chart = (line + box + median).properties(width=WIDTH - 260, height=max(ROW * len(rows), ROW))
     return _svg(chart, title, description, theme)
+
+
+def _data(values: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    return alt.Data(values=values)  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[dict[str, Any]]:

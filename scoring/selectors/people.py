@@ -22,8 +22,8 @@ CHUNK = 20_000
 #: Which kinds of system a subset leaves out.
 LEFT_OUT: dict[str, frozenset[str]] = {
     "all": frozenset(),
-    "machine": frozenset({System.Kind.HUMAN, System.Kind.REFERENCE, System.Kind.CONTROL}),
-    "no-reference": frozenset({System.Kind.REFERENCE}),
+    "machine": frozenset({"human", "reference", "control"}),
+    "no-reference": frozenset({"reference"}),
 }
 
 
@@ -151,16 +151,13 @@ def load_ratings(project: Project, aspect: Aspect) -> Ratings:
             )
         )
     kinds: tuple[Any, ...] = (np.int64, np.int64, np.str_, np.int64, np.str_, np.float64, np.bool_)
-    columns = [
+    columns: list[Any] = [
         np.concatenate([part[k] for part in parts]) if parts else np.empty(0, dtype=kind)
         for k, kind in enumerate(kinds)
     ]
-    output, item, cluster, system, rater, value, simulated = columns
     # A stable order: bootstrap draws and ties must not depend on how the database returns rows.
-    order = np.lexsort((rater, output))
-    return Ratings(
-        output[order], item[order], cluster[order], system[order], rater[order], value[order], simulated[order], units
-    )
+    order = np.lexsort((columns[4], columns[0]))
+    return Ratings(*[column[order] for column in columns], units=units)
 
 
 def load_comparisons(project: Project, aspect: Aspect, *, turing: bool) -> Comparisons:

@@ -48,7 +48,7 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": _drawn(table["rows"], _range(table["rows"], table["scale"])) if table else [],
         "params": _params(query),
         "evaluators": list(Evaluator.objects.filter(project=project).values_list("slug", flat=True)),
-        "has_steps": bool(table) and any(row["step"] is not None for row in table["rows"]),
+        "has_steps": any(row["step"] is not None for row in (table or {"rows": []})["rows"]),
         "plot": _plot_params(query, answer),
     }
     return page(request, "scoring/systems/show.html", context, fragment="board")
