@@ -53,7 +53,7 @@ class AspectForm:
         return [_plain(self.low + k * self.step) for k in range(count)] if 2 <= count <= MAX_POINTS else []
 
     def as_dict(self, kind: str) -> dict[str, Any]:
-        """As it goes to the browser; point k of a scale of at most ten points answers to key k."""
+        """As it goes to the browser, each point with the key that chooses it."""
         head: dict[str, Any] = {"name": self.name, "question": self.question}
         if kind != "likert":
             return head
@@ -65,8 +65,8 @@ class AspectForm:
             "high": _plain(self.high),
             "step": _plain(self.step),
             "points": [
-                {"value": value, "label": labels.get(f"{value:g}", ""), "key": _point_key(place, value, len(points))}
-                for place, value in enumerate(points)
+                {"value": value, "label": labels.get(f"{value:g}", ""), "key": key}
+                for value, key in zip(points, _point_keys(points), strict=True)
             ],
             "labels": dict(labels),
         }
@@ -90,11 +90,11 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _point_key(place: int, value: float, count: int) -> str:
-    """The digit itself where the scale is one of digits, else the place; 0 is the tenth."""
-    if isinstance(value, int) and 0 <= value <= 9:
-        return str(value)
-    return str((place + 1) % 10) if count <= 10 else ""
+def _point_keys(points: Sequence[float]) -> list[str]:
+    """The digits themselves where the scale is one of digits, else the places, the tenth being 0."""
+    if all(isinstance(value, int) and 0 <= value <= 9 for value in points):
+        return [str(value) for value in points]
+    return [str((place + 1) % 10) if len(points) <= 10 else "" for place in range(len(points))]
 
 
 def check_answer(form: Form, answer: Any) -> tuple[dict[str, Any], list[Problem]]:
