@@ -1,0 +1,122 @@
+"""Invitation links: made, used, used up, expired, revoked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evalapp.accounts.models import Invitation, Membership, User
+from evalapp.accounts.services import (
+    accept_invitation,
+    create_invitation,
+    find_invitation,
+    join_with_new_account,
+    revoke_invitation,
+)
+from evalapp.common.errors import BadInput, Conflict, NotThere
+from tests.cast import PASSWORD, person
+
+
+def invite(cast, **more):
+    return create_invitation(project=cast.project, role="annotator", actor=cast.owner, **more)
+
+
+def test_only_a_digest_of_the_secret_is_kept(cast):
+    invitation, secret = invite(cast)
+    assert len(secret) >= 32
+    assert secret not in str(vars(Invitation.objects.get(pk=invitation.pk)))
+    assert find_invitation(secret=secret) == invitation
+
+
+@pytest.mark.parametrize(
+    ("wishes", "field"),
+    [
+        ({"days": 0}, "days"),
+        ({"days": 366}, "days"),
+        ({"max_uses": 0}, "max_uses"),
+        ({"landing": "https://evil.example/"}, "landing"),
+        ({"landing": "//evil.example/"}, "landing"),
+        ({"landing": "/\\evil.example/"}, "landing"),
+    ],
+)
+def test_what_it_refuses(cast, wishes, field):
+    with pytest.raises(BadInput) as error:
+        invite(cast, **wishes)
+    assert error.value.faults[0].field == field
+
+
+def test_each_use_counts_and_the_last_is_the_last(cast):
+    _, secret = invite(cast, max_uses=2)
+    for name in ("ugo", "una"):
+        made, _ = accept_invitation(secret=secret, user=person(name))
+        assert made.role == "annotator"
+    with pytest.raises(NotThere, match="Ask for a new one"):
+        accept_invitation(secret=secret, user=person("uwe"))
+
+
+def test_who_belongs_already_keeps_the_role_and_uses_nothing_up(cast):
+    invitation, secret = invite(cast)
+    kept, _ = accept_invitation(secret=secret, user=cast.researcher)
+    assert kept.role == "researcher"
+    assert Invitation.objects.get(pk=invitation.pk).uses == 0
+
+
+def test_a_use_taken_meanwhile_is_not_given_twice(cast, monkeypatch):
+    """Two people pass the look at the same time; the conditional update lets one through."""
+    from evalapp.accounts.services import invitations
+
+    invitation, secret = invite(cast)
+    look = invitations.find_invitation
+
+    def slow(*, secret):
+        found = look(secret=secret)
+        Invitation.objects.filter(pk=invitation.pk).update(uses=1)
+        return found
+
+    monkeypatch.setattr(invitations, "find_invitation", slow)
+    with pytest.raises(NotThere):
+        accept_invitation(secret=secret, user=cast.stranger)
+    assert not Membership.objects.filter(project=cast.project, user=cast.stranger).exists()
+
+
+def test_expired_revoked_and_invented_links_look_alike(cast):
+    expired, first = invite(cast)
+    Invitation.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    revoked, second = invite(cast)
+    revoke_invitation(invitation=revoked, actor=cast.owner)
+    texts = set()
+    for secret in (first, second, "invented"):
+        with pytest.raises(NotThere) as error:
+            find_invitation(secret=secret)
+        texts.add(error.value.detail)
+    assert len(texts) == 1
+
+
+def test_an_account_comes_with_an_invitation(cast):
+    _, secret = invite(cast, landing="/my/")
+    made, invitation = join_with_new_account(secret=secret, username="neu", password=PASSWORD)
+    assert (made.user.username, invitation.landing) == ("neu", "/my/")
+    assert User.objects.get(username="neu").check_password(PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("username", "password", "field"),
+    [("neu", "short", "password"), ("neu!!", PASSWORD, "username"), ("", PASSWORD, "username")],
+)
+def test_a_poor_account_is_refused_whole(cast, username, password, field):
+    _, secret = invite(cast)
+    with pytest.raises(BadInput) as error:
+        join_with_new_account(secret=secret, username=username, password=password)
+    assert field in {fault.field for fault in error.value.faults}
+    assert not User.objects.filter(username=username).exists()
+
+
+def test_a_taken_name_and_a_dead_link_make_no_account(cast):
+    _, secret = invite(cast)
+    with pytest.raises(Conflict, match="taken"):
+        join_with_new_account(secret=secret, username="olga", password=PASSWORD)
+    with pytest.raises(NotThere):
+        join_with_new_account(secret="invented", username="neu", password=PASSWORD)
+    assert not User.objects.filter(username="neu").exists()

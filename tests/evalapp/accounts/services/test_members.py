@@ -1,0 +1,65 @@
+"""Members: pseudonyms, roles, and a project that never loses its last owner."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalapp.accounts.models import Membership
+from evalapp.accounts.roles import Role
+from evalapp.accounts.services import add_member, change_role, members, remove_member
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import AuditEvent
+from tests.cast import person
+
+
+def member(cast, user):
+    return Membership.objects.get(project=cast.project, user=user)
+
+
+def test_a_new_member_gets_a_pseudonym_that_tells_nothing(cast):
+    made = add_member(project=cast.project, user=person("ugo"), role=Role.VIEWER, actor=cast.owner)
+    assert made.pseudonym.startswith("r-")
+    assert "ugo" not in made.pseudonym
+    assert AuditEvent.objects.get(verb="member.added").detail == {"role": "viewer"}
+
+
+def test_a_taken_pseudonym_is_drawn_again(cast, monkeypatch):
+    names = iter(["p-olga", "p-rita", "r-free"])
+    monkeypatch.setattr(members, "new_pseudonym", lambda: next(names))
+    made = add_member(project=cast.project, user=person("ugo"), role=Role.VIEWER, actor=None)
+    assert made.pseudonym == "r-free"
+
+
+def test_nobody_joins_twice_and_roles_are_those_that_exist(cast):
+    with pytest.raises(Conflict, match="belongs to this project already"):
+        add_member(project=cast.project, user=cast.viewer, role=Role.OWNER, actor=cast.owner)
+    with pytest.raises(BadInput, match="There is no role"):
+        add_member(project=cast.project, user=cast.stranger, role="king", actor=cast.owner)
+
+
+def test_the_last_owner_cannot_go(cast):
+    only = member(cast, cast.owner)
+    with pytest.raises(Conflict, match="last owner"):
+        change_role(member=only, role=Role.VIEWER, actor=cast.owner)
+    with pytest.raises(Conflict, match="last owner"):
+        remove_member(member=only, actor=cast.owner)
+    change_role(member=member(cast, cast.researcher), role=Role.OWNER, actor=cast.owner)
+    remove_member(member=only, actor=cast.owner)
+    with pytest.raises(Conflict, match="last owner"):
+        remove_member(member=member(cast, cast.researcher), actor=cast.researcher)
+
+
+def test_an_owner_who_cannot_sign_in_does_not_count(cast):
+    change_role(member=member(cast, cast.researcher), role=Role.OWNER, actor=cast.owner)
+    cast.researcher.is_active = False
+    cast.researcher.save()
+    with pytest.raises(Conflict, match="last owner"):
+        remove_member(member=member(cast, cast.owner), actor=cast.owner)
+
+
+def test_changes_are_recorded_and_no_change_is_not(cast):
+    change_role(member=member(cast, cast.viewer), role=Role.VIEWER, actor=cast.owner)
+    assert not AuditEvent.objects.filter(verb="member.changed").exists()
+    change_role(member=member(cast, cast.viewer), role=Role.ANNOTATOR, actor=cast.owner)
+    event = AuditEvent.objects.get(verb="member.changed")
+    assert (event.actor, event.object, event.detail) == (cast.owner, "vic", {"before": "viewer", "role": "annotator"})

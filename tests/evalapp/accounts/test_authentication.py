@@ -1,0 +1,92 @@
+"""API tokens at the door: scopes, project, expiry, revocation, too many failures."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from evalapp.accounts.limits import TOKEN_FAILURES
+from evalapp.accounts.models import ApiToken
+from evalapp.accounts.services import create_token, revoke_token
+
+
+def client(secret: str) -> APIClient:
+    made = APIClient()
+    made.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return made
+
+
+def token(user, *scopes, **more):
+    return create_token(user=user, name="t", scopes=scopes, **more)
+
+
+def test_a_token_reads_and_notes_its_use(cast):
+    made, secret = token(cast.researcher, "read")
+    assert client(secret).get("/api/v1/projects/alpha/").status_code == 200
+    made.refresh_from_db()
+    assert made.last_used_at is not None
+    assert secret not in str(list(ApiToken.objects.values()))
+
+
+def test_scopes_narrow(cast):
+    _, secret = token(cast.owner, "read")
+    answer = client(secret).patch("/api/v1/projects/alpha/", {"name": "X"}, format="json")
+    assert answer.status_code == 403
+    assert "lacks the scope “manage”" in answer.json()["detail"]
+    _, secret = token(cast.owner, "annotate")
+    assert client(secret).get("/api/v1/projects/alpha/runs/").status_code == 403
+
+
+def test_a_token_never_does_more_than_its_user(cast):
+    _, secret = token(cast.viewer, "manage", "write", "read")
+    assert client(secret).patch("/api/v1/projects/alpha/", {"name": "X"}, format="json").status_code == 403
+
+
+def test_a_project_token_sees_one_project_even_of_a_superuser(cast):
+    cast.owner.is_superuser = True
+    cast.owner.save()
+    _, secret = token(cast.owner, "read", project=cast.project)
+    found = client(secret).get("/api/v1/projects/").json()["results"]
+    assert [row["slug"] for row in found] == ["alpha"]
+    assert client(secret).get("/api/v1/projects/alpha-foreign/").status_code == 404
+
+
+def test_a_token_cannot_make_a_wider_one(cast):
+    body = {"name": "wider", "scopes": ["manage"]}
+    for scopes, more in ((("read", "write"), {}), (("manage",), {"project": cast.project})):
+        _, secret = token(cast.owner, *scopes, **more)
+        assert client(secret).post("/api/v1/tokens/", body, format="json").status_code == 403
+    _, secret = token(cast.owner, "manage")
+    answer = client(secret).post("/api/v1/tokens/", body, format="json")
+    assert answer.status_code == 201
+    assert answer.json()["token"].startswith("ea_")
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "inactive", "invented"])
+def test_a_dead_token_is_refused(cast, end):
+    made, secret = token(cast.researcher, "read")
+    if end == "revoked":
+        revoke_token(token=made, actor=cast.researcher)
+    elif end == "expired":
+        ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    elif end == "inactive":
+        cast.researcher.is_active = False
+        cast.researcher.save()
+    else:
+        secret = "ea_invented"
+    answer = client(secret).get("/api/v1/projects/")
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_too_many_wrong_tokens_close_the_door(cast):
+    for _ in range(TOKEN_FAILURES.most):
+        assert client("ea_wrong").get("/api/v1/projects/").status_code == 401
+    answer = client("ea_wrong").get("/api/v1/projects/")
+    assert answer.status_code == 429
+    assert "Try again in" in answer.json()["detail"]
