@@ -26,6 +26,8 @@ ITEMS = (
     ("keys", "These items"),
 )
 ROWS_AT_FIRST = 2
+#: So many of the project's aspects are offered for a new campaign.
+OFFERED = 3
 #: Fields of the plan -> fields of this form, where the names differ.
 _PLACES = {
     "slug": "name",
@@ -281,11 +283,8 @@ def rows_from_plan(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 def rows_from_project(aspects: Sequence[Aspect]) -> list[dict[str, Any]]:
     """Aspects the project knows already, offered for a new campaign."""
-    return [
-        {"name": row.name, "low": _whole(1.0 if row.low is None else row.low),
-         "high": _whole(5.0 if row.high is None else row.high), "step": 1}
-        for row in aspects[:4]
-    ]  # fmt: skip
+    rated = [row for row in aspects if row.low is not None and row.high is not None]
+    return [{"name": row.name, "low": _whole(row.low), "high": _whole(row.high), "step": 1} for row in rated[:OFFERED]]
 
 
 class RunningForm(forms.Form):

@@ -43,8 +43,8 @@ def campaigns_section(request: HttpRequest, project: Project) -> str | None:
     if not rows:
         return None
     for row in rows:
-        row.slots = row.unit_count * row.overlap
-        row.shown_done = min(row.answered or 0, row.slots) if row.slots else 0
+        row.judgements_wanted = row.unit_count * row.overlap
+        row.shown_done = min(row.answered or 0, row.judgements_wanted)
     context = {"project": project, "campaigns": rows}
     return render_to_string("annotation/overview/campaigns.html", context, request=request)
 

@@ -129,7 +129,10 @@ def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
     turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
     if turn.shown is None or turn.shown.public == request.GET.get("after"):
         return HttpResponse(status=204)
-    return page(request, "annotation/judging/page/_assignment.html", turn_context(request, campaign, turn))
+    context = turn_context(request, campaign, turn)
+    # It is shown after an answer to the present one, so there will be one to go back to.
+    context["has_back"] = context["form"]["options"]["allow_revise"]
+    return page(request, "annotation/judging/page/_assignment.html", context)
 
 
 def _own(request: HttpRequest, pk: int, public: str) -> tuple[Campaign, Assignment, Sheet]:

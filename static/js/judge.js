@@ -12,6 +12,7 @@
   const urls = { next: page.dataset.next, home: page.dataset.home };
   const DRAFT_DELAY = 600;
   const IDLE = 60000;
+  const SECOND_ENTER = 600; // an Enter this soon after a text appeared was meant for the one before
 
   let card = null; // the assignment on show
   let ahead = null; // {html} fetched ahead, {done: true} when nothing is left
@@ -19,6 +20,8 @@
   let draftTimer = null;
   let draftSending = false;
   let watch = { seconds: 0, since: 0, last: 0 };
+  let shownAt = 0;
+  let sending = false; // an answer that waits for the server's word is on its way
 
   const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || page.dataset.csrf;
   const clock = () => new Date().toLocaleTimeString([], { hour12: false });
@@ -128,6 +131,9 @@
     }
   }
 
+  const tooSoon = () =>
+    Date.now() - shownAt < SECOND_ENTER && Boolean(form()) && questions().every((question) => valueOf(question) === null);
+
   const typing = (element) =>
     element.closest("textarea, select, [contenteditable=true], input[type=text], input[type=search]");
 
@@ -135,6 +141,7 @@
     if (!card || event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form()) {
       event.preventDefault();
+      if (event.repeat || tooSoon()) return;
       form().requestSubmit(card.querySelector("button[data-submit]"));
       return;
     }
@@ -145,6 +152,10 @@
     }
     const isNumber = event.target.matches("input[type=number]");
     if (event.key === "Enter") {
+      if (event.repeat || tooSoon()) {
+        event.preventDefault();
+        return;
+      }
       if (event.target.closest("a, summary") || event.target.closest("button:not([data-submit])")) return;
       const go = card.querySelector("[data-go-on]");
       event.preventDefault();
@@ -152,15 +163,16 @@
       else if (form()) form().requestSubmit(card.querySelector("button[data-submit]"));
       return;
     }
-    if (isNumber || !form()) return;
-    const question = questions()[active];
+    if (isNumber) return;
+    const question = form() && questions()[active];
     const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(event.key));
     if (wanted) {
       event.preventDefault();
       choose(wanted);
       return;
     }
-    const button = card.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (event.repeat) return;
+    const button = document.querySelector(`#stage [data-key="${CSS.escape(event.key)}"], header [data-key="${CSS.escape(event.key)}"]`);
     if (button && !button.disabled) {
       event.preventDefault();
       if (button.matches("summary")) {
@@ -239,39 +251,87 @@
       }
     },
     refused(entry, problem, code) {
-      if (code === 409) conflict(entry, problem);
-      else if (code === 401 || code === 403) {
-        warn("You are signed out. Your answers are kept in this browser; sign in again and they leave. ");
-        const link = document.createElement("a");
-        link.href = page.dataset.login;
-        link.textContent = "Sign in";
-        trouble.append(link);
-      } else {
+      if (code === 409 && problem.stored) conflict(entry, problem);
+      else if (code === 401 || code === 403) kept(problem);
+      else {
         const why = (problem.errors || []).map((fault) => fault.message).join(" ");
         warn("An answer was not taken: " + (problem.detail || "") + " " + why);
       }
     },
   });
 
-  function describe(answer) {
-    return Object.entries(answer || {}).map(([name, value]) => name + ": " + value).join(", ") || "-";
+  /** Signed out, or no right to judge any more: the answers stay here. */
+  function kept(problem) {
+    if ((problem.type || "").endsWith("#not-allowed")) {
+      warn((problem.detail || "You may not judge here.") + " Your answers are kept in this browser.");
+      return;
+    }
+    warn("You are signed out. Your answers are kept in this browser and leave when you are back. ");
+    const link = document.createElement("a");
+    link.href = page.dataset.login;
+    link.textContent = "Sign in";
+    trouble.append(link);
   }
 
+  /* ---- two answers to one text ---- */
+
+  /** What the questions and their choices are called, kept with each answer for the case of a conflict. */
+  function names() {
+    const found = {};
+    for (const question of questions()) {
+      const words = {};
+      for (const input of inputs(question)) {
+        const label = input.closest("label");
+        const text = label && [...label.childNodes].find((node) => node.nodeType === 3 && node.data.trim());
+        if (text) words[input.value] = text.data.trim();
+      }
+      found[question.dataset.aspect] = { question: question.querySelector("legend").textContent.trim(), words };
+    }
+    return found;
+  }
+
+  function describe(place, answer, known) {
+    place.replaceChildren();
+    for (const [name, value] of Object.entries(answer || {})) {
+      const told = (known || {})[name] || { question: name, words: {} };
+      const line = document.createElement("p");
+      line.textContent = told.question + " " + (told.words[String(value)] || value);
+      place.append(line);
+    }
+  }
+
+  const conflicts = [];
+
   function conflict(entry, problem) {
-    const stored = problem.stored || {};
-    conflictBox.querySelector("[data-mine]").textContent = describe(entry.body.answer);
-    conflictBox.querySelector("[data-theirs]").textContent = describe(stored.answer);
-    conflictBox.querySelector("[data-keep]").onclick = () => {
+    conflicts.push({ entry, stored: problem.stored || {} });
+    if (!conflictBox.open) askNext();
+  }
+
+  function askNext() {
+    if (!conflicts.length) return;
+    const { entry, stored } = conflicts[0];
+    describe(conflictBox.querySelector("[data-mine]"), entry.body.answer, entry.names);
+    describe(conflictBox.querySelector("[data-theirs]"), stored.answer, entry.names);
+    const done = () => {
+      conflicts.shift();
       localStorage.removeItem(draftKey(entry.assignment));
       conflictBox.close();
+      askNext();
+    };
+    conflictBox.querySelector("[data-keep]").onclick = () => {
+      done();
+      if (card && card.dataset.id === entry.assignment) showNext();
     };
     conflictBox.querySelector("[data-replace]").onclick = () => {
       const id = uuid();
-      conflictBox.close();
+      done();
       outbox.add({ ...entry, id, body: { ...entry.body, submission: id, replaces: stored.version } });
+      if (card && card.dataset.id === entry.assignment) showNext();
     };
     conflictBox.showModal();
   }
+  // Closing the dialog without a choice would drop one of the two answers without a word.
+  conflictBox.addEventListener("cancel", (event) => event.preventDefault());
 
   /* ---- submitting ---- */
 
@@ -296,7 +356,7 @@
     const pressed = event.submitter && event.submitter.value;
     if (pressed && pressed !== "submit") return; // skip and flag go the plain way
     event.preventDefault();
-    if (missing()) return;
+    if (sending || missing()) return;
     tick();
     const said = collect();
     const id = uuid();
@@ -313,13 +373,20 @@
       return;
     }
     count(1);
-    outbox.add({ id, assignment: card.dataset.id, url: card.dataset.submitUrl, body });
+    outbox.add({ id, assignment: card.dataset.id, url: card.dataset.submitUrl, body, names: names() });
     showNext();
   });
 
   /** Practice and corrections wait for the server: its answer is what the person wants to see. */
   async function sendNow(mine, body) {
     let response;
+    sending = true;
+    const button = mine.querySelector("button[data-submit]");
+    button.setAttribute("aria-disabled", "true");
+    const again = () => {
+      sending = false;
+      button.removeAttribute("aria-disabled");
+    };
     try {
       response = await fetch(mine.dataset.submitUrl, {
         method: "POST",
@@ -328,21 +395,23 @@
         body: JSON.stringify(body),
       });
     } catch (error) {
+      again();
       warn("No connection. Your answer stays on this page; submit it again when you are online.");
       return;
     }
     const answer = await response.json().catch(() => ({}));
-    if (response.status === 409) {
-      conflict({ id: body.submission, assignment: mine.dataset.id, url: mine.dataset.submitUrl, body }, answer);
+    if (response.ok) {
+      localStorage.removeItem(draftKey(mine.dataset.id));
+      // The page of the answered assignment shows what was expected, or that the correction is stored.
+      window.location.assign(mine.dataset.pageUrl);
       return;
     }
-    if (!response.ok) {
-      warn(answer.detail || "The answer was not taken. Reload the page.");
-      return;
-    }
-    localStorage.removeItem(draftKey(mine.dataset.id));
-    // The page of the answered assignment shows what was expected, or that the correction is stored.
-    window.location.assign(mine.dataset.pageUrl);
+    again();
+    if (response.status === 409 && answer.stored) {
+      const entry = { id: body.submission, assignment: mine.dataset.id, url: mine.dataset.submitUrl, body, names: names() };
+      conflict(entry, answer);
+    } else if (response.status === 401 || response.status === 403) kept(answer);
+    else warn(answer.detail || "The answer was not taken. Reload the page.");
   }
 
   function count(step) {
@@ -376,21 +445,32 @@
       swap(html);
       return;
     }
+    ahead = null;
     if (outbox.entries().length) {
-      ahead = null;
-      if (!stage.querySelector("[data-waiting]")) {
-        card = null;
-        const wait = document.getElementById("waiting").content.cloneNode(true);
-        stage.replaceChildren(wait);
-      }
+      wait();
       return;
     }
-    window.location.assign(urls.home);
+    try {
+      const response = await fetch(urls.home, { credentials: "same-origin" });
+      if (response.ok) swap(await response.text());
+      else window.location.assign(urls.home);
+    } catch (error) {
+      wait();
+    }
+  }
+
+  /** Nothing can be shown before the server has been reached again. */
+  function wait() {
+    if (stage.querySelector("[data-waiting]")) return;
+    card = null;
+    stage.replaceChildren(document.getElementById("waiting").content.cloneNode(true));
+    const heading = stage.querySelector("[data-start]");
+    if (heading) heading.focus();
   }
 
   function swap(html) {
     const parsed = new DOMParser().parseFromString(html, "text/html");
-    const next = parsed.querySelector("article[data-id]");
+    const next = parsed.querySelector("#stage article[data-id], body > article[data-id]");
     if (!next) {
       window.location.assign(urls.home);
       return;
@@ -405,6 +485,8 @@
     if (!card) return;
     watch = { seconds: 0, since: document.hidden ? 0 : Date.now(), last: Date.now() };
     ahead = null;
+    shownAt = Date.now();
+    sending = false;
     if (form()) {
       let local = null;
       try {
@@ -427,6 +509,7 @@
   window.addEventListener("online", () => {
     say("Back online");
     sendDraft();
+    if (stage.querySelector("[data-waiting]") && !outbox.entries().length) showNext();
   });
   mount();
   if (outbox.entries().length) {

@@ -1,0 +1,176 @@
+"""What browser tests share: a real web process (gunicorn, production settings, a database file of its own), a real
+Chromium, people signed in, and axe. A test asks for `page_for` and signs somebody in; rows that it makes through the
+models are seen by the web process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
+START_SECONDS = 60
+
+
+@dataclass
+class Site:
+    """The running installation. `manage` runs a command in it."""
+
+    url: str
+    folder: Path
+    env: dict[str, str] = field(repr=False)
+    database: str = ""
+
+    def manage(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.env, text=True, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"The web process did not start:\n{log.read_text()[-4000:]}")
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One web process for all browser tests."""
+    from django.conf import settings
+
+    folder = tmp_path_factory.mktemp("site")
+    port = _free_port()
+    database = f"sqlite:///{folder / 'evalapp.sqlite3'}"
+    env = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "evalapp.settings.base",
+        "EVALAPP_DATA": str(folder),
+        "DATABASE_URL": database,
+        "SECRET_KEY": settings.SECRET_KEY,
+        "ALLOWED_HOSTS": "127.0.0.1",
+        "DEBUG": "0",
+        "OMP_NUM_THREADS": "1",
+    }
+    found = Site(f"http://127.0.0.1:{port}", folder, env, database)
+    found.manage("migrate", "-v0")
+    found.manage("collectstatic", "--noinput", "-v0")
+    log = folder / "web.log"
+    command = [
+        sys.executable, "-m", "gunicorn", "evalapp.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "1",
+        "--threads", "8", "--keep-alive", "2", "--graceful-timeout", "2",
+    ]  # fmt: skip
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        _wait_for(f"{found.url}/health/live", process, log)
+        yield found
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The rows of the web process, all gone at first. In place of the test database of other tests."""
+    from django.core.management import call_command
+
+    from tests.services.plugin import _django_on
+
+    # Playwright keeps an event loop in this thread, which Django would take for asynchronous code.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with django_db_blocker.unblock(), _django_on(site.database):
+        call_command("flush", interactive=False, verbosity=0)
+        yield
+
+
+@pytest.fixture(scope="package")
+def browser(chromium_path: str) -> Iterator[Any]:
+    """One Chromium for all browser tests."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_ARGUMENTS))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page_for(browser: Any, site: Site, db: None) -> Iterator[Callable[..., Any]]:
+    """`page_for(user, width=, height=, scheme=)`: a page of a new browser window in which `user` is signed in
+    (None: nobody). Paths are relative to the site. Errors of scripts and of the security policy fail the test."""
+    from django.test import Client
+
+    contexts: list[Any] = []
+    troubles: list[str] = []
+
+    def open_page(
+        user: Any = None, *, width: int = 1100, height: int = 800, scheme: str = "light", script: bool = True
+    ) -> Any:
+        context = browser.new_context(
+            base_url=site.url,
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            java_script_enabled=script,
+        )
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        if user is not None:
+            client = Client()
+            client.force_login(user)
+            cookie = client.cookies["sessionid"].value
+            context.add_cookies([{"name": "sessionid", "value": cookie, "url": site.url}])
+        context.on("page", watch)
+        return context.new_page()
+
+    def watch(page: Any) -> None:
+        page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
+        page.on(
+            "console",
+            lambda message: troubles.append(f"policy: {message.text}") if "Content Security" in message.text else None,
+        )
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+@pytest.fixture
+def axe() -> Callable[..., list[str]]:
+    """`axe(page)`: what axe-core finds wrong on it, one line each; an empty list is good."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def check(page: Any, context: str | None = None) -> list[str]:
+        found = Axe().run(page, context=context).response["violations"]
+        return [f"{row['id']}: {row['help']} {[node['target'] for node in row['nodes'][:5]]}" for row in found]
+
+    return check

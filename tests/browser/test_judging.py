@@ -1,0 +1,372 @@
+"""The judging page in a real browser: keyboard only, drafts, the queue of answers, conflicts, weight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from annotation.models import Assignment, Campaign, ItemFlag, Judgement
+from annotation.services.campaigns import pause_campaign
+from tests.cast import Cast
+from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, open_comparison, open_rating
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+
+def judging(page: Any, campaign: Campaign) -> Any:
+    page.goto(f"/my/{campaign.pk}/")
+    page.wait_for_selector("article[data-id], .empty")
+    return page
+
+
+def card_id(page: Any) -> str:
+    return page.get_attribute("article[data-id]", "data-id")
+
+
+def answers(campaign: Campaign) -> list[dict[str, Any]]:
+    rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("pk")
+    return list(rows.values_list("answer", flat=True))
+
+
+def wait_for_answers(page: Any, campaign: Campaign, n: int) -> list[dict[str, Any]]:
+    for _ in range(100):
+        found = answers(campaign)
+        if len(found) >= n:
+            return found
+        page.wait_for_timeout(50)
+    return answers(campaign)
+
+
+def settle(page: Any) -> None:
+    """Longer than an Enter counts as the second half of a double one."""
+    page.wait_for_timeout(650)
+
+
+def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, items=3)
+    page = judging(page_for(cast.annotator), campaign)
+    for number in range(6):
+        before = card_id(page)
+        page.keyboard.press("4")
+        # The next question has the focus now, and the key answers it.
+        assert page.evaluate("document.activeElement.name") == "answer.relevance"
+        page.keyboard.press("2")
+        assert page.evaluate("document.activeElement.hasAttribute('data-submit')")
+        page.keyboard.press("Enter")
+        if number < 5:
+            page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
+            page.wait_for_selector("article[data-id]")
+    page.wait_for_selector("text=There is nothing left for you to judge here")
+    assert answers(campaign) == [{"naturalness": 4, "relevance": 2}] * 6
+    assert page.inner_text("#done-count") == "6"
+
+
+def test_next_text_stands_there_at_once(cast: Cast, page_for: Open) -> None:
+    """Milliseconds from Enter to the next text, which was fetched while the last one was judged (aim: 50)."""
+    campaign = open_rating(cast, items=8, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    times = []
+    for _ in range(6):
+        page.wait_for_timeout(400)
+        page.keyboard.press("3")
+        times.append(
+            page.evaluate(
+                """() => new Promise((done) => {
+                  const start = performance.now();
+                  new MutationObserver((_, seen) => { seen.disconnect(); done(performance.now() - start); })
+                    .observe(document.getElementById("stage"), { childList: true });
+                  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+                })"""
+            )
+        )
+    print("Enter to next text, ms:", [round(one, 1) for one in times])
+    assert sorted(times)[len(times) // 2] < 50
+
+
+def test_pairwise_keys(cast: Cast, page_for: Open) -> None:
+    campaign = open_comparison(cast, items=4)
+    page = judging(page_for(cast.annotator), campaign)
+    for key, verdict in (("ArrowLeft", "a"), ("d", "b"), ("=", "tie"), ("x", "both_bad")):
+        before = card_id(page)
+        page.keyboard.press(key)
+        assert page.evaluate("document.querySelector('fieldset[data-aspect] input:checked').value") == verdict
+        page.keyboard.press("Enter")
+        page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
+    assert answers(campaign) == [{"quality": verdict} for verdict in ("a", "b", "tie", "both_bad")]
+
+
+def test_texts_of_a_comparison_look_alike(cast: Cast, page_for: Open) -> None:
+    campaign = open_comparison(cast)
+    page = judging(page_for(cast.annotator), campaign)
+    looks = page.evaluate(
+        """[...document.querySelectorAll('.sides .text')].map(text => {
+          const style = getComputedStyle(text);
+          return [text.getBoundingClientRect().top, style.fontSize, style.color, style.fontWeight].join() })"""
+    )
+    assert len(looks) == 2
+    assert looks[0] == looks[1]
+
+
+def test_answer_on_key(cast: Cast, page_for: Open) -> None:
+    campaign = open_comparison(cast, items=2, options={"answer_on_key": True})
+    page = judging(page_for(cast.annotator), campaign)
+    before = card_id(page)
+    page.keyboard.press("a")
+    page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
+    page.keyboard.press("x")
+    page.wait_for_selector("text=There is nothing left for you to judge here")
+    assert answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
+
+
+def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    page.wait_for_timeout(400)
+    page.keyboard.press("5")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(300)
+    assert answers(campaign) == [{"naturalness": 5}]
+    assert page.locator(".errorlist").count() == 0
+    settle(page)
+    page.keyboard.press("Enter")
+    assert "Choose an answer first" in page.inner_text("form.answer")
+
+
+def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, practice=PRACTICE)
+    page = judging(page_for(cast.annotator), campaign)
+    page.keyboard.press("5")
+    page.keyboard.press("4")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Expected differently")
+    assert not page.locator("#conflict[open]").count()
+    assert len(answers(campaign)) == 1
+    assert "expected 1 to 2, you chose 4" in page.inner_text("#stage")
+    assert "It is short." in page.inner_text("#stage")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("form.answer")
+    assert not page.locator("text=Practice:").count()
+
+
+def test_offline_and_back(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    page.wait_for_timeout(500)
+    page.context.set_offline(True)
+    page.keyboard.press("3")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Offline, 1 answer kept here")
+    page.keyboard.press("6")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Waiting for the connection")
+    page.wait_for_selector("text=Offline, 2 answers kept here")
+    assert answers(campaign) == []
+    page.context.set_offline(False)
+    page.wait_for_selector("article[data-id]")
+    assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 6}]
+    assert re.search(r"Saved \d\d:\d\d:\d\d", page.inner_text("#saved"))
+    assert page.inner_text("#done-count") == "2"
+
+
+def test_answers_survive_closing_the_page_offline(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    page.wait_for_timeout(500)
+    page.context.set_offline(True)
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Offline, 1 answer kept here")
+    context = page.context
+    page.close()
+    context.set_offline(False)
+    again = judging(context.new_page(), campaign)
+    assert wait_for_answers(again, campaign, 1) == [{"naturalness": 2}]
+
+
+def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast)
+    page = judging(page_for(cast.annotator), campaign)
+    page.keyboard.press("5")
+    page.keyboard.press("n")
+    page.keyboard.type("a little stiff")
+    page.wait_for_selector("text=/Saved \\d\\d:/")
+    page.reload()
+    assert page.is_checked("[name='answer.naturalness'][value='5']")
+    assert page.input_value("#note") == "a little stiff"
+    assert Assignment.objects.get(public=card_id(page)).draft["answer"] == {"naturalness": 5}
+
+
+def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast)
+    page = judging(page_for(cast.annotator), campaign)
+    page.keyboard.press("6")
+    page.wait_for_selector("text=/Saved \\d\\d:/")
+    other = judging(page_for(cast.annotator), campaign)
+    assert other.is_checked("[name='answer.naturalness'][value='6']")
+
+
+def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    first = judging(page_for(cast.annotator), campaign)
+    second = judging(first.context.new_page(), campaign)
+    assert card_id(first) == card_id(second)
+    first.keyboard.press("2")
+    first.keyboard.press("Enter")
+    assert wait_for_answers(first, campaign, 1) == [{"naturalness": 2}]
+    second.bring_to_front()
+    second.keyboard.press("6")
+    second.keyboard.press("Enter")
+    second.wait_for_selector("#conflict[open]")
+    assert "How natural is it? 6" in second.inner_text("[data-mine]")
+    assert "How natural is it? 2" in second.inner_text("[data-theirs]")
+    second.click("[data-replace]")
+    for _ in range(100):
+        if answers(campaign) == [{"naturalness": 6}]:
+            break
+        second.wait_for_timeout(50)
+    assert answers(campaign) == [{"naturalness": 6}]
+    assert Judgement.objects.filter(campaign=campaign).count() == 2
+
+
+def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
+    campaign = open_comparison(cast)
+    first = judging(page_for(cast.annotator), campaign)
+    second = judging(first.context.new_page(), campaign)
+    first.keyboard.press("a")
+    first.keyboard.press("Enter")
+    wait_for_answers(first, campaign, 1)
+    second.bring_to_front()
+    second.keyboard.press("d")
+    second.keyboard.press("Enter")
+    second.wait_for_selector("#conflict[open]")
+    assert "The second" in second.inner_text("[data-mine]")
+    second.keyboard.press("Escape")
+    assert second.locator("#conflict[open]").count() == 1
+    second.click("[data-keep]")
+    second.wait_for_timeout(200)
+    assert answers(campaign) == [{"quality": "a"}]
+
+
+def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    wait_for_answers(page, campaign, 1)
+    settle(page)
+    page.keyboard.press("u")
+    page.wait_for_selector("text=You answered this")
+    page.keyboard.press("3")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=You answered this just now")
+    assert answers(campaign) == [{"naturalness": 3}]
+    page.click("text=Go on with the next text")
+    page.wait_for_selector("form.answer")
+    page.keyboard.press("s")
+    page.wait_for_selector("text=Skip this text?")
+    page.keyboard.type("too short")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Skipped.")
+    page.keyboard.press("f")
+    page.wait_for_selector("text=What is wrong with this text?")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=The researcher sees your remark")
+    assert Assignment.objects.get(state="skipped").skip_reason == "too short"
+    assert ItemFlag.objects.get().reason == "broken"
+
+
+def test_signed_out_keeps_the_answer(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    page.wait_for_timeout(500)
+    session = page.context.cookies()
+    page.context.clear_cookies(name="sessionid")
+    page.keyboard.press("4")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=You are signed out. Your answers are kept in this browser")
+    assert answers(campaign) == []
+    page.context.add_cookies(session)
+    judging(page, campaign)
+    assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
+
+
+def test_paused_meanwhile_takes_the_answer_and_says_so(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    page.wait_for_timeout(500)
+    pause_campaign(campaign=campaign, user=cast.researcher)
+    for key in "45":
+        page.keyboard.press(key)
+        page.keyboard.press("Enter")
+        settle(page)
+    page.wait_for_selector("text=This campaign is paused")
+    assert answers(campaign) == [{"naturalness": 4}, {"naturalness": 5}]
+
+
+def test_help_and_guidelines_by_key(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast)
+    page = judging(page_for(cast.annotator), campaign)
+    page.keyboard.press("?")
+    assert "submit and next" in page.inner_text("dialog#keys[open]")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    assert "Rate the reply only" in page.inner_text("dialog#guidelines[open]")
+    # Keys do not answer behind a dialog.
+    page.keyboard.press("3")
+    assert page.locator("input:checked").count() == 0
+
+
+def test_page_is_light_and_names_no_system(cast: Cast, page_for: Open) -> None:
+    """Everything on the wire, a whole answer included: under 60 KB, and no system in any of it."""
+    campaign = open_rating(cast)
+    page = page_for(cast.annotator)
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    sizes: list[float] = []
+    bodies: list[str] = []
+    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    page.on("response", lambda response: bodies.append(response.url + str(response.all_headers()) + response.text()))
+    judging(page, campaign)
+    page.wait_for_timeout(500)
+    whole = sum(sizes)
+    print(f"judging page with everything and the next text: {whole / 1000:.1f} KB in {len(sizes)} answers")
+    assert whole < 60_000
+    page.keyboard.press("4")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    wait_for_answers(page, campaign, 1)
+    page.wait_for_timeout(300)
+    assert any("Text 0-" in body or "Text 1-" in body for body in bodies + [page.content()])
+    for name in SYSTEMS:
+        assert not [body for body in bodies if name in body]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1100])
+def test_no_fault_of_access_and_no_sideways_scrolling(
+    cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str, width: int
+) -> None:
+    campaign = open_comparison(cast, aspects=[{"name": "q", "question": "Which?"}, {"name": "r", "question": "And?"}])
+    page = judging(page_for(cast.annotator, width=width, scheme=scheme), campaign)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_without_script(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast)
+    page = judging(page_for(cast.annotator, script=False), campaign)
+    page.click("label:has([name='answer.naturalness'][value='3'])")
+    page.click("button[data-submit]")
+    assert "has no answer yet" in page.inner_text("form.answer")
+    assert page.is_checked("[name='answer.naturalness'][value='3']")
+    page.click("label:has([name='answer.relevance'][value='5'])")
+    page.click("button[data-submit]")
+    page.wait_for_selector("form.answer")
+    assert answers(campaign) == [{"naturalness": 3, "relevance": 5}]
