@@ -1,0 +1,55 @@
+"""One's own account."""
+
+from __future__ import annotations
+
+import re
+
+from evalapp.accounts.models import ApiToken
+from tests.cast import PASSWORD
+
+
+def test_name_and_colours(client, cast):
+    client.force_login(cast.viewer)
+    client.post("/account/", {"first_name": "Victor", "email": "v@example.org", "theme": "dark"})
+    page = client.get("/").content.decode()
+    assert 'data-theme="dark"' in page
+    assert "Victor" in page
+
+
+def test_faults_keep_what_was_typed(client, cast):
+    client.force_login(cast.viewer)
+    answer = client.post("/account/", {"first_name": "V", "email": "no address", "theme": "dark"})
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert 'value="no address"' in page
+    assert 'aria-invalid="true"' in page
+
+
+def test_the_password_changes_only_with_the_old_one(client, cast):
+    client.force_login(cast.viewer)
+    new = {"new_password1": "nine-lives-left", "new_password2": "nine-lives-left"}
+    assert client.post("/account/password/", {"old_password": "wrong", **new}).status_code == 422
+    assert client.post("/account/password/", {"old_password": PASSWORD, **new}).status_code == 302
+    assert client.get("/account/").status_code == 200, "this browser stays signed in"
+    cast.viewer.refresh_from_db()
+    assert cast.viewer.check_password("nine-lives-left")
+
+
+def test_a_token_is_shown_once(client, cast):
+    client.force_login(cast.researcher)
+    answer = client.post("/account/tokens/", {"name": "script", "scopes": ["read"], "days": 30})
+    secret = re.search(r"ea_[\w-]{30,}", answer.content.decode()).group()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert secret not in client.get("/account/tokens/").content.decode()
+    token = ApiToken.objects.get()
+    client.post(f"/account/tokens/{token.pk}/revoke/")
+    assert "Revoked" in client.get("/account/tokens/").content.decode()
+
+
+def test_a_token_for_a_foreign_project_or_of_somebody_else(client, cast):
+    client.force_login(cast.stranger)
+    wishes = {"name": "x", "scopes": ["read"], "days": 30, "project": cast.project.pk}
+    assert client.post("/account/tokens/", wishes).status_code == 422
+    client.post("/account/tokens/", {**wishes, "project": cast.foreign.pk})
+    client.force_login(cast.owner)
+    assert client.post(f"/account/tokens/{ApiToken.objects.get().pk}/revoke/").status_code == 404

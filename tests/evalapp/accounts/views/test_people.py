@@ -1,0 +1,87 @@
+"""Members and invitations on pages, from the link to the work."""
+
+from __future__ import annotations
+
+import re
+
+from evalapp.accounts.models import Invitation, Membership
+from tests.cast import PASSWORD
+
+PEOPLE = "/projects/alpha/people/"
+
+
+def make_link(client, **wishes) -> str:
+    form = {"role": "annotator", "label": "Class", "max_uses": 1, "days": 7, "landing": "", **wishes}
+    page = client.post(f"{PEOPLE}invite/", form).content.decode()
+    return re.search(r"http://testserver(/invitations/[^\"]+)", page).group(1)
+
+
+def test_only_owners_see_mail_and_change_people(client, cast):
+    client.force_login(cast.researcher)
+    page = client.get(PEOPLE).content.decode()
+    assert "anna" in page
+    assert "anna@example.org" not in page
+    assert "p-anna" not in page, "who judged what stays between the owner and the annotator"
+    assert client.get(f"{PEOPLE}invite/").status_code == 403
+    client.force_login(cast.owner)
+    assert "anna@example.org" in client.get(PEOPLE).content.decode()
+
+
+def test_roles_change_and_people_go(client, cast):
+    client.force_login(cast.owner)
+    vic = Membership.objects.get(user=cast.viewer)
+    client.post(f"{PEOPLE}{vic.pk}/role/", {"role": "researcher"})
+    vic.refresh_from_db()
+    assert vic.role == "researcher"
+    client.post(f"{PEOPLE}{vic.pk}/remove/")
+    assert not Membership.objects.filter(pk=vic.pk).exists()
+    mine = Membership.objects.get(project=cast.project, user=cast.owner)
+    page = client.post(f"{PEOPLE}{mine.pk}/remove/", follow=True).content.decode()
+    assert "last owner" in page
+    assert Membership.objects.filter(pk=mine.pk).exists()
+
+
+def test_an_owner_who_lowers_herself_lands_on_the_first_page(client, cast):
+    client.force_login(cast.owner)
+    Membership.objects.filter(user=cast.researcher).update(role="owner")
+    mine = Membership.objects.get(project=cast.project, user=cast.owner)
+    assert client.post(f"{PEOPLE}{mine.pk}/role/", {"role": "annotator"}).url == "/"
+
+
+def test_a_newcomer_follows_a_link(client, cast):
+    client.force_login(cast.owner)
+    link = make_link(client, landing="/account/")
+    client.logout()
+    page = client.get(link).content.decode()
+    assert "Alpha" in page
+    assert "annotator" in page
+    answer = client.post(link, {"username": "neu", "email": "", "password": "short"})
+    assert answer.status_code == 422
+    assert 'value="neu"' in answer.content.decode()
+    answer = client.post(link, {"username": "neu", "email": "", "password": PASSWORD})
+    assert answer.url == "/account/"
+    assert Membership.objects.get(user__username="neu").role == "annotator"
+    assert client.get("/account/").status_code == 200
+    client.logout()
+    assert client.get(link).status_code == 404, "one use is used up"
+
+
+def test_somebody_signed_in_joins_with_one_click(client, cast):
+    client.force_login(cast.owner)
+    link = make_link(client)
+    client.force_login(cast.stranger)
+    assert "Join as sam" in client.get(link).content.decode()
+    assert client.post(link).url == "/"
+    assert Membership.objects.filter(project=cast.project, user=cast.stranger, role="annotator").exists()
+
+
+def test_a_revoked_link_is_dead(client, cast):
+    client.force_login(cast.owner)
+    link = make_link(client)
+    client.post(f"{PEOPLE}invitations/{Invitation.objects.get().pk}/revoke/")
+    assert client.get(link).status_code == 404
+
+
+def test_guessing_links_is_limited(client, cast):
+    codes = {client.get(f"/invitations/guess-{n}/").status_code for n in range(31)}
+    assert codes == {404, 429}

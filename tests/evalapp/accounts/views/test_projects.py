@@ -1,0 +1,38 @@
+"""Projects on pages."""
+
+from __future__ import annotations
+
+from evalapp.accounts.models import Project
+
+
+def test_a_researcher_makes_a_project(client, cast):
+    client.force_login(cast.researcher)
+    form = {"name": "Beta", "slug": "beta", "task": "dialogue", "lang": "en", "notes": ""}
+    assert client.post("/projects/new/", form).url == "/projects/beta/"
+    assert Project.objects.get(slug="beta").created_by == cast.researcher
+
+
+def test_a_taken_or_reserved_short_name_stands_beside_its_field(client, cast):
+    client.force_login(cast.researcher)
+    for slug, text in (("alpha", "taken"), ("new", "page of its own"), ("A B", "a-z")):
+        answer = client.post("/projects/new/", {"name": "B", "slug": slug, "task": "d", "lang": "en"})
+        assert answer.status_code == 422
+        assert text in answer.content.decode()
+
+
+def test_an_annotator_makes_none(client, cast):
+    client.force_login(cast.annotator)
+    assert client.get("/projects/new/").status_code == 403
+
+
+def test_settings_and_deletion(client, cast):
+    client.force_login(cast.owner)
+    form = {"name": "Alpha two", "task": "dialogue", "lang": "en", "licence": "", "source": "", "notes": ""}
+    assert client.post("/projects/alpha/settings/", form).status_code == 302
+    assert "Alpha two" in client.get("/projects/alpha/").content.decode()
+    answer = client.post("/projects/alpha/settings/", {**form, "name": ""})
+    assert answer.status_code == 422
+    assert "Alpha two</a>" in answer.content.decode(), "the header keeps the stored name"
+    assert client.post("/projects/alpha/settings/delete/", {"confirmation": "beta"}).status_code == 422
+    assert client.post("/projects/alpha/settings/delete/", {"confirmation": "alpha"}).url == "/"
+    assert not Project.objects.filter(slug="alpha").exists()

@@ -1,0 +1,85 @@
+"""Signing in and out, and getting back in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.core import mail
+from django.urls import reverse
+
+from tests.cast import PASSWORD
+
+LOGIN = "/account/sign-in/"
+
+
+def sign_in(client, name="rita", password=PASSWORD, **more):
+    return client.post(LOGIN, {"username": name, "password": password, **more})
+
+
+def test_the_first_page_signs_in(client, cast):
+    page = client.get("/").content.decode()
+    assert f'action="{LOGIN}"' in page
+    answer = sign_in(client)
+    assert (answer.status_code, answer.url) == (302, "/")
+    page = client.get("/").content.decode()
+    assert "Alpha" in page
+    assert "Foreign" not in page
+
+
+def test_signing_in_goes_on_where_one_was_but_never_elsewhere(client, cast):
+    assert client.get("/projects/alpha/runs/").url == f"{LOGIN}?next=/projects/alpha/runs/"
+    assert sign_in(client, next="/projects/alpha/runs/").url == "/projects/alpha/runs/"
+    client.logout()
+    assert sign_in(client, next="https://evil.example/").url == "/"
+
+
+def test_a_wrong_password_says_so_and_ten_lock(client, cast):
+    page = sign_in(client, password="wrong").content.decode()
+    assert "do not fit together" in page
+    assert 'value="rita"' in page, "what was typed is kept"
+    for _ in range(9):
+        answer = sign_in(client, password="wrong")
+    assert answer.status_code == 429
+    assert "works again in 15 minutes" in answer.content.decode()
+    assert sign_in(client).status_code == 429, "the right password does not help now"
+    assert sign_in(client, name="olga").status_code == 302, "others are not locked out"
+
+
+def test_signing_out_is_a_post(client, cast):
+    client.force_login(cast.researcher)
+    assert client.get("/account/sign-out/").status_code == 405
+    assert client.post("/account/sign-out/").url == "/"
+    assert client.get("/account/").status_code == 302
+
+
+def test_a_forgotten_password(client, cast):
+    answer = client.post("/account/reset/", {"email": "rita@example.org"}, follow=True)
+    assert "Look into your mail" in answer.content.decode()
+    link = re.search(r"http://testserver(\S+)", mail.outbox[0].body).group(1)
+    page = client.get(link, follow=True)
+    answer = client.post(
+        page.redirect_chain[-1][0], {"new_password1": "nine-lives-left", "new_password2": "nine-lives-left"}
+    )
+    assert answer.status_code == 302
+    client.logout()
+    assert sign_in(client, password="nine-lives-left").status_code == 302
+    assert "does not work any more" in client.get(link, follow=True).content.decode()
+
+
+def test_an_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
+    answer = client.post("/account/reset/", {"email": "nobody@example.org"}, follow=True)
+    assert "Look into your mail" in answer.content.decode()
+    assert mail.outbox == []
+
+
+def test_mails_are_limited_by_address(client, cast):
+    codes = [client.post("/account/reset/", {"email": "rita@example.org"}).status_code for _ in range(4)]
+    assert codes == [302, 302, 302, 429]
+    assert len(mail.outbox) == 3
+
+
+@pytest.mark.parametrize("name", ["account", "password", "token-list", "project-create"])
+def test_pages_of_the_account_need_signing_in(client, db, name):
+    url = reverse(f"accounts:{name}")
+    assert client.get(url).url == f"{LOGIN}?next={url}"

@@ -1,0 +1,108 @@
+"""Pages of runs: what they say in each state, and that they stop asking when there is nothing more to come."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+
+from evalapp.common.models import Run, RunLog, WorkerBeat
+from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+
+RUNS = "/projects/alpha/runs/"
+
+
+@pytest.fixture
+def make(cast):
+    def run(state="queued", **more) -> Run:
+        return Run.objects.create(
+            project=cast.project, kind="test-count", title="Count", input_hash=f"{timezone.now()}", state=state, **more
+        )
+
+    return run
+
+
+@pytest.fixture
+def reader(client, cast):
+    client.force_login(cast.viewer)
+    return client
+
+
+def get(client, run, **headers) -> str:
+    return client.get(f"{RUNS}{run.pk}/", headers=headers).content.decode()
+
+
+def test_without_a_worker_it_says_how_to_start_one(reader, make):
+    run = make()
+    for page in (get(reader, run), reader.get(RUNS).content.decode()):
+        assert "No worker is running" in page
+        assert "python manage.py up" in page
+    WorkerBeat.objects.create(name="w", queues=["cpu"], pid=1, host="h", at=timezone.now())
+    assert "No worker is running" not in get(reader, run)
+
+
+def test_a_waiting_run_tells_its_place(reader, make):
+    make()
+    assert "number 2 in its queue" in get(reader, make())
+
+
+def test_a_running_run_has_bar_rate_and_time_left(reader, make):
+    run = make(
+        "running", done=250, total=1000, unit="rows", rate=50.0, heartbeat=timezone.now(), worker="h:1", attempt=1
+    )
+    page = get(reader, run)
+    for words in ('max="1000" value="250"', "250 of 1 000 rows", "50.0 rows/s", "about 15 s left", "h:1", "1 of 3"):
+        assert words in page
+
+
+def test_polling_stops_at_the_end(reader, make):
+    run = make("running")
+    assert 'hx-trigger="every 1s"' in get(reader, run)
+    assert 'hx-trigger="every 2s"' in reader.get(RUNS).content.decode()
+    Run.objects.update(state="succeeded", result={"scored": 12, "url": f"{RUNS}", "nested": {"a": [1]}})
+    page = get(reader, run, hx_request="true")
+    assert "hx-trigger" not in page
+    assert "<html" not in page, "only the fragment is sent"
+    assert "scored" in page
+    assert "every 2s" not in reader.get(RUNS).content.decode()
+
+
+def test_a_failed_run_says_what_and_where_and_can_be_tried_again(client, cast, make):
+    run = make("failed", error="Two rows have faults.", faults=[{"file": "o.csv", "line": 3, "message": "No text."}])
+    RunLog.objects.create(run=run, text="<b>checking</b>")
+    client.force_login(cast.researcher)
+    page = get(client, run)
+    for words in ("Two rows have faults.", "o.csv", "No text.", "Try again", "&lt;b&gt;checking"):
+        assert words in page
+    client.post(f"{RUNS}{run.pk}/retry/")
+    assert Run.objects.get(pk=run.pk).state == "queued"
+
+
+def test_cancel_from_the_page_and_too_late(client, cast, make):
+    run = make("queued")
+    client.force_login(cast.researcher)
+    client.post(f"{RUNS}{run.pk}/cancel/")
+    assert Run.objects.get(pk=run.pk).state == "cancelled"
+    page = client.post(f"{RUNS}{run.pk}/cancel/", follow=True).content.decode()
+    assert "already ended" in page
+
+
+def test_readers_see_no_buttons(reader, make):
+    assert "run-cancel" not in get(reader, make())
+
+
+def test_a_run_of_another_project_is_not_here(reader, cast, make):
+    run = make()
+    Run.objects.update(project=cast.foreign)
+    assert reader.get(f"{RUNS}{run.pk}/").status_code == 404
+
+
+def test_a_long_result_address_elsewhere_is_no_link(reader, make):
+    assert "evil.example" not in get(reader, make("succeeded", result={"url": "//evil.example/"}))
+
+
+def test_the_list_costs_the_same_however_long(reader, make, django_assert_max_num_queries):
+    for _ in range(60):
+        make("succeeded")
+    with django_assert_max_num_queries(15):
+        page = reader.get(RUNS).content.decode()
+    assert "Next →" in page

@@ -1,0 +1,75 @@
+"""`runs`, `run`, `cancel`, `retry`, `createowner` from outside."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from evalapp.accounts.models import User
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+from evalapp.common.runner import execute_run
+from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+
+
+def told(*arguments, **options) -> str:
+    out = io.StringIO()
+    call_command(*arguments, stdout=out, stderr=io.StringIO(), **options)
+    return out.getvalue()
+
+
+@pytest.fixture
+def failed(cast) -> Run:
+    run = enqueue_run(kind="test-refuse", project=cast.project, params={}, title="Import of o.csv", send=False)
+    return execute_run(run.pk)
+
+
+def test_runs(failed):
+    assert "Failed" in told("runs")
+    assert "Two rows have faults." in told("runs", "alpha")
+    assert json.loads(told("runs", "alpha", "--json"))["runs"][0]["state"] == "failed"
+    assert "No runs." in told("runs", "alpha", "--active")
+    with pytest.raises(CommandError, match="There are: alpha, alpha-foreign"):
+        told("runs", "beta")
+
+
+def test_run(failed):
+    assert "o.csv:3: No text." in told("run", str(failed.pk))
+    body = json.loads(told("run", str(failed.pk), "--json"))
+    assert body["errors"][0]["line"] == 3
+    with pytest.raises(SystemExit) as ended:
+        told("run", str(failed.pk), "--follow")
+    assert ended.value.code == 1
+    with pytest.raises(CommandError, match="no run 999"):
+        told("run", "999")
+
+
+def test_retry_and_cancel(failed):
+    assert "waits in the queue again" in told("retry", str(failed.pk))
+    assert json.loads(told("cancel", str(failed.pk), "--json"))["state"] == "cancelled"
+    with pytest.raises(CommandError, match="already ended"):
+        told("cancel", str(failed.pk))
+
+
+def test_an_error_is_json_too(failed):
+    out = io.StringIO()
+    with pytest.raises(CommandError):
+        call_command("cancel", "999", "--json", stdout=out)
+    assert json.loads(out.getvalue())["error"] == "not-found"
+
+
+def test_createowner(db, monkeypatch):
+    made = json.loads(told("createowner", "olga", "--email", "olga@example.org", "--json"))
+    user = User.objects.get(username="olga")
+    assert user.is_superuser
+    assert user.check_password(made["password"])
+    with pytest.raises(CommandError, match="changepassword olga"):
+        told("createowner", "olga")
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    with pytest.raises(CommandError, match="too short"):
+        told("createowner", "oskar", "--password-stdin")
+    monkeypatch.setattr("sys.stdin", io.StringIO("a-long-enough-one\n"))
+    assert "password" not in json.loads(told("createowner", "oskar", "--password-stdin", "--json"))
