@@ -6,8 +6,11 @@ import os
 import shutil
 import tempfile
 
-if "EVALAPP_DATA" not in os.environ:
+# A folder for each process of a parallel run; what a test starts stays in the folder of its process.
+_process = os.environ.get("PYTEST_XDIST_WORKER", "main")
+if "EVALAPP_DATA" not in os.environ or os.environ.get("EVALAPP_TEST_PROCESS", _process) != _process:
     os.environ["EVALAPP_DATA"] = tempfile.mkdtemp(prefix="evalapp-test-")
+    os.environ["EVALAPP_TEST_PROCESS"] = _process
     atexit.register(shutil.rmtree, os.environ["EVALAPP_DATA"], ignore_errors=True)
 
 from .base import *  # noqa: F403

@@ -45,7 +45,7 @@ class Up:
         assert self.process.stdout is not None
         self.lines.extend(iter(self.process.stdout.readline, ""))
 
-    def until(self, pattern: str, seconds: float = 60.0) -> str:
+    def until(self, pattern: str, seconds: float = 120.0) -> str:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if re.search(pattern, "".join(self.lines), re.MULTILINE):
@@ -76,7 +76,7 @@ class Up:
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        status = self.process.wait(30)
+        status = self.process.wait(60)
         self._reader.join(5)
         return status
 
@@ -107,10 +107,10 @@ def test_it_starts_heals_refuses_a_second_and_ends_all(up):
         os.kill(first[name], signal.SIGKILL)
     for name in ("work", "redis", "web"):
         up.until(rf"starting {name} again")
-    assert ports.wait_until(lambda: set(up.children()) == NAMES, 20)
+    assert ports.wait_until(lambda: set(up.children()) == NAMES, 60)
     second = up.children()
     assert {name for name in NAMES if second[name] != first[name]} == {"work", "redis", "web"}
-    assert ports.wait_until(lambda: up.get("/health/live")[0] == 200, 20)
+    assert ports.wait_until(lambda: up.get("/health/live")[0] == 200, 60)
 
     # everything needed is there, says the doctor
     doctor = [sys.executable, "manage.py", "doctor", "--json"]
@@ -121,11 +121,11 @@ def test_it_starts_heals_refuses_a_second_and_ends_all(up):
         )
         return said.returncode == 0 and json.loads(said.stdout)["healthy"]
 
-    assert ports.wait_until(healthy, 40, every=1)
+    assert ports.wait_until(healthy, 90, every=1)
 
     # a second one on the same folder is refused
     again = Up(up.folder)
-    assert again.process.wait(30) == 1
+    assert again.process.wait(90) == 1
     text = again.until("already running")
     assert f"process {up.process.pid}" in text
     assert "Traceback" not in text
@@ -162,7 +162,7 @@ def test_a_used_port_is_refused_before_anything_starts(tmp_path):
             env=environment(tmp_path),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
     assert refused.returncode == 1
