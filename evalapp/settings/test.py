@@ -13,7 +13,7 @@ if "EVALAPP_DATA" not in os.environ or os.environ.get("EVALAPP_TEST_PROCESS", _p
     os.environ["EVALAPP_TEST_PROCESS"] = _process
     atexit.register(shutil.rmtree, os.environ["EVALAPP_DATA"], ignore_errors=True)
 
-from .base import *  # noqa: F403
+from .base import *  # noqa: E402, F403
 
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
