@@ -60,7 +60,7 @@ class Check:
         if not count:
             return 0
         before = self.faults.count
-        sql = f"SELECT t.file, t.line, a, b, c FROM bad JOIN {table} t USING (n) ORDER BY n LIMIT 1000"
+        sql = f"SELECT t.file, t.line, bad.a, bad.b, bad.c FROM bad JOIN {table} t USING (n) ORDER BY n LIMIT 1000"
         for file, line, *facts in staging.stream(sql):
             text = message if isinstance(message, str) else message(*facts[: len(values)])
             self.faults.add(staging.name(file), line, field, text)

@@ -90,7 +90,8 @@ def receive_upload(
 
 def _keep_files(upload: Upload, files: Iterable[Incoming], kind: str) -> None:
     folder = folder_of(upload)
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     kept: list[dict[str, Any]] = []
     left = settings.MAX_UPLOAD_BYTES
     for number, file in enumerate(files):

@@ -1,0 +1,116 @@
+"""Rows of each table: what is kept, what is a fault, which field is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from annotation.parsers import KINDS, check_dataset
+
+
+def check(kind: str, row: dict):
+    faults: list[tuple[str, str]] = []
+    return KINDS[kind].check(row, lambda *fault: faults.append(fault)), faults
+
+
+def test_an_item_with_only_an_id_is_whole():
+    values, faults = check("items", {"id": "x"})
+    assert faults == []
+    assert values == ("x", "[]", None, "x", "{}", "[]", 0)
+
+
+def test_unknown_columns_are_kept_in_meta():
+    values, faults = check("outputs", {"item": "i", "system": "s", "text": "", "score": 3, "meta": {"a": 1}})
+    assert faults == []
+    assert values == ("i", "s", -1, "", '{"a":1,"score":3}')
+
+
+def test_a_column_and_meta_that_disagree():
+    _, faults = check("outputs", {"item": "i", "system": "s", "text": "", "score": 3, "meta": {"score": 4}})
+    assert faults[0][0] == "score"
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "field"),
+    [
+        ("items", {"context": []}, "id"),
+        ("items", {"id": 12}, "id"),
+        ("items", {"id": "x" * 201}, "id"),
+        ("items", {"id": "x", "context": "hello"}, "context"),
+        ("items", {"id": "x", "references": ["a", 1]}, "references"),
+        ("items", {"id": "x", "source": 3}, "source"),
+        ("items", {"id": "x", "meta": []}, "meta"),
+        ("outputs", {"item": "i", "system": "s"}, "text"),
+        ("outputs", {"item": "i", "system": "s", "text": "", "step": 1.5}, "step"),
+        ("outputs", {"item": "i", "system": "s", "text": "", "step": -1}, "step"),
+        ("outputs", {"item": "i", "system": "s", "text": "", "step": True}, "step"),
+        ("ratings", {"item": "i", "system": "s", "rater": "r", "aspect": "a", "value": "5"}, "value"),
+        ("ratings", {"item": "i", "system": "s", "rater": "r", "aspect": "a", "value": True}, "value"),
+        ("ratings", {"item": "i", "system": "s", "rater": "r", "aspect": "a"}, "value"),
+        ("ratings", {"item": "i", "rater": "r", "aspect": "a", "value": 1}, "system"),
+        ("ratings", {"dialogue": "d", "item": "i", "rater": "r", "aspect": "a", "value": 1}, "dialogue"),
+        ("ratings", {"item": "i", "system": "s", "rater": "r", "aspect": "a", "value": 1, "simulated": 1}, "simulated"),
+        ("comparisons", {"item": "i", "system_a": "s", "system_b": "t", "rater": "r", "aspect": "a", "verdict": "c"},
+         "verdict"),
+        ("comparisons", {"item": "i", "system_a": "s", "system_b": "s", "rater": "r", "aspect": "a", "verdict": "a"},
+         "system_b"),
+        ("comparisons", {"item": "i", "system_a": "s", "system_b": {"reference": -1}, "rater": "r", "aspect": "a",
+                         "verdict": "a"}, "system_b"),
+        ("dialogues", {"id": "d"}, "turns"),
+        ("dialogues", {"id": "d", "turns": ["a", "b"], "speakers": ["A"]}, "speakers"),
+        ("systems", {"id": "s", "kind": "robot"}, "kind"),
+        ("corpus", {"query": "q"}, "response"),
+    ],
+)  # fmt: skip
+def test_faults_name_the_field(kind, row, field):
+    _, faults = check(kind, row)
+    assert [name for name, _ in faults] == [field]
+
+
+def test_a_faulty_row_with_a_whole_key_is_still_known_by_it():
+    values, faults = check("items", {"id": "x", "source": 3})
+    assert faults
+    assert values is not None
+    assert values[0] == "x"
+
+
+def test_a_comparison_with_a_reference():
+    values, faults = check(
+        "comparisons",
+        {"item": "i", "system_a": "s", "system_b": {"reference": 2}, "rater": "r", "aspect": "a", "verdict": "tie"},
+    )
+    assert faults == []
+    assert values is not None
+    assert values[3:6] == (None, -1, 2)
+
+
+def test_dataset_with_open_and_closed_aspects():
+    faults: list[tuple[str, str]] = []
+    found = check_dataset(
+        {"name": "n", "task": "story", "aspects": [{"name": "a", "min": 1, "max": 5}, {"name": "b", "min": None,
+         "max": None, "note": "x"}], "year": 2024},
+        lambda *fault: faults.append(fault),
+    )  # fmt: skip
+    assert faults == []
+    assert found.fields == {"name": "n", "task": "story"}
+    assert [(a.name, a.low, a.high, a.meta) for a in found.aspects] == [
+        ("a", 1, 5, {}),
+        ("b", None, None, {"note": "x"}),
+    ]
+    assert found.meta == {"year": 2024}
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({"task": "poem"}, "task"),
+        ({"name": 3}, "name"),
+        ({"aspects": {}}, "aspects"),
+        ({"aspects": [{"name": "a", "min": 5, "max": 1}]}, "aspects"),
+        ({"aspects": [{"name": "a", "min": 1, "max": None}]}, "aspects"),
+        ({"aspects": [{"name": "a"}, {"name": "a"}]}, "aspects"),
+    ],
+)
+def test_dataset_faults(document, field):
+    faults: list[tuple[str, str]] = []
+    check_dataset(document, lambda *fault: faults.append(fault))
+    assert faults[0][0] == field

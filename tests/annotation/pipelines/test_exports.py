@@ -1,0 +1,123 @@
+"""Exports: canonical order and bytes, every format, what is absent, equal projects."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+
+from annotation.models import System
+from annotation.services.exports import exported_file, folder_of, request_export
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, faults_of, take_in, written
+
+pytestmark = pytest.mark.django_db
+
+RICH = {
+    **WHOLE,
+    "systems.jsonl": [{"id": "é", "kind": "human", "meta": {"b": 1, "a": [1.0, 2.5]}}],
+    "items.jsonl": [
+        *ITEMS,
+        {"id": "Z", "context": ["\u2028 \\ \" \t"], "group": "h", "references": ["a\r\nb"],
+         "meta": {"z": 4.0, "big": 10**25}},
+        {"id": "é", "context": [], "source": "ß\nß", "group": "h", "references": []},
+    ],
+    "outputs.jsonl": [*OUTPUTS, {"item": "Z", "system": "s", "text": "=1+1, \"x\"\r\ny", "step": 5},
+                      {"item": "Z", "system": "s", "text": "", "step": 40}, {"item": "é", "system": "é", "text": "e"}],
+    "ratings.jsonl": [*RATINGS, {"item": "Z", "system": "s", "step": 40, "rater": "r", "aspect": "quality", "value": 1,
+                                 "simulated": True, "confidence": 0.5},
+                      {"dialogue": "d", "rater": "r", "aspect": "quality", "value": 5}],
+    "comparisons.jsonl": [*COMPARISONS, {**COMPARISONS[0], "system_b": {"reference": 1}, "verdict": "cannot_decide"},
+                          {"item": "Z", "system_a": "s", "step_a": 40, "system_b": "s", "step_b": 5, "rater": "r",
+                           "aspect": "quality", "verdict": "both_bad"}],
+    "dialogues.jsonl": [{"id": "d", "turns": ["x", "y"], "speakers": ["A", "B"], "system": "s", "topic": "films"}],
+    "corpus.jsonl": [{"query": "b", "response": "1"}, {"query": "a", "response": "2"}, {"query": "b", "response": "1"}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def rich(cast):
+    upload = take_in(cast.project, RICH)
+    assert upload.state == "done", faults_of(upload)
+    return cast.project
+
+
+def test_rows_stand_in_code_point_order_with_the_keys_of_the_format(rich, tmp_path):
+    files = written(rich, tmp_path)
+    items = [json.loads(line) for line in files["items.jsonl"].splitlines()]
+    assert [row["id"] for row in items] == ["Z", "i1", "i2", "é"]
+    assert list(items[0]) == ["id", "context", "source", "references", "group", "meta"]
+    assert files["items.jsonl"].splitlines()[0].endswith(b'"meta": {"big": 10000000000000000000000000, "z": 4}}')
+    outputs = [json.loads(line) for line in files["outputs.jsonl"].splitlines()]
+    assert [(row["item"], row["system"], row["step"]) for row in outputs] == [
+        ("Z", "s", 5), ("Z", "s", 40), ("i1", "s", None), ("i1", "t", None), ("i2", "s", None), ("é", "é", None),
+    ]  # fmt: skip
+    assert files["ratings.jsonl"].splitlines()[1] == (
+        b'{"item": "i1", "system": "s", "rater": "r", "aspect": "quality", "value": 4}'
+    )
+    assert files["ratings.jsonl"].splitlines()[-1] == (
+        b'{"dialogue": "d", "rater": "r", "aspect": "quality", "value": 5}'
+    )
+    assert [json.loads(line)["query"] for line in files["corpus.jsonl"].splitlines()] == ["b", "a", "b"]
+
+
+def test_a_table_without_rows_has_no_file(cast, tmp_path):
+    take_in(cast.project, {"items.jsonl": ITEMS})
+    assert sorted(written(cast.project, tmp_path)) == ["dataset.json", "items.jsonl"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_load_of_a_dump_gives_an_equal_project(rich, cast, tmp_path, format):
+    dumped = written(rich, tmp_path / "a", format)
+    twin = Project.objects.create(slug="twin", name="twin")
+    upload = take_in(twin, dumped)
+    assert upload.state == "done", faults_of(upload)
+    assert written(twin, tmp_path / "b", format) == dumped
+    assert written(twin, tmp_path / "c") == written(rich, tmp_path / "d")
+    assert set(System.objects.filter(project=twin).values_list("name", "kind", "declared")) == set(
+        System.objects.filter(project=rich).values_list("name", "kind", "declared")
+    )
+
+
+def test_parquet_has_typed_columns(rich, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    written(rich, tmp_path, "parquet")
+    items = pq.read_table(tmp_path / "items.parquet").to_pylist()
+    assert items[1]["references"] == ["Hi.", "Hey."]
+    assert json.loads(items[1]["meta"]) == {"d": "x"}
+    ratings = pq.read_table(tmp_path / "ratings.parquet")
+    assert str(ratings.schema.field("value").type) == "double"
+    assert [row["step"] for row in ratings.to_pylist()] == [40, None, None, None]
+    comparisons = pq.read_table(tmp_path / "comparisons.parquet").to_pylist()
+    assert comparisons[1]["system_b"] in ("t", '{"reference": 1}')
+
+
+def test_the_job_leaves_files_and_an_archive(rich, cast):
+    run = request_export(project=rich, user=cast.researcher)
+    assert request_export(project=rich, user=cast.researcher).pk == run.pk
+    done = execute_run(run.pk)
+    assert done is not None
+    assert done.state == Run.State.SUCCEEDED
+    assert done.result["files"][0]["name"] == "dataset.json"
+    with zipfile.ZipFile(exported_file(run=done, name=done.result["archive"])) as archive:
+        assert f"{rich.slug}/items.jsonl" in archive.namelist()
+    for name in ("../../evalapp.sqlite3", "nothing.jsonl", "secret_key"):
+        with pytest.raises(NotThere):
+            exported_file(run=done, name=name)
+    assert done.done == sum(file["rows"] for file in done.result["files"]) - 1
+    assert folder_of(done).is_dir()
+
+
+def test_unknown_formats_are_refused(cast):
+    with pytest.raises(BadInput):
+        request_export(project=cast.project, user=cast.owner, format="xlsx")
+
+
+def test_what_a_dump_says_of_the_project(rich, tmp_path):
+    document = json.loads(written(rich, tmp_path)["dataset.json"])
+    assert list(document) == ["name", "task", "lang", "aspects", "licence", "source", "notes"]
+    assert document["aspects"] == DATASET["aspects"]

@@ -1,0 +1,426 @@
+"""The import as a whole: reports by file, line and field; all or nothing; the same again; replace; steps, Turing,
+dialogues, kinds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from django.conf import settings
+
+from annotation.models import Aspect, Comparison, CorpusPair, Item, Output, Rating, Reference, System, Upload
+from annotation.services.uploads import Incoming, folder_of, receive_upload, store_checked
+from evalapp.common.errors import BadInput, TooLarge
+from evalapp.common.models import AuditEvent, Run
+from evalapp.common.runner import RunCancelled, RunContext, execute_run
+from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, faults_of, row_counts, take_in, written
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project(cast):
+    return cast.project
+
+
+def test_a_whole_folder_is_stored(project, cast):
+    upload = take_in(project, WHOLE, user=cast.owner)
+    assert upload.state == Upload.State.DONE, faults_of(upload)
+    assert row_counts(project) == {"items": 2, "outputs": 3, "ratings": 2, "comparisons": 1}
+    assert upload.counts["items"] == {"rows": 2, "added": 2, "same": 0, "replaced": 0, "faulty": 0}
+    assert (project.name, project.task) == ("Alpha", "dialogue")
+    assert list(Reference.objects.filter(item__key="i1").order_by("position").values_list("text", flat=True)) == [
+        "Hi.",
+        "Hey.",
+    ]
+    assert upload.files[0]["sha256"]
+    assert not folder_of(upload).exists()
+    assert AuditEvent.objects.filter(verb="upload.done", project=project, actor=cast.owner).exists()
+
+
+def test_the_same_again_changes_nothing(project, tmp_path):
+    take_in(project, WHOLE)
+    before = written(project, tmp_path / "a")
+    ids = list(Output.objects.order_by("pk").values_list("pk", flat=True))
+    again = take_in(project, WHOLE)
+    assert again.state == Upload.State.DONE
+    assert all(counts["same"] == counts["rows"] for counts in again.counts.values())
+    assert written(project, tmp_path / "b") == before
+    assert list(Output.objects.order_by("pk").values_list("pk", flat=True)) == ids
+
+
+def test_formats_are_equal_in_right(project, tmp_path):
+    csv = b'item,system,text,step,meta\r\ni1,s,Hello.,,\r\ni1,t,Good day.,,{}\r\ni2,s,So long.,,"{""n"": 1}"\r\n'
+    take_in(project, WHOLE)
+    for name, data in (
+        ("outputs.csv", b"\xef\xbb\xbf" + csv),
+        ("outputs.csv.gz", gzip.compress(csv)),
+        ("outputs.jsonl.gz", gzip.compress("".join(json.dumps(row) + "\n" for row in OUTPUTS).encode())),
+        ("outputs.tsv", b"item\tsystem\ttext\ni1\ts\tHello.\ni1\tt\tGood day.\n"),
+    ):
+        upload = take_in(project, {name: data})
+        assert upload.state == Upload.State.DONE, faults_of(upload)
+        assert upload.counts["outputs"]["same"] == upload.counts["outputs"]["rows"]
+
+
+def test_one_faulty_row_and_nothing_is_stored(project):
+    rows = [*OUTPUTS, {"item": "i9", "system": "s", "text": "x"}, {"item": "i1", "system": "s", "text": 5}]
+    upload = take_in(project, {**WHOLE, "outputs.jsonl": rows})
+    assert upload.state == Upload.State.FAULTY
+    assert (
+        faults_of(upload)
+        == [
+            "outputs.jsonl:4: There is no item “i9”, neither in this upload nor stored.",
+            "outputs.jsonl:5: text must be text; write it in quotes.",
+        ]
+        or "outputs.jsonl:5" in faults_of(upload)[1]
+    )
+    assert not Item.objects.exists()
+    assert not System.objects.exists()
+    assert upload.run.state == Run.State.FAILED
+    assert upload.run.faults[0]["file"] == "outputs.jsonl"
+    assert upload.counts["outputs"]["faulty"] == 2
+
+
+TWICE = "The same key stands already in {}:1. Keep one of the two rows."
+NAN = b'{"item": "i1", "system": "s", "rater": "r", "aspect": "quality", "value": NaN}\n'
+REPORTS = [
+    ("items.jsonl", [ITEMS[0], *ITEMS], "2: " + TWICE.format("items.jsonl")),
+    ("outputs.jsonl", [*OUTPUTS, OUTPUTS[0]], "4: " + TWICE.format("outputs.jsonl")),
+    ("ratings.jsonl", [*RATINGS, {**RATINGS[0], "value": 1}], "3: " + TWICE.format("ratings.jsonl")),
+    ("comparisons.jsonl", COMPARISONS * 2, "2: " + TWICE.format("comparisons.jsonl")),
+    ("ratings.jsonl", [{**RATINGS[0], "value": 6}], "1: The value 6 is outside the scale from 1 to 5."),
+    (
+        "ratings.jsonl",
+        [{**RATINGS[0], "system": "nobody"}],
+        "1: There is no system “nobody”: no output of this upload or stored is by it.",
+    ),
+    ("ratings.jsonl", [{**RATINGS[1], "system": "t"}], "1: “t” has no output for the item “i2”."),
+    (
+        "ratings.jsonl",
+        [{**RATINGS[0], "item": "i9"}],
+        "1: There is no item “i9”, neither in this upload nor stored.",
+    ),
+    (
+        "ratings.jsonl",
+        [{**RATINGS[0], "aspect": "grace"}],
+        "1: The project has no aspect “grace” (only quality). Name it in dataset.json.",
+    ),
+    (
+        "ratings.jsonl",
+        [{"dialogue": "d", "rater": "r", "aspect": "quality", "value": 1}],
+        "1: There is no dialogue “d”, neither in this upload nor stored.",
+    ),
+    (
+        "comparisons.jsonl",
+        [{**COMPARISONS[0], "system_b": {"reference": 2}}],
+        "1: The item “i1” has no reference 2 (they are counted from 0).",
+    ),
+    ("ratings.jsonl", NAN, "1: NaN is not JSON. Write null, or leave the row out."),
+    ("ratings.jsonl", b"", " The file is empty. Leave it out, or write its rows."),
+    (
+        "dataset.json",
+        {**DATASET, "task": "poem"},
+        " task must be one of dialogue, story, data-to-text, instruction, unconditional.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), REPORTS)
+@pytest.mark.parametrize("stored", [False, True])
+def test_reports(project, name, content, message, stored):
+    """The same report whether the rest comes in the same upload or is stored already."""
+    files = {name: content}
+    # What a row of the missing file would be needed for cannot be stored before it.
+    needed = {"items.jsonl": ["dataset.json"], "outputs.jsonl": ["dataset.json", "items.jsonl"]}
+    if stored:
+        take_in(project, {other: WHOLE[other] for other in needed.get(name, WHOLE) if other != name})
+        upload = take_in(project, files)
+    else:
+        upload = take_in(project, {**WHOLE, **files})
+    assert upload.state == Upload.State.FAULTY
+    assert faults_of(upload) == [f"{name}:{message}"]
+
+
+def test_faulty_rows_are_not_blamed_twice(project):
+    bad = {**ITEMS[0], "source": 3}
+    upload = take_in(project, {**WHOLE, "items.jsonl": [bad, ITEMS[1]]})
+    assert faults_of(upload) == ["items.jsonl:1: source must be text or null."]
+
+
+def test_more_than_a_thousand_faults_are_counted_and_the_first_kept(project):
+    take_in(project, WHOLE)
+    rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9} for n in range(1500)]
+    upload = take_in(project, {"ratings.jsonl": rows})
+    assert upload.fault_count == 1500
+    assert upload.faults.count() == 1000
+    assert faults_of(upload)[-1].startswith("ratings.jsonl:1000:")
+
+
+def test_a_dry_run_stores_nothing_and_can_be_stored_afterwards(project, cast):
+    upload = take_in(project, WHOLE, dry_run=True)
+    assert upload.state == Upload.State.CHECKED
+    assert upload.counts["outputs"]["added"] == 3
+    assert not Item.objects.exists()
+    assert folder_of(upload).exists()
+    store_checked(upload=upload, user=cast.owner)
+    execute_run(upload.run.pk)
+    upload.refresh_from_db()
+    assert upload.state == Upload.State.DONE
+    assert Output.objects.count() == 3
+
+
+def test_unknown_columns_are_kept_and_unknown_files_reported(project):
+    upload = take_in(project, {**WHOLE, "excluded.jsonl": b"{}\n", "ratings.jsonl": [{**RATINGS[0], "seconds": 12}]})
+    assert upload.ignored == ["excluded.jsonl: not a file of the interchange format"]
+    assert Rating.objects.get().meta == {"seconds": 12}
+
+
+def test_no_known_file_is_an_error(project):
+    with pytest.raises(BadInput, match="None of the files"):
+        receive_upload(project=project, user=None, files=[Incoming("notes.txt", [b"x"])])
+    assert not Upload.objects.exists()
+
+
+def test_too_large_while_it_arrives(project, settings):
+    settings.MAX_UPLOAD_BYTES = 1000
+    with pytest.raises(TooLarge):
+        receive_upload(project=project, user=None, files=[Incoming("items.jsonl", iter([b"x" * 600] * 3))])
+    assert not Upload.objects.exists()
+
+
+# ---- stored with other content ----------------------------------------------------------------------------
+
+
+CHANGED_ITEM = {**ITEMS[1], "context": ["Good bye."]}
+CHANGED_OUTPUT = {**OUTPUTS[1], "text": "Good evening."}
+
+
+def test_other_content_is_a_fault_without_replace(project):
+    take_in(project, WHOLE)
+    upload = take_in(project, {"items.jsonl": [CHANGED_ITEM], "outputs.jsonl": [CHANGED_OUTPUT],
+                               "ratings.jsonl": [{**RATINGS[0], "value": 1}]})  # fmt: skip
+    assert [line.split(": ")[0] for line in faults_of(upload)] == [
+        "items.jsonl:1",
+        "outputs.jsonl:1",
+        "ratings.jsonl:1",
+    ]
+    assert all("stored with other content" in line for line in faults_of(upload))
+
+
+def test_replace_overwrites_and_keeps_what_was_there(project):
+    take_in(project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
+    more = {**OUTPUTS[0], "meta": {"beam": 4}}
+    upload = take_in(project, {"items.jsonl": [CHANGED_ITEM], "outputs.jsonl": [CHANGED_OUTPUT, more]}, replace=True)
+    assert upload.state == Upload.State.DONE, faults_of(upload)
+    assert upload.counts["outputs"]["replaced"] == 2
+    assert Item.objects.get(key="i2").context == ["Good bye."]
+    assert Output.objects.get(system__name="t").text == "Good evening."
+    assert upload.changes.get(table="items").before["context"] == ["Bye."]
+
+
+def test_judged_outputs_are_never_replaced(project):
+    take_in(project, WHOLE)
+    upload = take_in(project, {"outputs.jsonl": [CHANGED_OUTPUT]}, replace=True)
+    assert faults_of(upload) == [
+        "outputs.jsonl:1: The output of “t” for the item “i1” has been judged; it stays as it is."
+    ]
+    upload = take_in(project, {"items.jsonl": [CHANGED_ITEM]}, replace=True)
+    assert "People have judged outputs of the item “i2”" in faults_of(upload)[0]
+
+
+def test_references_may_grow_under_ratings_but_not_under_turing_comparisons(project):
+    take_in(project, WHOLE)
+    grown = {**ITEMS[0], "references": ["Hi.", "Hey.", "Good morning."]}
+    assert take_in(project, {"items.jsonl": [grown]}, replace=True).state == Upload.State.DONE
+    assert Reference.objects.filter(item__key="i1").count() == 3
+    turing = {**COMPARISONS[0], "system_b": {"reference": 2}}
+    assert take_in(project, {"comparisons.jsonl": [turing]}).state == Upload.State.DONE
+    assert take_in(project, {"items.jsonl": [ITEMS[0]]}, replace=True).state == Upload.State.FAULTY
+
+
+def test_ratings_given_in_a_campaign_are_not_replaced(project):
+    take_in(project, WHOLE)
+    Rating.objects.filter(output__item__key="i1").update(judgement=7)
+    upload = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "value": 1}]}, replace=True)
+    assert "was given in a campaign" in faults_of(upload)[0]
+
+
+def test_a_description_that_differs_needs_replace(project):
+    take_in(project, WHOLE)
+    other = {**DATASET, "name": "Beta", "aspects": [{"name": "quality", "min": 1, "max": 7}]}
+    upload = take_in(project, {"dataset.json": other})
+    assert len(faults_of(upload)) == 2
+    assert take_in(project, {"dataset.json": other}, replace=True).state == Upload.State.DONE
+    assert (project.name, Aspect.objects.get().high) == ("Beta", 7)
+    narrower = {**other, "aspects": [{"name": "quality", "min": 3, "max": 7}]}
+    assert "lie outside its new range" in faults_of(take_in(project, {"dataset.json": narrower}, replace=True))[0]
+
+
+# ---- the finer points of the format -----------------------------------------------------------------------
+
+
+def test_steps_and_when_they_may_be_left_out(project):
+    outputs = [{**OUTPUTS[0], "step": 100}, {**OUTPUTS[0], "step": 200}, {**OUTPUTS[1], "step": 100}]
+    take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
+    upload = take_in(project, {"ratings.jsonl": RATINGS[:1]})
+    assert faults_of(upload) == [
+        "ratings.jsonl:1: “s” has outputs of several steps for the item “i1”. Say which with step."
+    ]
+    upload = take_in(
+        project,
+        {
+            "ratings.jsonl": [{**RATINGS[0], "step": 200}, {**RATINGS[0], "system": "t"}],
+            "comparisons.jsonl": [
+                {**COMPARISONS[0], "step_a": 100},
+                {**COMPARISONS[0], "system_b": "s", "step_a": 100, "step_b": 200},
+            ],
+        },
+    )
+    assert upload.state == Upload.State.DONE, faults_of(upload)
+    assert set(Rating.objects.values_list("output__system__name", "output__step")) == {("s", 200), ("t", 100)}
+    assert Comparison.objects.filter(output_b__step=200).count() == 1
+    upload = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "step": 300}]})
+    assert faults_of(upload) == ["ratings.jsonl:1: “s” has no output of step 300 for the item “i1”."]
+
+
+def test_a_step_left_out_and_named_is_the_same_rating(project):
+    outputs = [{**OUTPUTS[0], "step": 100}]
+    take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
+    upload = take_in(project, {"ratings.jsonl": [RATINGS[0], {**RATINGS[0], "step": 100}]})
+    assert "The same key stands already in ratings.jsonl:1" in faults_of(upload)[0]
+
+
+def test_dialogues_and_their_ratings(project):
+    dialogues = [{"id": "d1", "turns": ["a", "b"], "system": "bot", "speakers": ["A", "B"]}, {"id": "d2", "turns": []}]
+    ratings = [{"dialogue": "d1", "rater": "r", "aspect": "quality", "value": 3, "simulated": True}]
+    files = {"dataset.json": DATASET, "dialogues.jsonl": dialogues, "ratings.jsonl": ratings}
+    assert take_in(project, files).state == Upload.State.DONE
+    rating = Rating.objects.get()
+    assert (rating.dialogue.key, rating.simulated, rating.dialogue.system.name) == ("d1", True, "bot")
+    assert all(c["same"] == c["rows"] for c in take_in(project, files).counts.values())
+
+
+def test_kinds_of_systems_by_file_and_by_option(project):
+    systems = [{"id": "s", "kind": "human"}]
+    take_in(project, {**WHOLE, "systems.jsonl": systems}, system_kinds={"t": "control"})
+    assert dict(System.objects.values_list("name", "kind")) == {"s": "human", "t": "control"}
+    take_in(project, {"systems.jsonl": [{"id": "s", "kind": "human"}]}, system_kinds={"s": "reference", "t": "machine"})
+    assert dict(System.objects.values_list("name", "kind")) == {"s": "reference", "t": "machine"}
+    upload = take_in(project, {"items.jsonl": ITEMS}, system_kinds={"nobody": "human"})
+    assert "“nobody”" in faults_of(upload)[0]
+    with pytest.raises(BadInput):
+        take_in(project, {"items.jsonl": ITEMS}, system_kinds={"s": "robot"})
+
+
+def test_a_system_first_mentioned_may_be_declared_later(project):
+    take_in(project, WHOLE)
+    assert take_in(project, {"systems.jsonl": [{"id": "s", "kind": "human"}]}).state == Upload.State.DONE
+    assert System.objects.get(name="s").kind == "human"
+    assert (
+        "stored with other content"
+        in faults_of(take_in(project, {"systems.jsonl": [{"id": "s", "kind": "control"}]}))[0]
+    )
+
+
+def test_aspects_that_nobody_declared_have_the_observed_range(project):
+    files = {name: WHOLE[name] for name in ("items.jsonl", "outputs.jsonl", "ratings.jsonl")}
+    files["comparisons.jsonl"] = [{**COMPARISONS[0], "aspect": "grace"}]
+    assert take_in(project, files).state == Upload.State.DONE
+    assert set(Aspect.objects.values_list("name", "low", "high")) == {("quality", 2.5, 4), ("grace", None, None)}
+    assert take_in(project, {"ratings.jsonl": [{**RATINGS[0], "rater": "q", "value": 9}]}).state == Upload.State.DONE
+    assert Aspect.objects.get(name="quality").high == 9
+    assert take_in(
+        project, {"dataset.json": {**DATASET, "aspects": [{"name": "quality", "min": 0, "max": 10}]}}
+    ).state == (Upload.State.DONE)
+    assert Aspect.objects.get(name="quality").meta == {}
+
+
+def test_a_comparison_only_aspect_takes_no_ratings(project):
+    dataset = {**DATASET, "aspects": [{"name": "quality", "min": None, "max": None}]}
+    upload = take_in(project, {**WHOLE, "dataset.json": dataset})
+    assert "takes comparisons only" in faults_of(upload)[0]
+
+
+def test_a_corpus_grows_by_what_is_new(project):
+    first = [{"query": "a", "response": "b"}, {"query": "a", "response": "b"}, {"query": "c", "response": "d"}]
+    take_in(project, {"corpus.jsonl": first})
+    upload = take_in(project, {"corpus.jsonl": [*first, {"query": "e", "response": "f"}]})
+    assert upload.counts["corpus"] == {"rows": 4, "added": 1, "same": 3, "replaced": 0, "faulty": 0}
+    assert list(CorpusPair.objects.order_by("position").values_list("query", flat=True)) == ["a", "a", "c", "e"]
+
+
+# ---- interrupted ------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_import_stores_nothing_and_can_be_run_again(project, monkeypatch):
+    upload = receive_upload(
+        project=project, user=None, send=False,
+        files=[Incoming("items.jsonl", ["".join(json.dumps(row) + "\n" for row in ITEMS).encode()])],
+    )  # fmt: skip
+
+    def cancelled(self, *_args, **_kwargs):
+        raise RunCancelled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunContext, "progress", cancelled)
+        run = execute_run(upload.run.pk)
+    upload.refresh_from_db()
+    assert (run.state, upload.state) == (Run.State.CANCELLED, Upload.State.CANCELLED)
+    assert not Item.objects.exists()
+    assert not list(settings.STAGING_DIR.glob(f"upload-{upload.pk}*"))
+    Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED)
+    execute_run(run.pk)
+    upload.refresh_from_db()
+    assert upload.state == Upload.State.DONE
+
+
+def test_a_run_that_is_told_twice_stores_once(project):
+    upload = take_in(project, WHOLE)
+    Run.objects.filter(pk=upload.run_id).update(state=Run.State.QUEUED)
+    run = execute_run(upload.run_id)
+    assert run.state == Run.State.SUCCEEDED
+    assert Output.objects.count() == 3
+
+
+def test_an_upload_stored_between_check_and_promotion_is_noticed(project, monkeypatch):
+    """The second upload is checked before the first is stored: its checks are made again, not its rows twice."""
+    from annotation.pipelines import imports
+
+    real = imports.promote
+    state = {"inside": False}
+    check = imports._Import._check
+
+    def check_then_other_upload(self, staging):
+        counts = check(self, staging)
+        if not state["inside"]:
+            state["inside"] = True
+            take_in(project, {"items.jsonl": ITEMS})
+        return counts
+
+    monkeypatch.setattr(imports._Import, "_check", check_then_other_upload)
+    upload = take_in(project, {"items.jsonl": ITEMS})
+    assert real is imports.promote
+    assert upload.counts["items"]["same"] == 2
+    assert Item.objects.count() == 2
+
+
+@pytest.mark.slow
+def test_a_large_csv_with_bom_crlf_and_one_bad_row(project):
+    """100,000 rows; the report names the one line, and the corrected file goes in."""
+    take_in(project, {"items.jsonl": ITEMS, "dataset.json": DATASET, "outputs.jsonl": OUTPUTS})
+    lines = [f'{n},"line one\r\nline two {n}"' for n in range(100_000)]
+    good = ("\ufeffid,source\r\n" + "\r\n".join(f"x{line}" for line in lines) + "\r\n").encode()
+    lines[70_000] = f"{70_000}"
+    bad = ("\ufeffid,source\r\n" + "\r\n".join(f"x{line}" for line in lines) + "\r\n").encode()
+    upload = take_in(project, {"items.csv": bad})
+    # Every row before it has two lines; the header is line 1.
+    assert faults_of(upload) == [
+        f"items.csv:{2 + 2 * 70_000}: The row has 1 cells, the header 2. Quote texts with separators."
+    ]
+    assert Item.objects.count() == 2
+    upload = take_in(project, {"items.csv": good})
+    assert upload.state == Upload.State.DONE
+    assert Item.objects.count() == 100_002
+    assert Item.objects.get(key="x99999").source == "line one\r\nline two 99999"
