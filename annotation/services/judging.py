@@ -226,7 +226,7 @@ def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | N
 def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> None:
     """Somebody who opens the page again gets the time again."""
     lease = timedelta(minutes=sheet.lease_minutes)
-    if judging_rows.moment_of(shown.lease_until) - now > lease / 2:
+    if shown.lease_until - now > lease / 2:
         return
     cursor.execute(
         "UPDATE annotation_assignment SET lease_until = %s WHERE id = %s AND state = 'open'",

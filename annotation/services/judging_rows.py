@@ -201,7 +201,7 @@ class Shown:
     swapped: bool
     state: str
     version: int
-    lease_until: Any
+    lease_until: datetime
     draft_json: Any
     draft_version: int
     unit_kind: str
@@ -244,7 +244,7 @@ class Shown:
             "texts": [{"id": name, "text": text} for name, text in zip("ab", self.texts, strict=False)],
             "draft": None if self.draft_json is None else orjson.Fragment(self.draft_json),
             "draft_version": self.draft_version,
-            "lease_until": moment_of(self.lease_until),
+            "lease_until": self.lease_until,
         }
 
 
@@ -261,6 +261,7 @@ def fetch_shown(cursor: Any) -> list[Shown]:
     rows = [Shown(*row) for row in cursor.fetchall()]
     for row in rows:
         row.swapped = bool(row.swapped)
+        row.lease_until = moment_of(row.lease_until)
     return rows
 
 

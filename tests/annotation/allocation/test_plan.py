@@ -65,7 +65,7 @@ def test_comparisons_show_the_last_step_by_default():
         ({"options": {"allow_skip": 1}}, ["options.allow_skip"]),
         ({"practice": [{"item": "i"}]}, ["practice[0]"]),
         ({"practice": [{"item": "i", "system": "s"}]}, ["practice[0].expected"]),
-        ({"controls": [{"item": "i", "system": "s", "expected": {"naturalness": 9}}]}, ["controls[0].expected.naturalness"]),
+        ({"controls": [{"item": "i", "system": "s", "expected": {"x": 9}}]}, ["controls[0].expected.x"]),
         ({"unheard": 1}, ["unheard"]),
     ],
 )  # fmt: skip

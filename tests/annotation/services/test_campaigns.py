@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+
+from annotation.models import Aspect, Campaign, Item, Output, Slot, System, Unit
+from annotation.selectors.campaigns import campaign_plan
+from annotation.services import campaigns as services
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import AuditEvent, Run
+from evalapp.common.runner import execute_run
+from tests.factories import make_items, make_outputs
+
+SYSTEMS = ("sys-a", "sys-b", "sys-c")
+
+
+def plan(**changes):
+    return {"name": "Naturalness", "kind": "likert", "aspects": [{"name": "natural", "low": 1, "high": 6}], **changes}
+
+
+@pytest.fixture
+def project(cast):
+    make_outputs(cast.project, make_items(cast.project, 6), SYSTEMS)
+    return cast.project
+
+
+def make(project, cast, **changes):
+    return services.create_campaign(project=project, user=cast.researcher, plan=plan(**changes))
+
+
+def opened(project, cast, **changes):
+    return services.open_campaign(campaign=make(project, cast, **changes), user=cast.researcher)
+
+
+def test_a_rating_has_one_unit_for_each_output_and_k_slots(project, cast):
+    campaign = opened(project, cast, overlap=3)
+    assert campaign.state == Campaign.State.OPEN
+    assert campaign.unit_count == 18
+    units = campaign.units.values_list("pk", flat=True)
+    assert Counter(campaign.slots.values_list("unit", flat=True)) == dict.fromkeys(units, 3)
+    assert set(campaign.slots.values_list("number", flat=True)) == {0, 1, 2}
+    assert not campaign.slots.filter(swapped=True).exists()
+    verbs = list(AuditEvent.objects.filter(project=project).order_by("pk").values_list("verb", flat=True))
+    assert verbs == ["campaign.created", "campaign.opened"]
+
+
+def test_items_can_be_sampled_and_the_same_seed_samples_the_same(project, cast):
+    first = opened(project, cast, items={"sample": 2}, slug="one")
+    second = opened(project, cast, items={"sample": 2}, slug="two")
+    chosen = [set(row.units.values_list("item", flat=True)) for row in (first, second)]
+    assert len(chosen[0]) == 2
+    assert chosen[0] == chosen[1]
+    assert first.unit_count == 6
+
+
+def test_items_by_key_group_search_and_meta(project, cast):
+    Item.objects.filter(key="i003").update(meta={"domain": "hotel", "isnull": "x"})
+    counts = {
+        "keys": opened(project, cast, slug="k", items={"keys": ["i001", "i002"]}).unit_count,
+        "groups": opened(project, cast, slug="g", items={"groups": ["g004"]}).unit_count,
+        "search": opened(project, cast, slug="s", items={"search": "number 5"}).unit_count,
+        "meta": opened(project, cast, slug="m", items={"domain": "hotel"}).unit_count,
+        "lookup": opened(project, cast, slug="l", items={"isnull": "x"}).unit_count,
+    }
+    assert counts == {"keys": 6, "groups": 3, "search": 3, "meta": 3, "lookup": 3}
+
+
+def test_systems_and_steps_can_be_chosen(project, cast):
+    trained = System.objects.create(project=project, name="trained")
+    item = Item.objects.first()
+    for step in (10, 20, 30):
+        Output.objects.create(project=project, item=item, system=trained, step=step, text=f"at {step}")
+    assert opened(project, cast, slug="all", systems=["trained"]).unit_count == 3
+    last = opened(project, cast, slug="last", systems=["trained"], steps="last")
+    assert [unit.output_a.step for unit in last.units.all()] == [30]
+    one = opened(project, cast, slug="one", systems=[{"system": "trained", "step": 20}, "sys-a"])
+    assert one.unit_count == 1 + 6
+
+
+def test_pairs_are_balanced_over_systems_and_sides(project, cast):
+    campaign = opened(project, cast, kind="pairwise", aspects=["better"], pairs=9, overlap=2)
+    assert campaign.unit_count == 9
+    pairs = Counter()
+    left = Counter()
+    for slot in Slot.objects.filter(campaign=campaign).select_related("unit__output_a", "unit__output_b"):
+        first, second = slot.unit.output_a.system_id, slot.unit.output_b.system_id
+        assert slot.unit.output_a.item_id == slot.unit.output_b.item_id == slot.unit.item_id
+        pairs[frozenset((first, second))] += 1
+        left[second if slot.swapped else first] += 1
+    assert set(pairs.values()) == {6}
+    assert len(pairs) == len(list(combinations(SYSTEMS, 2)))
+    assert set(left.values()) == {6}
+
+
+def test_turing_units_pair_an_output_with_a_reference_of_its_item(project, cast):
+    campaign = opened(project, cast, kind="turing", aspects=["human"])
+    assert campaign.unit_count == 18
+    for unit in campaign.units.select_related("reference"):
+        assert unit.output_b is None
+        assert unit.reference.item_id == unit.item_id
+    assert abs(2 * campaign.slots.filter(swapped=True).count() - 18) <= 3
+
+
+def test_practice_and_controls_are_not_judged_as_normal_units_too(project, cast):
+    check = {"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}, "why": "Because."}
+    campaign = opened(project, cast, practice=[check], controls=[{**check, "item": "i001"}])
+    assert (campaign.unit_count, campaign.practice_count, campaign.control_count) == (16, 1, 1)
+    assert campaign.slots.count() == 16
+
+
+def test_unknown_names_are_told_by_field(project, cast):
+    with pytest.raises(BadInput) as caught:
+        make(project, cast, systems=["sys-a", "nobody"])
+    assert [fault.field for fault in caught.value.faults] == ["systems"]
+    with pytest.raises(BadInput) as caught:
+        make(project, cast, practice=[{"item": "i9", "system": "sys-a", "expected": {"natural": 1}},
+                                      {"item": "i001", "system": "x", "expected": {"natural": 1}}])  # fmt: skip
+    assert [fault.field for fault in caught.value.faults] == ["practice[0].item", "practice[1].system"]
+    assert not Campaign.objects.exists()
+
+
+def test_a_scale_must_be_the_projects(project, cast):
+    Aspect.objects.create(project=project, name="natural", low=1, high=5)
+    with pytest.raises(BadInput, match="rated from 1 to 5"):
+        make(project, cast)
+
+
+def test_an_aspect_of_comparisons_gets_its_scale(project, cast):
+    Aspect.objects.create(project=project, name="natural")
+    make(project, cast)
+    assert Aspect.objects.get(name="natural").high == 6
+
+
+def test_the_plan_comes_back_as_it_was_given(project, cast):
+    given = plan(
+        slug="mine", overlap=2, items={"sample": 3}, systems=["sys-a", "sys-b"], guidelines="# Look",
+        practice=[{"item": "i000", "system": "sys-a", "expected": {"natural": [1, 2]}, "why": "Because."}],
+    )  # fmt: skip
+    campaign = services.create_campaign(project=project, user=cast.researcher, plan=given)
+    found = campaign_plan(campaign)
+    again = services.create_campaign(project=project, user=cast.researcher, plan={**found, "slug": "copy"})
+    assert {**campaign_plan(again), "slug": "mine"} == found
+    assert found["systems"] == ["sys-a", "sys-b"]
+    assert found["practice"][0]["why"] == "Because."
+
+
+def test_two_campaigns_cannot_share_a_name(project, cast):
+    make(project, cast)
+    with pytest.raises(Conflict):
+        make(project, cast)
+
+
+def test_a_draft_can_be_changed_in_any_part(project, cast):
+    campaign = make(project, cast)
+    changed = services.update_campaign(
+        campaign=campaign, user=cast.researcher, changes={"overlap": 2, "aspects": ["other"], "name": "New"}
+    )
+    assert (changed.overlap, changed.name, changed.slug) == (2, "New", "naturalness")
+    assert [row.aspect.name for row in changed.aspects.all()] == ["other"]
+    assert changed.revision == campaign.revision + 1
+
+
+def test_what_people_were_asked_is_fixed_once_open(project, cast):
+    campaign = opened(project, cast)
+    with pytest.raises(BadInput) as caught:
+        services.update_campaign(campaign=campaign, user=cast.researcher, changes={"overlap": 2, "name": "x"})
+    assert [fault.field for fault in caught.value.faults] == ["overlap"]
+    changed = services.update_campaign(
+        campaign=campaign, user=cast.researcher, changes={"guidelines": "Now clearer", "max_per_annotator": 5}
+    )
+    assert (changed.guidelines, changed.max_per_annotator) == ("Now clearer", 5)
+    assert changed.units.count() == 18
+
+
+def test_states_follow_each_other(project, cast):
+    campaign = opened(project, cast)
+    with pytest.raises(Conflict):
+        services.open_campaign(campaign=campaign, user=cast.researcher)
+    with pytest.raises(Conflict):
+        services.resume_campaign(campaign=campaign, user=cast.researcher)
+    assert services.pause_campaign(campaign=campaign, user=cast.researcher).state == "paused"
+    assert services.resume_campaign(campaign=campaign, user=cast.researcher).state == "open"
+    closed = services.close_campaign(campaign=campaign, user=cast.researcher)
+    assert closed.state == "closed"
+    assert closed.closed_at is not None
+    with pytest.raises(Conflict):
+        services.pause_campaign(campaign=campaign, user=cast.researcher)
+
+
+def test_nothing_to_judge_is_said_before_anything_is_made(project, cast):
+    campaign = make(project, cast, items={"keys": ["unknown"]})
+    with pytest.raises(BadInput, match="nothing to judge"):
+        services.open_campaign(campaign=campaign, user=cast.researcher)
+    campaign.refresh_from_db()
+    assert campaign.state == Campaign.State.DRAFT
+    assert not Unit.objects.exists()
+
+
+def test_a_large_campaign_is_opened_by_a_worker(project, cast, monkeypatch):
+    monkeypatch.setattr(services, "HERE_AT_MOST", 5)
+    campaign = make(project, cast)
+    waiting = services.open_campaign(campaign=campaign, user=cast.researcher, send=False)
+    assert waiting.state == Campaign.State.DRAFT
+    run = Run.objects.get(kind="open_campaign")
+    assert waiting.opening == run
+    assert services.open_campaign(campaign=campaign, user=cast.researcher, send=False).opening == run
+    ended = execute_run(run.pk)
+    assert ended is not None
+    assert (ended.state, ended.result) == ("succeeded", {"campaign": campaign.pk, "units": 18, "slots": 18})
+    campaign.refresh_from_db()
+    assert campaign.state == Campaign.State.OPEN
+    # The same work again, after a lost worker, changes nothing.
+    services.make_units(campaign_id=campaign.pk)
+    assert campaign.units.count() == 18
+
+
+def test_a_second_campaign_on_the_same_keeps_its_raters_apart(project, cast):
+    first = opened(project, cast, slug="one")
+    second = opened(project, cast, slug="two")
+    assert first.rater_suffix == ""
+    assert second.rater_suffix == f"@{second.pk}"
+
+
+def test_only_a_campaign_without_judgements_can_be_deleted(project, cast):
+    campaign = opened(project, cast)
+    services.delete_campaign(campaign=campaign, user=cast.researcher)
+    assert not Campaign.objects.exists()
+    assert not Slot.objects.exists()

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Assignment, CampaignMember, Judgement, Rating, Slot
+from annotation.services.campaigns import close_campaign
+from annotation.services.judging import next_assignment, return_expired_slots
+from annotation.services.judging_acts import skip_assignment
+from annotation.services.judging_later import StaleAnswer, SubmissionConflict
+from evalapp.common.errors import NotAllowed
+from tests.annotation.services.judging_helpers import open_for, send
+
+
+def hand(user, campaign):
+    return next_assignment(user=user, campaign_id=campaign.pk).shown
+
+
+def expire(public):
+    Assignment.objects.filter(public=public).update(lease_until=timezone.now() - timedelta(minutes=1))
+    return_expired_slots()
+
+
+def test_the_same_submission_again_answers_as_the_first_time(cast):
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    number = uuid4()
+    first = send(cast.annotator, campaign, shown.public, 4, submission=number, then="next")
+    second = send(cast.annotator, campaign, shown.public, 4, submission=number, then="next", seconds=99)
+    assert (second.version, second.extra, second.created_at) == (first.version, first.extra, first.created_at)
+    assert second.repeated
+    assert second.next.public == first.next.public
+    assert Judgement.objects.count() == Rating.objects.count() == CampaignMember.objects.get().done == 1
+
+
+def test_the_same_submission_with_another_answer_shows_both(cast):
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    number = uuid4()
+    send(cast.annotator, campaign, shown.public, 4, submission=number)
+    with pytest.raises(SubmissionConflict) as caught:
+        send(cast.annotator, campaign, shown.public, 2, submission=number)
+    assert caught.value.extra["stored"]["answer"] == {"likert-quality": 4}
+    assert caught.value.extra["yours"]["answer"] == {"likert-quality": 2}
+    assert Rating.objects.get().value == 4
+
+
+def test_a_submission_number_of_another_assignment_is_refused(cast):
+    campaign = open_for(cast)
+    number = uuid4()
+    following = send(
+        cast.annotator, campaign, hand(cast.annotator, campaign).public, submission=number, then="next"
+    ).next
+    with pytest.raises(SubmissionConflict):
+        send(cast.annotator, campaign, following.public, submission=number)
+    assert Assignment.objects.get(public=following.public).state == "open"
+
+
+def test_another_persons_submission_number_tells_nothing_of_their_answer(cast):
+    campaign = open_for(cast, overlap=2)
+    number = uuid4()
+    send(cast.researcher, campaign, hand(cast.researcher, campaign).public, 1, submission=number, note="mine")
+    mine = hand(cast.annotator, campaign)
+    with pytest.raises(SubmissionConflict) as caught:
+        send(cast.annotator, campaign, mine.public, 5, submission=number)
+    assert caught.value.extra["stored"] is None
+    send(cast.annotator, campaign, mine.public, 5)
+    with pytest.raises(SubmissionConflict) as caught:
+        send(cast.annotator, campaign, mine.public, 3, submission=number, replaces=1)
+    assert caught.value.extra["stored"] is None
+
+
+def test_a_second_answer_without_saying_what_it_replaces_is_refused(cast):
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    send(cast.annotator, campaign, shown.public, 4)
+    with pytest.raises(StaleAnswer) as caught:
+        send(cast.annotator, campaign, shown.public, 2)
+    assert caught.value.extra["stored"]["version"] == 1
+    assert Judgement.objects.count() == 1
+
+
+def test_a_revision_names_the_version_it_replaces_and_every_version_is_kept(cast):
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    send(cast.annotator, campaign, shown.public, 4)
+    revised = send(cast.annotator, campaign, shown.public, 2, replaces=1, note="looked again")
+    assert revised.version == 2
+    assert [(row.version, row.current) for row in Judgement.objects.order_by("version")] == [(1, False), (2, True)]
+    rating = Rating.objects.get()
+    assert (rating.value, rating.judgement) == (2, Judgement.objects.get(version=2).pk)
+    assert CampaignMember.objects.get().done == 1
+    with pytest.raises(StaleAnswer) as caught:
+        send(cast.annotator, campaign, shown.public, 5, replaces=1)
+    assert caught.value.extra["stored"]["answer"] == {"likert-quality": 2}
+
+
+def test_replacing_an_answer_that_was_never_given_is_refused(cast):
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    with pytest.raises(StaleAnswer):
+        send(cast.annotator, campaign, shown.public, 4, replaces=1)
+    assert send(cast.annotator, campaign, shown.public, 4, replaces=0).version == 1
+
+
+def test_no_revision_once_closed_or_where_it_is_not_wanted(cast):
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    send(cast.annotator, campaign, shown.public, 4)
+    close_campaign(campaign=campaign, user=cast.researcher)
+    with pytest.raises(StaleAnswer, match="closed"):
+        send(cast.annotator, campaign, shown.public, 2, replaces=1)
+    strict = open_for(cast, slug="strict", options={"allow_revise": False})
+    shown = hand(cast.annotator, strict)
+    send(cast.annotator, strict, shown.public, 4)
+    with pytest.raises(NotAllowed):
+        send(cast.annotator, strict, shown.public, 2, replaces=1)
+
+
+def test_a_late_answer_takes_the_slot_if_it_is_still_free(cast):
+    campaign = open_for(cast, items=1, systems=("sys-a",))
+    shown = hand(cast.annotator, campaign)
+    expire(shown.public)
+    assert Slot.objects.get().state == "free"
+    sent = send(cast.annotator, campaign, shown.public, 3)
+    assert sent.extra is False
+    assert Slot.objects.get().state == "taken"
+    assert Assignment.objects.get().slot == Slot.objects.get()
+    assert Rating.objects.get().value == 3
+    assert hand(cast.researcher, campaign) is None
+
+
+def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
+    campaign = open_for(cast, items=1, systems=("sys-a",))
+    mine = hand(cast.annotator, campaign)
+    expire(mine.public)
+    theirs = hand(cast.researcher, campaign)
+    sent = send(cast.annotator, campaign, mine.public, 3)
+    assert sent.extra is True
+    assert send(cast.researcher, campaign, theirs.public, 5).extra is False
+    assert Judgement.objects.get(extra=True).answer == {"likert-quality": 3}
+    assert list(Rating.objects.values_list("rater", "value")) == [("p-rita", 5)]
+    # A revision of an extra answer stays one.
+    assert send(cast.annotator, campaign, mine.public, 2, replaces=1).extra is True
+    assert Rating.objects.count() == 1
+
+
+def test_an_answer_in_hand_while_the_lease_runs_out_is_no_extra(cast):
+    """The lease has passed, but nobody has asked for the slot yet."""
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    Assignment.objects.update(lease_until=timezone.now() - timedelta(hours=2))
+    assert send(cast.annotator, campaign, shown.public).extra is False
+
+
+def test_an_answer_after_a_skip_counts(cast):
+    """The offline queue can deliver an answer after the skip of another tab."""
+    campaign = open_for(cast)
+    shown = hand(cast.annotator, campaign)
+    skip_assignment(user=cast.annotator, public=shown.public, reason="later")
+    assert send(cast.annotator, campaign, shown.public, 4).extra is False
+    member = CampaignMember.objects.get()
+    assert (member.done, member.skipped) == (1, 0)

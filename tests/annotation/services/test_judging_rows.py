@@ -1,0 +1,162 @@
+"""Claims under concurrency, on the real databases: nothing doubled, nothing over its overlap, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from annotation.models import Assignment, Slot
+from annotation.services.judging import next_assignment
+from annotation.services.judging_rows import moment_of, run_batch
+from tests.annotation.services.judging_helpers import open_for
+
+ROOT = Path(__file__).resolve().parents[3]
+CROWD = Path(__file__).with_name("judging_crowd.py")
+PREPARE = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from tests.cast import make_cast, person, join
+from tests.annotation.services.judging_helpers import open_for
+cast = make_cast()
+for k in range({people}):
+    join(cast.project, person(f"judge{{k:02d}}"), "annotator")
+campaign = open_for(cast, items={items}, systems=("sys-a", "sys-b"), overlap={overlap})
+print(campaign.pk)
+"""
+REPORT = """
+import django, json; django.setup()
+from annotation.models import *
+rows = list(Assignment.objects.values_list("unit_id", "slot_id", "annotator__username", "state"))
+print(json.dumps({"rows": rows, "taken": Slot.objects.filter(state="taken").count(),
+  "stored": [n.hex for n in Judgement.objects.values_list("submission", flat=True)],
+  "extra": Judgement.objects.filter(extra=True).count(), "ratings": Rating.objects.count()}))
+"""
+
+
+def inside(env: dict[str, str], code: str) -> Any:
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def crowd(env: dict[str, str], campaign: int, limit: int, names: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, str(CROWD), str(campaign), str(limit), *names]
+    return subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def environment(tmp_path: Path, url: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "evalapp.settings.test",
+        "EVALAPP_DATA": str(tmp_path),
+        "DATABASE_URL": url,
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def check(env: dict[str, str], answers: list[dict[str, Any]], overlap: int) -> dict[str, Any]:
+    assert [error for answer in answers for error in answer["errors"]] == []
+    found = inside(env, REPORT)
+    handed = [tuple(row) for answer in answers for row in answer["handed"]]
+    assert len(handed) == len(set(handed)), "a unit was handed to one person twice"
+    per_unit = Counter(unit for _, unit in handed)
+    assert max(per_unit.values()) <= overlap, "a unit went over its overlap"
+    slots = [slot for _, slot, _, state in found["rows"] if slot is not None and state in ("open", "submitted")]
+    assert len(slots) == len(set(slots)) == found["taken"]
+    sent = [number for answer in answers for number in answer["sent"]]
+    assert len(sent) == len(set(sent))
+    assert set(sent) == set(found["stored"]), "an acknowledged answer was lost, or one was stored twice"
+    assert len(found["stored"]) == found["ratings"] == len(sent)
+    assert found["extra"] == 0
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.server("postgres")
+def test_32_threads_share_2000_claims_on_postgres(tmp_path, postgres_url):
+    env = environment(tmp_path, postgres_url)
+    # 400 items x 2 systems x overlap 3 = 2,400 slots for 2,000 claims.
+    campaign = inside(env, PREPARE.format(people=32, items=400, overlap=3))
+    process = crowd(env, campaign, 2000, [f"judge{k:02d}" for k in range(32)])
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err[-3000:]
+    answer = json.loads(out.splitlines()[-1])
+    assert len(answer["sent"]) == 2000
+    check(env, [answer], overlap=3)
+
+
+@pytest.mark.slow
+@pytest.mark.server("postgres")
+def test_the_last_slots_are_fought_over_on_postgres(tmp_path, postgres_url):
+    """More people than slots: every slot is used, and everybody is told the truth."""
+    env = environment(tmp_path, postgres_url)
+    campaign = inside(env, PREPARE.format(people=16, items=10, overlap=4))
+    process = crowd(env, campaign, 10_000, [f"judge{k:02d}" for k in range(16)])
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err[-3000:]
+    answer = json.loads(out.splitlines()[-1])
+    assert len(answer["sent"]) == 10 * 2 * 4
+    check(env, [answer], overlap=4)
+
+
+@pytest.mark.slow
+def test_processes_share_claims_on_sqlite(tmp_path):
+    env = environment(tmp_path, f"sqlite:///{tmp_path / 'judging.sqlite3'}")
+    campaign = inside(env, PREPARE.format(people=6, items=30, overlap=2))
+    names = [f"judge{k:02d}" for k in range(6)]
+    processes = [crowd(env, campaign, 10_000, names[start::3]) for start in range(3)]
+    answers = []
+    for process in processes:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err[-3000:]
+        answers.append(json.loads(out.splitlines()[-1]))
+    assert sum(len(answer["sent"]) for answer in answers) == 30 * 2 * 2
+    check(env, answers, overlap=2)
+
+
+# ---- the rules of the database ----------------------------------------------------------------------------
+
+
+def test_a_slot_has_one_holder_whatever_the_code_does(cast):
+    campaign = open_for(cast)
+    mine = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    row = Assignment.objects.get(public=mine.public)
+    other = campaign.units.exclude(pk=row.unit_id).first()
+    common = {"campaign": campaign, "annotator": cast.researcher, "order_number": 1, "opened_at": timezone.now(),
+              "lease_until": timezone.now(), "public": "other"}  # fmt: skip
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Assignment.objects.create(unit=other, slot=row.slot, **common)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Assignment.objects.create(unit=row.unit, slot=None, **{**common, "annotator": cast.annotator})
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Slot.objects.create(campaign=campaign, unit=row.unit, number=0, rank=1)
+
+
+def test_statements_run_in_order_and_the_last_gives_rows(cast):
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        for _ in range(2):  # the second time they are prepared already
+            run_batch(
+                cursor,
+                [
+                    ("UPDATE accounts_project SET name = %s WHERE id = %s", ["Renamed", cast.project.pk]),
+                    ("SELECT name FROM accounts_project WHERE id = %s", [cast.project.pk]),
+                ],
+            )
+            assert cursor.fetchall() == [("Renamed",)]
+
+
+def test_moments_are_aware_on_every_database():
+    assert moment_of("2026-11-21 11:00:00.5").isoformat() == "2026-11-21T11:00:00.500000+00:00"
+    assert moment_of("2026-11-21T11:00:00+01:00").utcoffset().total_seconds() == 3600
