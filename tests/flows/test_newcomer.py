@@ -1,0 +1,223 @@
+"""The newcomer's story through pages alone: look at the demonstration, upload, ask people, score, rank, export. Links
+are followed by their words and forms are filled in as they stand on the page; only the worker is played here, by
+executing the runs that the pages have queued."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+
+from annotation.models import Campaign, Judgement, Output, Rating
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+
+from .visitor import Visitor
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+PASSWORD = "a-newcomer-reads-13"
+
+
+def command(*words: str) -> dict[str, Any]:
+    out = io.StringIO()
+    call_command(*words, "--json", stdout=out, stderr=io.StringIO())
+    return json.loads(out.getvalue())
+
+
+def worker() -> None:
+    """What a worker would do with the queue."""
+    while (number := Run.objects.filter(state=Run.State.QUEUED).values_list("pk", flat=True).first()) is not None:
+        execute_run(number)
+
+
+def lines(*rows: dict[str, Any]) -> SimpleUploadedFile:
+    return SimpleUploadedFile("outputs.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+@pytest.fixture
+def demo(monkeypatch) -> dict[str, str]:
+    """The demonstration with its cheap metrics; its passwords."""
+    monkeypatch.setattr("evalapp.management.commands.demo.EVALUATORS", ("length", "overlap", "random", "token-f1"))
+    return command("demo")["passwords"]
+
+
+def sign_in(name: str, password: str) -> Visitor:
+    visitor = Visitor().go("/")
+    visitor.sees("Sign in")
+    return visitor.send("Sign in", {"username": name, "password": password})
+
+
+def test_from_first_sign_in_to_export(demo):
+    owner = _first_owner()
+    researcher = sign_in("researcher", demo["researcher"]).go("/projects/demo/")
+    _upload_a_faulty_row(researcher)
+    _upload_and_undo(researcher)
+    number = _plan_a_campaign(researcher)
+    link = _invite(researcher)
+    annotator = _join(link)
+    _judge(annotator, number)
+    _watch(researcher, number)
+    _score(researcher)
+    _rank(researcher)
+    _export(researcher)
+    for visitor in (owner, researcher, annotator):
+        visitor.go("/").send("Sign out").sees("Sign in")
+        assert "Sign in" in visitor.go("/projects/demo/").text
+
+
+def _first_owner() -> Visitor:
+    made = command("createowner", "olga")
+    owner = sign_in("olga", made["password"])
+    owner.sees("Projects", "1 152")
+    owner.follow("demo").sees("1 152", "simulated", "written")
+    return owner
+
+
+def _upload_a_faulty_row(researcher: Visitor) -> None:
+    before = Output.objects.count()
+    researcher.follow("Uploads").sees("Everything is checked before anything is stored.")
+    researcher.send("Upload", status=422).sees("This field is required.")
+    good = {"item": "dlg-01a", "system": "newcomer", "text": "Sounds good to me."}
+    researcher.send("Upload", files={"files": lines(good, {"item": "dlg-nowhere", "system": "newcomer", "text": "x"})})
+    researcher.sees("No worker is running")
+    worker()
+    researcher.go(researcher.path).sees("Faulty rows", "dlg-nowhere")
+    file, line, field, _ = researcher.table()[0]
+    assert (file, line, field) == ("outputs.jsonl", "2", "item")
+    assert Output.objects.count() == before
+
+
+def _upload_and_undo(researcher: Visitor) -> None:
+    before = Output.objects.count()
+    researcher.follow("Uploads")
+    rows = [{"item": f"dlg-0{k}a", "system": "newcomer", "text": f"Sounds good, number {k}."} for k in (1, 2, 3)]
+    researcher.send("Upload", files={"files": lines(*rows)})
+    worker()
+    researcher.go(researcher.path).sees("Stored.")
+    assert Output.objects.count() == before + 3
+    researcher.follow("See the items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
+    researcher.sees("newcomer", "Sounds good, number 2.")
+    researcher.follow("Uploads").follow("outputs.jsonl").send("Undo this upload").sees("Taken back")
+    assert Output.objects.count() == before
+
+
+def _plan_a_campaign(researcher: Visitor) -> int:
+    researcher.follow("Campaigns").follow("New campaign")
+    plan = {
+        "name": "First impressions",
+        "items_choice": "search",
+        "items_text": "dlg-",
+        "sample": 3,
+        "systems": ["written", "shuffled"],
+        "overlap": 1,
+        "guidelines": "Rate the **reply**.",
+        "aspects-0-question": "Could a person have said this?",
+        "aspects-1-name": None,
+        "aspects-2-name": None,
+    }
+    researcher.send("Store the draft", {**plan, "overlap": 0}, status=422).sees("greater than or equal to 1")
+    researcher.send("Store the draft", plan).sees("Before you open it", "First impressions")
+    number = Campaign.objects.get(name="First impressions").pk
+    researcher.follow("Practice and controls").send("Search", {"q": "dlg-05a"}).follow("dlg-05a")
+    right = {"output_a": "written|", "low.naturalness": 4, "high.naturalness": 5, "why": "A friend would say it."}
+    researcher.send("Add it", right).sees("A friend would say it.")
+    researcher.follow("Preview").sees("Could a person have said this?")
+    researcher.follow("Back to the campaign").sees("1 practice text").send("Open the campaign")
+    researcher.sees("The campaign is open.")
+    return number
+
+
+def _invite(researcher: Visitor) -> str:
+    researcher.follow("Invitations").send("Make the link", {"label": "the newcomer's friend", "max_uses": 1})
+    researcher.sees("The link is ready.")
+    found = re.search(r"http://testserver(/invitations/[\w-]+/)", researcher.content.decode())
+    assert found
+    return found[1]
+
+
+def _join(link: str) -> Visitor:
+    annotator = Visitor().go(link)
+    annotator.sees("demo", "as annotator")
+    fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
+    who = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
+    annotator.send("Make my account and join", who).sees("Could a person have said this?", "Practice")
+    assert Visitor().go(link, status=404).status == 404  # it was for one person
+    return annotator
+
+
+def _judge(annotator: Visitor, number: int) -> None:
+    rated = Rating.objects.count()
+    answer = "answer.naturalness"
+    annotator.send("Submit and next", status=422).sees("Could a person have said this?")
+    annotator.send("Submit and next", {answer: 1}).sees("Expected differently", "A friend would say it.")
+    assert Rating.objects.count() == rated  # practice is no rating
+    annotator.follow("Next").sees("0 of 6")
+    for name in ("written", "shuffled"):
+        assert name not in annotator.content.decode()  # blind
+    annotator.send("Submit and next", {answer: 4}).sees("1 of 6")
+    annotator.follow("Skip s").send("Skip it", {"reason": "I do not understand it"}).sees("Skipped.")
+    annotator.follow("Flag f").send("Send the remark", status=422)
+    annotator.send("Send the remark", {"reason": "broken", "text": "ends in the middle"}).sees("Thank you.")
+    annotator.send("Submit and next", {answer: 2}).sees("2 of 6")
+    annotator.follow("Back u").sees("You answered this")
+    annotator.send("Submit the correction", {answer: 3}).sees("The correction is stored.")
+    assert Rating.objects.count() == rated + 2
+    versions = Judgement.objects.filter(campaign=number, current=True).order_by("pk").values_list("version", flat=True)
+    assert list(versions) == [1, 1, 2]  # the practice answer, the first, the corrected one
+    # What an annotator must not see: the project's data, other people's campaigns, results.
+    for path in ("items/", "systems/", "evaluation/", "exports/", f"campaigns/{number}/"):
+        assert annotator.client.get(f"/projects/demo/{path}").status_code in {403, 404}
+
+
+def _watch(researcher: Visitor, number: int) -> None:
+    researcher.go(f"/projects/demo/campaigns/{number}/").sees("2 of 6 judgements", "fred", "Agreement so far")
+    researcher.follow("Judgements").sees("dlg-")
+    researcher.follow("Flags").sees("ends in the middle")
+    researcher.follow("Watch").follow("Close…").send("Close").sees("Closed.")
+
+
+def _score(researcher: Visitor) -> None:
+    researcher.follow("Evaluators").sees("token-f1", "length")
+    researcher.go("/projects/demo/evaluators/apply/rouge-l/").send("Apply").sees("Score with rouge-l", "Waiting")
+    worker()
+    researcher.go(researcher.path).sees("Done", "1152")
+    researcher.follow("Evaluators").follow("rouge-l").sees("Scores by system", "rouge-l|")
+
+
+def _rank(researcher: Visitor) -> None:
+    researcher.follow("Systems").sees("95 %", "simulated")
+    ranked = {row[1]: row for row in researcher.table()}
+    # The order the demonstration is made to have; the newcomer's own system was taken back.
+    assert float(ranked["written"][4]) > float(ranked["retrieval"][4]) > float(ranked["constant"][4])
+    assert "newcomer" not in ranked
+    assert researcher.download("CSV").startswith(b"rank,")
+    assert b"\\begin{tabular}" in researcher.download("LaTeX")
+    assert json.loads(researcher.download("JSON"))["rows"][0]["system"] == "written"
+    assert b"<svg" in researcher.download("SVG")
+
+    researcher.follow("Evaluation")
+    worker()
+    researcher.go(researcher.path).sees("rouge-l", "token-f1", "length", "random")
+    table = json.loads(researcher.download("JSON"))
+    rows = {row["evaluator"]: row for row in table["rows"]}
+    for name in ("rouge-l", "token-f1"):
+        found = rows[name]["pearson"]
+        assert found["low"] < found["value"] < found["high"]
+    assert rows["token-f1"]["pearson"]["value"] > rows["random"]["pearson"]["value"]
+    assert b"<svg" in researcher.download("SVG")
+
+
+def _export(researcher: Visitor) -> None:
+    researcher.follow("Exports").send("Export", {"format": "jsonl"})
+    worker()
+    archive = zipfile.ZipFile(io.BytesIO(researcher.go(researcher.path).download("Download")))
+    names = {name.rpartition("/")[2] for name in archive.namelist()}
+    assert {"dataset.json", "items.jsonl", "outputs.jsonl", "ratings.jsonl", "comparisons.jsonl"} <= names
+    ratings = archive.read(next(name for name in archive.namelist() if name.endswith("ratings.jsonl"))).decode()
+    assert len(ratings.splitlines()) == Rating.objects.count()

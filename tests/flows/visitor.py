@@ -1,0 +1,118 @@
+"""Somebody with a browser and no script: opens pages, follows links by their words, fills in the forms that stand
+there. Knows no field name beyond those it is told, sends what the page itself would send, CSRF token included."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urljoin
+
+from django.test import Client
+from lxml import html
+
+HOST = "http://testserver"
+Values = dict[str, Any] | None
+
+
+class Visitor:
+    def __init__(self) -> None:
+        self.client = Client(enforce_csrf_checks=True)
+        self.path = "/"
+        self.status = 0
+        self.tree: Any = None
+        self.content = b""
+
+    # ---- looking ------------------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """The words of the page, blanks made one."""
+        return " ".join(self.tree.find("body").text_content().split())
+
+    def sees(self, *words: str) -> Visitor:
+        for word in words:
+            assert word in self.text, f"“{word}” is not on {self.path}: {self.text[:1500]}"
+        return self
+
+    def table(self, number: int = 0) -> list[list[str]]:
+        rows = self.tree.xpath("//table")[number].xpath("./tbody/tr")
+        return [[" ".join(cell.text_content().split()) for cell in row] for row in rows]
+
+    # ---- moving -------------------------------------------------------------------------------------------
+
+    def go(self, path: str, status: int = 200) -> Visitor:
+        return self._take(self.client.get(path, follow=True), path, status)
+
+    def follow(self, words: str, status: int = 200) -> Visitor:
+        """The link of these words; an exact one first."""
+        links = [(" ".join(a.text_content().split()), a.get("href")) for a in self.tree.xpath("//a[@href]")]
+        found = [href for text, href in links if text == words] or [href for text, href in links if words in text]
+        assert found, f"no link “{words}” on {self.path}; there are {[text for text, _ in links]}"
+        return self.go(urljoin(self.path, found[0]), status)
+
+    def download(self, words: str) -> bytes:
+        before = self.path, self.tree
+        self.follow(words)
+        content = self.content
+        self.path, self.tree = before
+        return content
+
+    def send(
+        self,
+        button: str,
+        values: dict[str, Any] | None = None,
+        *,
+        files: dict[str, Any] | None = None,
+        status: int = 200,
+    ) -> Visitor:
+        """Fill in the form that has this button and press it; None empties a field."""
+        form, pressed = self._form(button)
+        given = dict(values or {})
+        known = {field.get("name") for field in form.xpath(".//input|.//select|.//textarea")}
+        assert set(given) | set(files or {}) <= known, f"{set(given) - known} not in the form: {known}"
+        data: dict[str, list[str]] = {}
+        for name, value in form.form_values():
+            data.setdefault(name, []).append(value)
+        for name, value in given.items():
+            data[name] = (
+                [str(one) for one in value] if isinstance(value, list) else ["" if value is None else str(value)]
+            )
+        if pressed.get("name"):
+            data[pressed.get("name")] = [pressed.get("value") or ""]
+        path = urljoin(self.path, pressed.get("formaction") or form.get("action") or self.path)
+        if (form.get("method") or "get").lower() == "get":
+            return self._take(self.client.get(path, data, follow=True), path, status)
+        answer = self.client.post(path, {**data, **(files or {})}, follow=True)
+        return self._take(answer, path, status)
+
+    # ---- inside -------------------------------------------------------------------------------------------
+
+    def _form(self, button: str) -> tuple[Any, Any]:
+        found = []
+        for form in self.tree.xpath("//form"):
+            for pressed in form.xpath(".//button"):
+                words = " ".join(pressed.text_content().split())
+                if words == button or words.startswith(button + " "):
+                    found.append((form, pressed))
+                    break
+        buttons = [" ".join(b.text_content().split()) for b in self.tree.xpath("//button")]
+        assert found, f"no button “{button}” on {self.path} ({self.status}); there are {buttons}: {self.text[:600]}"
+        return found[0]
+
+    def _take(self, answer: Any, path: str, status: int) -> Visitor:
+        for address, _ in getattr(answer, "redirect_chain", []):
+            path = urljoin(path, address)
+        self.path, self.status = path.removeprefix(HOST), answer.status_code
+        self.content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        kind = answer.headers.get("Content-Type", "")
+        self.tree = html.fromstring(self.content) if kind.startswith("text/html") and self.content else None
+        assert self.status == status, f"{self.path} answered {self.status}: {self.content[:1500]!r}"
+        return self
+
+
+def _check_choices(form: Any, name: str, values: list[Any]) -> None:
+    """Nobody can choose what a page does not offer."""
+    offered = form.xpath(".//select[@name=$name]/option", name=name)
+    offered += form.xpath(".//input[@name=$name and (@type='radio' or @type='checkbox')]", name=name)
+    if offered:
+        words = {one.get("value") if one.get("value") is not None else one.text for one in offered}
+        assert {str(value) for value in values} <= words, f"{name}: {values} is not among {words}"
