@@ -9,7 +9,8 @@ from math import isnan
 from statistics import median
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db import connection
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from annotation.allocation.answers import turn
@@ -115,11 +116,7 @@ def watch_campaign(campaign: Campaign, *, with_agreement: bool = True) -> Campai
         open=Count("pk", filter=opened),
         lapsed=Count("pk", filter=opened & Q(lease_until__lt=now)),
     )
-    per_unit = Counter(
-        held.filter(submitted).values("unit").annotate(answers=Count("pk")).values_list("answers", flat=True)
-    )
-    if campaign.unit_count > sum(per_unit.values()):
-        per_unit[0] = campaign.unit_count - sum(per_unit.values())
+    per_unit = units_by_answers(campaign)
     judgements = latest_rows(campaign)
     times = [row[2] for row in judgements if row[2] is not None]
     return CampaignProgress(
@@ -128,13 +125,27 @@ def watch_campaign(campaign: Campaign, *, with_agreement: bool = True) -> Campai
         slots=campaign.unit_count * campaign.overlap,
         **counts,
         extra=Judgement.objects.filter(campaign=campaign, extra=True, current=True).count(),
-        units_by_answers=dict(per_unit),
+        units_by_answers=per_unit,
         units_complete=sum(n for answers, n in per_unit.items() if answers >= campaign.overlap),
         annotators=_annotators(campaign, judgements),
         median_seconds=_median(times),
         open_flags=ItemFlag.objects.filter(campaign=campaign, resolved_at=None).count(),
         agreement=agreement_of(campaign, judgements) if with_agreement else [],
     )
+
+
+def units_by_answers(campaign: Campaign) -> dict[int, int]:
+    """How many units have k answers; counted by the database, which sends a row per k and not per unit."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT answers, COUNT(*) FROM (
+ SELECT COUNT(*) AS answers FROM annotation_assignment
+ WHERE campaign_id = %s AND slot_id IS NOT NULL AND state = 'submitted' GROUP BY unit_id) AS units GROUP BY answers""",
+            [campaign.pk],
+        )
+        found = dict(cursor.fetchall())
+    without = campaign.unit_count - sum(found.values())
+    return {**found, 0: without} if without > 0 else found
 
 
 def latest_rows(campaign: Campaign) -> list[tuple]:
@@ -159,13 +170,6 @@ def _median(values: list[float]) -> float | None:
 
 
 def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRow]:
-    pseudonyms = dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
-    opened = dict(
-        Assignment.objects.filter(campaign=campaign, state=Assignment.State.OPEN)
-        .values("annotator")
-        .annotate(n=Count("pk"))
-        .values_list("annotator", "n")
-    )
     checks = {
         user: (total, failed)
         for user, total, failed in Judgement.objects.filter(
@@ -183,7 +187,19 @@ def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRo
         if campaign.kind != Campaign.Kind.LIKERT:
             sides[user].update(answer.values())
     rows = []
-    members = CampaignMember.objects.filter(campaign=campaign).select_related("annotator").order_by("-done", "pk")
+    held = Assignment.objects.filter(
+        campaign=campaign, annotator=OuterRef("annotator"), state=Assignment.State.OPEN
+    ).values("annotator")
+    membership = Membership.objects.filter(project=campaign.project_id, user=OuterRef("annotator"))
+    members = (
+        CampaignMember.objects.filter(campaign=campaign)
+        .select_related("annotator")
+        .annotate(
+            pseudonym=Subquery(membership.values("pseudonym")[:1]),
+            held=Subquery(held.annotate(n=Count("pk")).values("n")),
+        )
+        .order_by("-done", "pk")
+    )
     for member in members:
         user = member.annotator_id
         total, failed = checks.get(user, (0, 0))
@@ -191,10 +207,10 @@ def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRo
             AnnotatorRow(
                 user_id=user,
                 name=str(member.annotator),
-                pseudonym=pseudonyms.get(user, ""),
+                pseudonym=member.pseudonym or "",
                 done=member.done,
                 skipped=member.skipped,
-                open=opened.get(user, 0),
+                open=member.held or 0,
                 seconds=member.seconds,
                 last_at=member.last_at,
                 median_seconds=_median(times[user]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Case, Count, OuterRef, Q, Subquery, Sum, Value, When
+from django.db.models import Case, Count, F, OuterRef, Q, Subquery, Sum, Value, When
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -53,7 +53,7 @@ def campaign_step(request: HttpRequest, project: Project) -> Step | None:
     """Plan a campaign, or open the draft; done once one has been opened."""
     if not _may(request, project, "write") or not Output.objects.filter(project=project).exists():
         return None
-    last = Campaign.objects.filter(project=project).order_by("-opened_at", "-pk").only("pk", "state", "name").first()
+    last = Campaign.objects.filter(project=project).order_by(F("opened_at").desc(nulls_last=True), "-pk").first()
     url = reverse("annotation:campaign-list", args=[project.slug])
     if last is None:
         return Step(
@@ -62,8 +62,7 @@ def campaign_step(request: HttpRequest, project: Project) -> Step | None:
             url=reverse("annotation:campaign-new", args=[project.slug]),
             action="New campaign",
         )
-    opened = Campaign.objects.filter(project=project).exclude(state=Campaign.State.DRAFT).exists()
-    if not opened:
+    if last.opened_at is None:
         return Step(
             title="Open the campaign",
             text=f"“{last.name}” is a draft. Open it and invite people by a link.",

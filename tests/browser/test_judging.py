@@ -343,7 +343,7 @@ def test_page_is_light_and_names_no_system(cast: Cast, page_for: Open) -> None:
     page.keyboard.press("Enter")
     wait_for_answers(page, campaign, 1)
     page.wait_for_timeout(300)
-    assert any("Text 0-" in body or "Text 1-" in body for body in bodies + [page.content()])
+    assert any(re.search(r"Text \d-\d", body) for body in bodies)
     for name in SYSTEMS:
         assert not [body for body in bodies if name in body]
 

@@ -1,0 +1,252 @@
+"""The judging page as plain forms, without script."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from annotation.models import Assignment, Campaign, ItemFlag, Judgement
+from annotation.services.campaigns import close_campaign, pause_campaign, resume_campaign
+from tests.cast import Cast
+from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, make_draft, make_texts, open_comparison, open_rating
+
+pytestmark = pytest.mark.django_db
+
+
+class Annotator:
+    """A person with a browser that runs no script: reads pages, sends forms, and looks for names of systems in
+    everything that comes."""
+
+    def __init__(self, user: Any) -> None:
+        self.client = Client()
+        self.client.force_login(user)
+
+    def get(self, url: str, status: int = 200) -> str:
+        return self._read(self.client.get(url, follow=True), status)
+
+    def post(self, url: str, data: dict[str, Any], status: int = 200) -> str:
+        return self._read(self.client.post(url, data, follow=True), status)
+
+    def _read(self, response: Any, status: int) -> str:
+        text = response.content.decode()
+        assert response.status_code == status, text[:2000]
+        for name in SYSTEMS:
+            assert name not in text + str(response.headers) + str(response.redirect_chain)
+        return text
+
+    @staticmethod
+    def form(text: str) -> tuple[str, dict[str, str]]:
+        """Where the answer goes, and its hidden fields."""
+        found = re.search(r'<form class="answer" method="post" action="([^"]+)"', text)
+        assert found, text
+        hidden = re.findall(r'<input type="hidden" name="(submission|replaces)" value="([^"]+)"', text)
+        return found[1], dict(hidden)
+
+    def answer(self, text: str, note: str = "", **values: Any) -> str:
+        url, hidden = self.form(text)
+        return self.post(url, {**hidden, "note": note, **{f"answer.{name}": v for name, v in values.items()}})
+
+
+@pytest.fixture
+def anna(cast: Cast) -> Annotator:
+    return Annotator(cast.annotator)
+
+
+def current(campaign: Campaign) -> list[dict[str, Any]]:
+    rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("pk")
+    return list(rows.values_list("answer", flat=True))
+
+
+def test_rates_everything_by_forms(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, items=2)
+    text = anna.get(f"/my/{campaign.pk}/")
+    for number in range(4):
+        assert f">{number}</span> of 4" in text
+        text = anna.answer(text, naturalness=5, relevance=2, note="fine" if number == 0 else "")
+    assert "There is nothing left for you to judge here" in text
+    assert current(campaign) == [{"naturalness": 5, "relevance": 2}] * 4
+    assert Judgement.objects.order_by("pk").first().note == "fine"
+
+
+def test_incomplete_answer_stays_with_what_was_chosen(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
+    text = anna.post(url, {**hidden, "answer.naturalness": "4", "note": "half done"}, status=422)
+    assert re.search(r'name="answer.naturalness" value="4"[^>]* checked', text)
+    assert "half done" in text
+    assert "“How relevant is it?” has no answer yet." in text
+    assert current(campaign) == []
+
+
+def test_value_outside_the_scale_is_refused(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
+    text = anna.post(url, {**hidden, "answer.naturalness": "7"}, status=422)
+    assert "7 is outside the scale" in text
+
+
+def test_same_form_twice_is_one_answer(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
+    for _ in range(2):
+        anna.post(url, {**hidden, "answer.naturalness": "3"})
+    assert Judgement.objects.filter(campaign=campaign).count() == 1
+
+
+def test_another_answer_to_an_answered_text_is_told(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
+    anna.post(url, {**hidden, "answer.naturalness": "3"})
+    text = anna.post(url, {"submission": str(uuid4()), "answer.naturalness": "6"})
+    assert "Your answer was not stored" in text
+    assert current(campaign) == [{"naturalness": 3}]
+
+
+def test_practice_tells_what_was_expected(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, practice=PRACTICE)
+    text = anna.get(f"/my/{campaign.pk}/")
+    assert "Practice:" in text
+    assert "It is short." not in text
+    text = anna.answer(text, naturalness=6, relevance=4)
+    assert "Expected differently" in text
+    assert "expected 1 to 2, you chose 4" in text
+    assert "It is short." in text
+    assert ">0</span> of" in text  # practice does not count
+    assert "Practice:" not in anna.get(f"/my/{campaign.pk}/")
+
+
+def test_control_looks_like_all_other_texts(cast: Cast, anna: Annotator) -> None:
+    control = [{"item": "i000", "system": "sys-alpha", "expected": {"naturalness": 6}, "why": "secret why"}]
+    campaign = open_rating(cast, items=2, aspects=ONE_QUESTION, controls=control, options={"control_rate": 0.5})
+    text = anna.get(f"/my/{campaign.pk}/")
+    while "nothing left" not in text:
+        assert "secret why" not in text
+        assert "control" not in re.search(r"<article.*</article>", text, re.S)[0].lower()
+        text = anna.answer(text, naturalness=1)
+    assert Judgement.objects.filter(passed=False, assignment__unit__kind="control").exists()
+
+
+def test_goes_back_and_corrects(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    text = anna.answer(anna.get(f"/my/{campaign.pk}/"), naturalness=2)
+    shown = re.search(r'data-id="([^"]+)"', text)[1]
+    text = anna.get(f"/my/{campaign.pk}/back/?from={shown}")
+    assert "You answered this" in text
+    assert re.search(r'value="2"[^>]* checked', text)
+    text = anna.answer(text, naturalness=4)
+    assert "The correction is stored." in text
+    assert current(campaign) == [{"naturalness": 4}]
+    assert Judgement.objects.filter(campaign=campaign).count() == 2
+
+
+def test_back_without_an_answer_says_so(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    anna.get(f"/my/{campaign.pk}/")
+    assert "There is no answer before this one." in anna.get(f"/my/{campaign.pk}/back/")
+
+
+def test_skips_with_a_reason(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    first = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
+    assert "Skip this text?" in anna.get(f"/my/{campaign.pk}/{first}/skip/")
+    text = anna.post(f"/my/{campaign.pk}/{first}/skip/", {"reason": "I know the author"})
+    assert "Skipped." in text
+    assert re.search(r'data-id="([^"]+)"', text)[1] != first
+    assert Assignment.objects.get(public=first).skip_reason == "I know the author"
+
+
+def test_flags_with_a_reason_and_needs_one(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    shown = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
+    text = anna.post(f"/my/{campaign.pk}/{shown}/flag/", {"text": "odd signs"}, status=422)
+    assert "odd signs" in text
+    text = anna.post(f"/my/{campaign.pk}/{shown}/flag/", {"reason": "broken", "text": "odd signs"})
+    assert f'data-id="{shown}"' in text
+    assert list(ItemFlag.objects.values_list("reason", "text")) == [("broken", "odd signs")]
+
+
+def test_pause_resume_close(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    open_text = anna.get(f"/my/{campaign.pk}/")
+    pause_campaign(campaign=campaign, user=cast.researcher)
+    # What is open can still be sent; nothing new comes.
+    assert "This campaign is paused" in anna.answer(open_text, naturalness=1)
+    assert "Paused" in anna.get("/my/")
+    resume_campaign(campaign=campaign, user=cast.researcher)
+    assert "form" in anna.get(f"/my/{campaign.pk}/")
+    close_campaign(campaign=campaign, user=cast.researcher)
+    shown = Assignment.objects.get(state="submitted").public
+    text = anna.get(f"/my/{campaign.pk}/{shown}/")
+    assert "The campaign is closed, so it stays as it is." in text
+    assert '<form class="answer"' not in text
+
+
+def test_compares_by_forms(cast: Cast, anna: Annotator) -> None:
+    campaign = open_comparison(cast, items=2)
+    text = anna.get(f"/my/{campaign.pk}/")
+    for verdict in ("a", "both_bad"):
+        text = anna.answer(text, quality=verdict)
+    assert "nothing left" in text
+    assert current(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
+
+
+def test_turing_by_forms(cast: Cast, anna: Annotator) -> None:
+    aspects = [{"name": "human", "question": "Which did a person write?"}]
+    campaign = open_rating(cast, items=1, kind="turing", aspects=aspects)
+    text = anna.get(f"/my/{campaign.pk}/")
+    assert "Cannot decide" in text
+    anna.answer(text, human="cannot_decide")
+    assert current(campaign) == [{"human": "cannot_decide"}]
+
+
+def test_other_people_are_kept_out(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    shown = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
+    stranger, viewer, second = Annotator(cast.stranger), Annotator(cast.viewer), Annotator(cast.researcher)
+    stranger.get(f"/my/{campaign.pk}/", status=404)
+    viewer.get(f"/my/{campaign.pk}/", status=403)
+    second.get(f"/my/{campaign.pk}/{shown}/", status=404)
+    second.post(f"/my/{campaign.pk}/{shown}/skip/", {}, status=404)
+
+
+def test_nobody_signed_in_is_led_to_sign_in(cast: Cast) -> None:
+    campaign = open_rating(cast)
+    response = Client().get(f"/my/{campaign.pk}/")
+    assert response.status_code == 302
+    assert response["Location"].endswith(f"next=/my/{campaign.pk}/")
+
+
+def test_draft_campaign_is_not_open_yet(cast: Cast, anna: Annotator) -> None:
+    make_texts(cast)
+    campaign = make_draft(cast)
+    assert "not open yet" in anna.get(f"/my/{campaign.pk}/", status=409)
+
+
+def test_next_text_ahead_is_a_fragment(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, items=1)
+    first = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
+    text = anna.get(f"/my/{campaign.pk}/next/?after={first}")
+    assert "<html" not in text
+    assert re.search(r'data-id="([^"]+)"', text)[1] != first
+    anna.get(f"/my/{campaign.pk}/next/?after={first}")
+    campaign_of_one = open_comparison_of_one(cast)
+    only = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign_of_one.pk}/"))[1]
+    anna.get(f"/my/{campaign_of_one.pk}/next/?after={only}", status=204)
+
+
+def open_comparison_of_one(cast: Cast) -> Campaign:
+    from annotation.services.campaigns import open_campaign
+
+    plan = {"name": "One", "kind": "pairwise", "aspects": [{"name": "quality"}], "pairs": 1}
+    return open_campaign(campaign=make_draft(cast, **plan), user=cast.researcher)
+
+
+def test_own_list_shows_what_is_left(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, items=2)
+    assert "0 of 4" in anna.get("/my/")
+    anna.answer(anna.get(f"/my/{campaign.pk}/"), naturalness=1, relevance=1)
+    assert "1 of 4" in anna.get("/my/")
