@@ -33,7 +33,6 @@ PASSWORD = "pictures-of-pages-13"
 METRICS = ("length", "overlap", "random", "token-f1", "bleu-4", "chrf", "rouge-l")
 WIDE, NARROW = {"width": 1180, "height": 800}, {"width": 360, "height": 780}
 
-#: The plans of the demonstration have three campaigns; each is opened.
 RESEARCHER, ANNOTATOR = "rita", "anna"
 
 
@@ -123,12 +122,12 @@ def prepare(folder: Path) -> None:
     source = folder / "demo-source"
     build(source)
     manage(folder, "migrate", "--verbosity", "0")
-    manage(folder, "collectstatic", "--noinput", "--verbosity", "0")
     manage(folder, "createowner", "olga", "--password-stdin", given=PASSWORD + "\n")
     manage(folder, "load", str(source), "--project", "demo", "--owner", "olga")
     manage(folder, "shell", "--verbosity", "0", "-c", PEOPLE)
     for metric in METRICS:
         manage(folder, "score", metric, "--project", "demo", "--here")
+    manage(folder, "meta", "demo", "--aspect", "naturalness")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
     (folder / "ready").touch()
 
@@ -257,6 +256,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         prepare(folder)
+        manage(folder, "collectstatic", "--noinput", "--verbosity", "0")
         with web(folder) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             if given.all:

@@ -107,6 +107,15 @@ class ItemView:
     comparisons: list[dict[str, Any]]
     more_outputs: int
 
+    @property
+    def only_simulated(self) -> bool:
+        """No person rated any of these outputs: said once, not in every cell."""
+        return all(rating["simulated"] for row in self.outputs for rating in row.ratings.values())
+
+    @property
+    def only_simulated_pairs(self) -> bool:
+        return all(pair["simulated"] for pair in self.comparisons)
+
 
 def get_item(project: Project, pk: int) -> Item:
     item = Item.objects.filter(project=project, pk=pk).first()
