@@ -81,6 +81,6 @@ document.addEventListener("htmx:afterRequest", (event) => {
 // On a narrow screen the places of a project scroll sideways: the present one is brought into view.
 const here = document.querySelector(".site-nav [aria-current]");
 if (here) {
-  const row = here.closest("ul");
+  const row = here.closest(".site-nav");
   row.scrollLeft = here.offsetLeft - (row.clientWidth - here.offsetWidth) / 2;
 }
