@@ -1,0 +1,132 @@
+"""Undo: the project is as before; refused with the list while anything rests on the upload."""
+
+from __future__ import annotations
+
+import pytest
+
+from annotation.models import Aspect, Item, Output, Rating, Reference, ReferenceSet, System, Upload
+from annotation.services import ports
+from annotation.services.undo import take_back_upload, undo_upload
+from annotation.services.uploads import Incoming, receive_upload
+from evalapp.common.errors import Conflict
+from evalapp.common.models import AuditEvent
+from tests.taking import DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, row_counts, take_in, written
+
+pytestmark = pytest.mark.django_db
+
+BASE = {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")}
+
+
+@pytest.fixture
+def project(cast):
+    return cast.project
+
+
+def listed(upload) -> list[str]:
+    with pytest.raises(Conflict) as refused:
+        undo_upload(upload=upload, user=None)
+    upload.refresh_from_db()
+    assert upload.state == Upload.State.DONE
+    return [fault.message for fault in refused.value.faults]
+
+
+def test_undo_removes_every_row_and_the_description(project, cast, tmp_path):
+    before = written(project, tmp_path / "a")
+    upload = take_in(project, WHOLE)
+    undo_upload(upload=upload, user=cast.owner)
+    assert row_counts(project) == {}
+    assert not System.objects.exists()
+    assert not Aspect.objects.exists()
+    assert not Reference.objects.exists()
+    project.refresh_from_db()
+    assert written(project, tmp_path / "b") == before
+    assert AuditEvent.objects.get(verb="upload.undone").detail["removed"]["outputs"] == 3
+    with pytest.raises(Conflict):
+        undo_upload(upload=upload, user=cast.owner)
+
+
+def test_undo_puts_back_what_was_replaced(project, tmp_path):
+    take_in(project, BASE)
+    before = written(project, tmp_path / "a")
+    changed = {
+        "items.jsonl": [{**ITEMS[0], "references": ["New."], "meta": {}}],
+        "outputs.jsonl": [{**OUTPUTS[0], "text": "New.", "meta": {"x": 1}}, {**OUTPUTS[0], "step": 9}],
+        "systems.jsonl": [{"id": "s", "kind": "human"}],
+        "dataset.json": {**DATASET, "notes": "more", "aspects": [{"name": "quality", "min": 0, "max": 9}]},
+    }
+    upload = take_in(project, changed, replace=True)
+    assert written(project, tmp_path / "b") != before
+    undo_upload(upload=upload, user=None)
+    project.refresh_from_db()
+    assert written(project, tmp_path / "c") == before
+
+
+def test_refused_once_judgements_rest_on_it(project):
+    upload = take_in(project, BASE)
+    take_in(project, {"ratings.jsonl": RATINGS})
+    assert listed(upload) == ["2 ratings of its outputs", "2 ratings of its aspects"]
+
+
+def test_refused_once_outputs_or_references_of_others_rest_on_it(project):
+    upload = take_in(project, {"items.jsonl": ITEMS})
+    later = take_in(project, {"outputs.jsonl": OUTPUTS})
+    written_set = ReferenceSet.objects.create(project=project, name="written")
+    Reference.objects.create(set=written_set, item=Item.objects.get(key="i1"), position=0, text="x")
+    assert listed(upload) == ["3 outputs for its items", "1 references written for its items"]
+    Reference.objects.filter(set=written_set).delete()
+    undo_upload(upload=later, user=None)
+    undo_upload(upload=upload, user=None)
+    assert not Item.objects.exists()
+
+
+def test_refused_once_rooms_downstream_say_so(project, monkeypatch):
+    monkeypatch.setattr(ports, "_DEPENDANTS", {})
+    upload = take_in(project, BASE)
+    ports.register_dependant("scores", lambda *, upload: 12)
+    assert listed(upload) == ["12 scores"]
+
+
+def test_refused_once_a_later_upload_changed_its_rows(project):
+    first = take_in(project, BASE)
+    second = take_in(project, {"outputs.jsonl": [{**OUTPUTS[0], "text": "New."}]}, replace=True)
+    assert listed(first) == ["1 later changes of its rows"]
+    third = take_in(project, {"outputs.jsonl": [{**OUTPUTS[0], "text": "Newer."}]}, replace=True)
+    assert listed(second) == ["1 later changes of its rows"]
+    for upload in (third, second, first):
+        undo_upload(upload=upload, user=None)
+    assert not Output.objects.exists()
+
+
+def test_a_replaced_output_that_was_judged_since_stays(project):
+    take_in(project, BASE)
+    second = take_in(project, {"outputs.jsonl": [{**OUTPUTS[0], "text": "New."}]}, replace=True)
+    take_in(project, {"ratings.jsonl": RATINGS[:1]})
+    assert listed(second) == ["1 ratings of its outputs"]
+
+
+def test_a_system_that_others_use_stays(project):
+    first = take_in(project, {"items.jsonl": ITEMS})
+    second = take_in(project, {"outputs.jsonl": OUTPUTS[:1]})
+    take_in(project, {"outputs.jsonl": OUTPUTS[2:]})
+    undo_upload(upload=second, user=None)
+    assert System.objects.get().upload is None
+    assert first.state == Upload.State.DONE
+
+
+def test_simulated_ratings_count_as_judgements(project):
+    upload = take_in(project, BASE)
+    take_in(project, {"ratings.jsonl": [{**RATINGS[0], "simulated": True}]})
+    assert Rating.objects.get().simulated
+    assert listed(upload)[0] == "1 ratings of its outputs"
+
+
+def test_taking_back_what_is_waiting_checked_or_over(project, cast):
+    waiting = receive_upload(
+        project=project, user=None, files=[Incoming("items.jsonl", [b'{"id": "x"}\n'])], send=False
+    )
+    assert take_back_upload(upload=waiting, user=cast.owner).state == Upload.State.CANCELLED
+    checked = take_in(project, BASE, dry_run=True)
+    assert take_back_upload(upload=checked, user=cast.owner).state == Upload.State.CANCELLED
+    faulty = take_in(project, {"items.jsonl": b""})
+    with pytest.raises(Conflict, match="nothing to take back"):
+        take_back_upload(upload=faulty, user=cast.owner)
