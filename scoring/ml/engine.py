@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound=Hashable)
 Ints: TypeAlias = npt.NDArray[np.int64]
 Dtype: TypeAlias = Literal["fp32", "bf16"]
-# Where the speed of a small encoder levels off: a CPU wants its activations in the cache.
-CPU_BATCH_TOKENS = 4096
+# A CPU wants its activations in the cache: 1,024 tokens of a 384 wide encoder were fastest of 512 to 8,192.
+CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65536
 
 
@@ -67,16 +67,25 @@ def deduplicate(inputs: Sequence[H]) -> tuple[list[H], Ints]:
 def plan_batches(lengths: Sequence[int] | Ints, batch_tokens: int) -> list[Ints]:
     """Rows per batch: longest first, so that memory fails early; padded size at most `batch_tokens`.
 
-    One input longer than the budget is a batch of its own.
+    A batch that is a quarter full ends where the length changes: padding costs more than a smaller batch. One
+    input longer than the budget is a batch of its own.
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-sizes, kind="stable")
+    falling = sizes[order]
+    changes = np.flatnonzero(np.diff(falling)) + 1
     batches: list[Ints] = []
     start = 0
     while start < len(order):
-        rows = max(1, batch_tokens // max(1, int(sizes[order[start]])))
-        batches.append(order[start : start + rows])
-        start += rows
+        longest = max(1, int(falling[start]))
+        end = min(len(order), start + max(1, batch_tokens // longest))
+        # The last change of length inside the batch, if the rows before it fill a quarter of the budget.
+        place = int(np.searchsorted(changes, end)) - 1
+        cut = int(changes[place]) if place >= 0 else 0
+        if (cut - start) * longest * 4 >= batch_tokens and cut > start:
+            end = cut
+        batches.append(order[start:end])
+        start = end
     return batches
 
 

@@ -35,7 +35,13 @@ def test_plan_batches_is_sorted_within_budget_and_complete():
 
 
 def test_one_input_longer_than_the_budget_stands_alone():
-    assert [batch.tolist() for batch in plan_batches([3, 99, 2], 6)] == [[1], [0, 2]]
+    assert [batch.tolist() for batch in plan_batches([2, 99, 2], 4)] == [[1], [0, 2]]
+
+
+def test_a_quarter_full_batch_ends_where_the_length_changes():
+    assert [batch.tolist() for batch in plan_batches([5, 5, 4, 4, 4], 40)] == [[0, 1], [2, 3, 4]]
+    assert [batch.tolist() for batch in plan_batches([5, 4, 4, 4, 3], 40)] == [[0, 1, 2, 3], [4]]
+    assert [batch.tolist() for batch in plan_batches([3, 2, 1], 40)] == [[0, 1, 2]]
 
 
 def test_deduplicate_keeps_first_appearance():
