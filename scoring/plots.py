@@ -17,6 +17,8 @@ MAX_POINTS = 1500
 #: Okabe-Ito, readable on both grounds; shapes differ, too, so that nothing rests on colour alone.
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6FBF", "#7F7F7F"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+#: The colour of what is not told apart by system: enough contrast on either ground.
+MAIN = {"light": "#0072B2", "dark": "#56B4E9"}
 INK = {"light": ("#1b1f24", "#5b6570", "#d8dce1"), "dark": ("#e8eaed", "#a3adb8", "#3a4149")}
 FONT = "system-ui, sans-serif"
 
@@ -28,7 +30,7 @@ def draw_forest(
     import altair as alt
 
     soft = INK[theme][1]
-    shown = [dict(row, ink=soft if row.get("grey") else PALETTE[0]) for row in rows if row["value"] is not None]
+    shown = [dict(row, ink=soft if row.get("grey") else MAIN[theme]) for row in rows if row["value"] is not None]
     data = _data(shown)
     order = [row["label"] for row in shown]
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
@@ -69,7 +71,7 @@ def draw_scatter(
         )
     style: dict[str, Any] = {"filled": True, "size": size, "opacity": 1.0 if len(shown) <= 40 else 0.55}
     if not few:
-        style["color"] = PALETTE[0]
+        style["color"] = MAIN[theme]
     mark: Any = alt.Chart(_data(shown)).mark_point(**style)
     return _svg(mark.encode(**encoding).properties(width=WIDTH - 240, height=320), title, description, theme)
 
@@ -85,8 +87,10 @@ def draw_distribution(
     order = [row["label"] for row in rows]
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
     base = alt.Chart(_data([dict(row) for row in rows])).encode(y=y)
-    line = base.mark_rule(color=PALETTE[0]).encode(x=alt.X("p5:Q", title=axis, scale=alt.Scale(zero=False)), x2="p95:Q")
-    box = base.mark_bar(height=12, color=PALETTE[0], opacity=0.45).encode(x="p25:Q", x2="p75:Q")
+    line = base.mark_rule(color=MAIN[theme]).encode(
+        x=alt.X("p5:Q", title=axis, scale=alt.Scale(zero=False)), x2="p95:Q"
+    )
+    box = base.mark_bar(height=12, color=MAIN[theme], opacity=0.45).encode(x="p25:Q", x2="p75:Q")
     median = base.mark_tick(color=ink, thickness=2, height=16).encode(x="p50:Q")
     chart = (line + box + median).properties(width=WIDTH - 260, height=max(ROW * len(rows), ROW))
     return _svg(chart, title, description, theme)

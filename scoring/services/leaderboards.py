@@ -9,21 +9,22 @@ from typing import Any
 
 from django.utils import timezone
 
-from annotation.models import Rating
+from annotation.models import Comparison, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
-from evalapp.common.queue import enqueue_run
+from evalapp.common.queue import enqueue_run, queue_has_worker
 
 from ..models import Leaderboard, Score
 from ..selectors.leaderboards import EvaluatorsQuery, SystemsQuery, find_leaderboard, key_of, stamp_of
 from ..selectors.meta_evaluation import rank_evaluators
+from ..selectors.people import choose_aspect
 from ..selectors.rankings import rank_systems
 from ..selectors.score_sets import current_sets
 
-#: Judgements or scores that a page may read in a request.
+#: Judgements or scores that a page may read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
-#: Rated outputs times evaluators that a page may resample in a request.
-MAX_PAIRS_IN_REQUEST = 8_000
+#: Ratings times evaluators that a page may correlate and resample in a request (about two seconds).
+MAX_CORRELATED_IN_REQUEST = 120_000
 
 Query = SystemsQuery | EvaluatorsQuery
 
@@ -36,6 +37,7 @@ class Answer:
     leaderboard: Leaderboard | None
     is_current: bool
     run: Run | None = None
+    has_worker: bool = True
 
 
 def compute_leaderboard(*, project: Project, query: Query, stamp: str = "") -> Leaderboard:
@@ -79,19 +81,22 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
         return Answer(row.table, row, True)
     params = {"board": str(query.kind), "query": asdict(query), "stamp": stamp}
     run = enqueue_run(kind="rank", project=project, user=user, params=params, title=f"Leaderboard of {query.kind}")
-    return Answer(kept.table if kept else None, kept, False, run)
+    return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
 
 
 def is_large(project: Project, query: Query) -> bool:
     """Whether computing would keep a person waiting; asks for one row beyond the limit, never for a count."""
+    if isinstance(query, SystemsQuery) and query.by:
+        return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
+    if isinstance(query, SystemsQuery) and query.method != "mean":
+        compared = choose_aspect(project, query.aspect, judged_by="comparisons")
+        return _has_more(Comparison.objects.filter(aspect=compared), MAX_ROWS_IN_REQUEST)
+    limit = MAX_ROWS_IN_REQUEST
     if isinstance(query, EvaluatorsQuery):
         n_sets = len(current_sets(project, query.references)) or 1
-        limit = min(MAX_ROWS_IN_REQUEST, 3 * MAX_PAIRS_IN_REQUEST // n_sets)
-        return _has_more(Rating.objects.filter(project=project), limit)
-    if query.by:
-        return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
-    rows: Any = Rating.objects if query.method == "mean" else project.comparisons
-    return _has_more(rows.filter(project=project), MAX_ROWS_IN_REQUEST)
+        limit = min(limit, MAX_CORRELATED_IN_REQUEST // n_sets)
+    rated = choose_aspect(project, query.aspect, judged_by="ratings")
+    return _has_more(Rating.objects.filter(aspect=rated), limit)
 
 
 def _has_more(rows: Any, limit: int) -> bool:

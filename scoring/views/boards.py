@@ -74,7 +74,7 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
         "answer": answer,
         "table": table,
         "reason": reason,
-        "rows": _drawn(rows, (-1.0, 1.0), coefficient),
+        "rows": _drawn(rows, _around_zero(rows, coefficient), coefficient),
         "shown": _chosen(project, table, request.GET.get("plot", "")),
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
         "params": _params(query),
@@ -134,6 +134,14 @@ def _range(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[float
     if scale[0] is not None and scale[1] is not None:
         low, high = max(low, min(scale[0], min(values))), min(high, max(scale[1], max(values)))
     return low, high
+
+
+def _around_zero(rows: list[dict[str, Any]], coefficient: str) -> tuple[float, float]:
+    """All intervals and the 0, within -1 and 1."""
+    values = [row[coefficient][end] for row in rows for end in ("value", "low", "high")]
+    found = [0.0, *(value for value in values if value is not None)]
+    air = 0.05 * ((max(found) - min(found)) or 1.0)
+    return max(-1.0, min(found) - air), min(1.0, max(found) + air)
 
 
 def _drawn(rows: list[dict[str, Any]], span: tuple[float, float], part: str = "") -> list[dict[str, Any]]:
