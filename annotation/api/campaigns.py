@@ -28,7 +28,7 @@ class CampaignSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Campaign
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "project", "slug", "name", "kind", "state", "overlap", "lease_minutes", "max_per_annotator", "seed",
             "unit_count", "practice_count", "control_count", "opening", "created_at", "opened_at", "closed_at",
         )  # fmt: skip

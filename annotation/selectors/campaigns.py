@@ -63,7 +63,7 @@ def campaign_plan(campaign: Campaign) -> dict[str, Any]:
     checks = campaign.units.exclude(kind=Unit.Kind.NORMAL).select_related(
         "item", "output_a__system", "output_b__system", "reference"
     )
-    by_kind: dict[str, list[dict]] = {Unit.Kind.PRACTICE: [], Unit.Kind.CONTROL: []}
+    by_kind: dict[str, list[dict]] = {"practice": [], "control": []}
     for unit in checks.order_by("pk"):
         by_kind[unit.kind].append(_check(unit))
     plan: dict[str, Any] = {
@@ -80,8 +80,8 @@ def campaign_plan(campaign: Campaign) -> dict[str, Any]:
         "systems": campaign.plan.get("systems", []),
         "steps": campaign.plan.get("steps", "all"),
         "options": {**OPTIONS, **campaign.options},
-        "practice": by_kind[Unit.Kind.PRACTICE],
-        "controls": by_kind[Unit.Kind.CONTROL],
+        "practice": by_kind["practice"],
+        "controls": by_kind["control"],
     }
     if campaign.kind == Campaign.Kind.PAIRWISE:
         plan["pairs"] = campaign.plan.get("pairs")

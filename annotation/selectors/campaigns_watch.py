@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from math import isnan
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
@@ -231,8 +231,8 @@ def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, 
     from .judging_sheet import campaign_form
 
     normal = [row for row in judgements if row[5] == Unit.Kind.NORMAL and row[4] == 0]
-    scale = "interval" if campaign.kind == Campaign.Kind.LIKERT else "nominal"
-    found = []
+    scale: Literal["interval", "nominal"] = "interval" if campaign.kind == Campaign.Kind.LIKERT else "nominal"
+    found: list[dict[str, Any]] = []
     for aspect in campaign_form(campaign).aspects:
         units, values = [], []
         for _, answer, _, unit, _, _, _, swapped in normal:

@@ -102,7 +102,7 @@ def own_history(*, user: Any, campaign: Campaign, states: tuple[str, ...] = ()) 
 
 def previous_assignment(*, user: Any, campaign: Campaign, before: int | None = None) -> Assignment | None:
     """The last answered assignment, or the one before order number `before`: where "back" leads."""
-    rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED,))
+    rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
     if before is not None:
         rows = rows.filter(order_number__lt=before)
     return rows.order_by("-order_number", "-pk").first()

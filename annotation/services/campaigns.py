@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from annotation.allocation.answers import AspectForm
 from annotation.allocation.plan import Check, Plan, read_plan
+from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import (
     Aspect,
     Assignment,
@@ -45,6 +46,8 @@ def _refuse(problems: Sequence[tuple[str, str]]) -> BadInput:
 
 
 def parse_plan(raw: Any) -> Plan:
+    if not is_storable(raw):
+        raise BadInput(UNSTORABLE)
     plan, problems = read_plan(raw)
     if plan is None:
         raise _refuse(problems)
@@ -101,8 +104,8 @@ def _write_plan(campaign: Campaign, plan: Plan) -> None:
     campaign.units.all().delete()
     Unit.objects.bulk_create(
         [
-            *_checks(campaign, plan.practice, Unit.Kind.PRACTICE, "practice"),
-            *_checks(campaign, plan.controls, Unit.Kind.CONTROL, "controls"),
+            *_checks(campaign, plan.practice, Unit.Kind.PRACTICE.value, "practice"),
+            *_checks(campaign, plan.controls, Unit.Kind.CONTROL.value, "controls"),
         ]
     )
 

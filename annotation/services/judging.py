@@ -18,6 +18,7 @@ from django.utils import timezone
 from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected, shown_expected, turn
 from annotation.allocation.mix import Standing, choose_step
 from annotation.allocation.streams import coin, draw
+from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, CampaignMember, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
 from evalapp.accounts.roles import ROLES_FOR
@@ -107,6 +108,8 @@ def wire_assignment(shown: Shown, sheet: Sheet, progress: Progress) -> dict[str,
 
 def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn:
     """The assignment to judge now: the oldest open one, else a new one. With `ahead`, the one after it."""
+    if campaign_id >= 2**63:
+        raise NotThere("There is no such campaign that you can see.")
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
         who = lock_member(cursor, campaign_id, user.pk)
@@ -324,6 +327,8 @@ def check_submission(
     shown, problems = check_answer(sheet.form, answer)
     if len(note) > NOTE_LENGTH:
         problems.append(("note", f"The note is longer than {NOTE_LENGTH} characters."))
+    if not is_storable(note):
+        problems.append(("note", UNSTORABLE))
     if problems:
         faults = [Fault(message, field=where) for where, message in problems]
         raise BadInput(faults[0].message if len(faults) == 1 else f"{len(faults)} things are missing.", faults=faults)

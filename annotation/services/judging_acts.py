@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, CampaignMember, ItemFlag
 from annotation.selectors.judging import get_own_assignment
 from annotation.selectors.judging_sheet import get_sheet
@@ -51,6 +52,7 @@ def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
         raise BadInput("A draft is an object.", faults=[Fault("Send an object.", field="draft")])
     if len(json.dumps(draft)) > DRAFT_BYTES:
         raise BadInput("The draft is too long.", faults=[Fault(f"At most {DRAFT_BYTES} bytes.", field="draft")])
+    check_storable("draft", draft)
     row = get_own_assignment(user=user, public=public)
     if row.campaign.state == Campaign.State.CLOSED and row.state == Assignment.State.SUBMITTED:
         raise Conflict("The campaign is closed, so answers stay as they are.")
@@ -75,6 +77,11 @@ def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
     )
 
 
+def check_storable(name: str, value: Any) -> None:
+    if not is_storable(value):
+        raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field=name)])
+
+
 def _renew(row: Assignment, lease_until: datetime) -> bool:
     """More time for an open assignment; one that had expired gets a slot again if its unit has a free one."""
     mine = Assignment.objects.filter(pk=row.pk)
@@ -92,6 +99,7 @@ def _renew(row: Assignment, lease_until: datetime) -> bool:
 
 def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = "") -> Turn:
     """Give an assignment back; this person does not get it again. Skipping twice is one skip."""
+    check_storable("reason", reason)
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
         held = lock_held(cursor, public, user.pk)
@@ -128,6 +136,7 @@ def flag_assignment(*, user: Any, public: str, reason: str, text: str = "") -> I
         raise BadInput(message, faults=[Fault(message, field="reason")])
     if len(text) > 4000:
         raise BadInput("The remark is too long.", faults=[Fault("At most 4000 characters.", field="text")])
+    check_storable("text", text)
     row = get_own_assignment(user=user, public=public)
     flag, _ = ItemFlag.objects.get_or_create(
         campaign=row.campaign, assignment=row, reason=reason, text=text.strip(), resolved_at=None

@@ -80,9 +80,9 @@ def _preparation(sql: str) -> tuple[str, str]:
 def _prepare(cursor: Any, sql: str) -> str:
     """The name of the statement in this session, prepared on first use; a new connection begins anew."""
     name, statement = _preparation(sql)
-    raw, known = getattr(connection, "judging_statements", (None, set()))
-    if raw is not connection.connection:
-        known = set()
+    raw, known = getattr(connection, "judging_statements", (None, None))
+    if raw is not connection.connection or known is None:
+        known = set[str]()
         connection.judging_statements = (connection.connection, known)
     if name not in known:
         cursor.execute(statement)

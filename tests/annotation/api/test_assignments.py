@@ -109,6 +109,8 @@ def test_conflicts_carry_both_versions(anna, campaign):
         ({"answer": {}}, "answer.likert-quality"),
         ({"answer": "x"}, "answer"),
         ({"note": 3}, "note"),
+        ({"note": "a\x00b"}, "note"),
+        ({"note": "half \ud83d"}, "note"),
         ({"seconds": -1}, "seconds"),
         ({"seconds": "long"}, "seconds"),
         ({"replaces": 1.5}, "replaces"),
@@ -163,4 +165,6 @@ def test_odd_queries(anna, campaign):
     for query in ("", "?campaign=x", f"?campaign={campaign.pk}&state=lost", f"?campaign={campaign.pk}&cursor=zz"):
         assert anna.get(f"/api/v1/assignments/{query}").status_code == 400
     assert anna.get("/api/v1/assignments/?campaign=999999").status_code == 404
-    assert next_one(anna, type("C", (), {"pk": 999999})).status_code == 404
+    for number in (999999, 10**30):
+        assert post(anna, f"campaigns/{number}/next/").status_code == 404
+    assert anna.get("/api/v1/assignments/a%00b/").status_code == 404

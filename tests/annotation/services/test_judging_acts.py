@@ -69,7 +69,7 @@ def test_a_draft_after_the_lease_takes_the_slot_again_or_is_kept(cast, campaign,
 
 
 def test_drafts_are_objects_of_limited_size(cast, shown):
-    for draft in ("text", None, {"text": "x" * 70_000}):
+    for draft in ("text", None, {"text": "x" * 70_000}, {"text": "\x00"}, {"\udc00": 1}):
         with pytest.raises(BadInput):
             save_draft(user=cast.annotator, public=shown.public, version=0, draft=draft)
 

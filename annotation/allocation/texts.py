@@ -1,0 +1,20 @@
+"""Which texts a database can keep: PostgreSQL takes no NUL, and UTF-8 no half of a surrogate pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def is_storable(value: Any) -> bool:
+    """Whether every text inside `value` (texts, numbers, lists, objects) can be stored as it is."""
+    if isinstance(value, str):
+        return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, Mapping):
+        return all(is_storable(key) and is_storable(inner) for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(is_storable(inner) for inner in value)
+    return True
+
+
+UNSTORABLE = "This holds a character that cannot be stored (NUL, or half of a surrogate pair). Remove it."
