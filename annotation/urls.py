@@ -11,9 +11,9 @@ urlpatterns = [
     path("my/<int:pk>/next/", judging.judge_next, name="judge-next"),
     path("my/<int:pk>/back/", judging.judge_back, name="judge-back"),
     path("my/<int:pk>/guidelines/", judging.guidelines, name="my-guidelines"),
-    path("my/<int:pk>/<str:public>/", judging.judge_one, name="judge-one"),
-    path("my/<int:pk>/<str:public>/skip/", judging.judge_skip, name="judge-skip"),
-    path("my/<int:pk>/<str:public>/flag/", judging.judge_flag, name="judge-flag"),
+    path("my/<int:pk>/<slug:public>/", judging.judge_one, name="judge-one"),
+    path("my/<int:pk>/<slug:public>/skip/", judging.judge_skip, name="judge-skip"),
+    path("my/<int:pk>/<slug:public>/flag/", judging.judge_flag, name="judge-flag"),
     path("projects/<slug:slug>/campaigns/", campaigns.campaign_list, name="campaign-list"),
     path("projects/<slug:slug>/campaigns/new/", campaigns.campaign_new, name="campaign-new"),
     path(
