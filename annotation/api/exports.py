@@ -13,9 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.downloads import send_file
 from annotation.exporters.formats import FORMATS
 from annotation.services.exports import request_export
-from annotation.views.downloads import send_file
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Literal
+from typing import IO, Literal, cast
 
 from .faults import Limits, StopReading
 
@@ -60,11 +60,11 @@ def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
     head = raw.read(4)
     raw.seek(0)
     if head[:2] == _GZIP:
-        plain: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16)  # type: ignore[arg-type]
+        plain: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16)
     elif named_gzip and head:
         raise StopReading("The name ends in .gz, but the content is not gzip. Rename the file or compress it.")
     else:
-        plain = raw if hasattr(raw, "peek") else io.BufferedReader(raw, 1 << 16)
+        plain = raw if hasattr(raw, "peek") else io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
     try:
         start = plain.peek(4)[:4]  # type: ignore[attr-defined]
     except (EOFError, OSError, zlib.error) as error:

@@ -92,7 +92,7 @@ class _Import:
             if self.faults.count:
                 self._refuse(counts)
             if self.options.get("dry_run"):
-                self._finish(counts, Upload.State.CHECKED)
+                self._finish(counts, Upload.State.CHECKED.value)
                 return True
             return self._store(staging, counts, seen)
         finally:
@@ -212,7 +212,7 @@ class _Import:
     # ---- end ------------------------------------------------------------------------------------------------
 
     def _refuse(self, counts: dict[str, dict[str, int]]) -> None:
-        self._finish(counts, Upload.State.FAULTY)
+        self._finish(counts, Upload.State.FAULTY.value)
         count = self.faults.count
         faults = [Fault(f.message, f.field, f.file, f.line) for f in self.faults.kept]
         rows = "1 fault was found" if count == 1 else f"{count:,} faults were found"

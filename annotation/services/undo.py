@@ -52,9 +52,9 @@ def take_back_upload(*, upload: Upload, user: Any) -> Upload:
     if upload.state in _STILL_OPEN and upload.run is not None and upload.run.is_active:
         cancel_run(run=upload.run, user=user)
         if upload.state == Upload.State.RECEIVED:
-            _end(upload, Upload.State.CANCELLED)
+            _end(upload, Upload.State.CANCELLED.value)
     elif upload.state in (*_STILL_OPEN, Upload.State.CHECKED):
-        _end(upload, Upload.State.CANCELLED)
+        _end(upload, Upload.State.CANCELLED.value)
         remove_files(upload)
     elif upload.state == Upload.State.DONE:
         undo_upload(upload=upload, user=user)

@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
+from annotation.downloads import send_file
 from annotation.exporters.formats import FORMATS
 from annotation.services.exports import folder_of, request_export
 from evalapp.accounts.selectors import can, get_project
@@ -19,8 +20,6 @@ from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import live_workers
 from evalapp.common.selectors import find_run, runs_of
-
-from .downloads import send_file
 
 _WORDS = {
     "jsonl": "JSONL - exact, one object a line; load of it gives an equal project",

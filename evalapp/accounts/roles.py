@@ -19,10 +19,10 @@ class Role(models.TextChoices):
 #: manage: people, deletion. write: data, campaigns, runs. read: everything that carries system names and
 #: judgements. annotate: judge. An annotator must never see system names, hence may not read.
 ROLES_FOR: dict[Need, frozenset[str]] = {
-    "manage": frozenset({Role.OWNER}),
-    "write": frozenset({Role.OWNER, Role.RESEARCHER}),
-    "read": frozenset({Role.OWNER, Role.RESEARCHER, Role.VIEWER}),
-    "annotate": frozenset({Role.OWNER, Role.RESEARCHER, Role.ANNOTATOR}),
+    "manage": frozenset({Role.OWNER.value}),
+    "write": frozenset({Role.OWNER.value, Role.RESEARCHER.value}),
+    "read": frozenset({Role.OWNER.value, Role.RESEARCHER.value, Role.VIEWER.value}),
+    "annotate": frozenset({Role.OWNER.value, Role.RESEARCHER.value, Role.ANNOTATOR.value}),
     "member": frozenset(Role.values),
 }
 

@@ -178,18 +178,18 @@ def _work(run: Run, context: RunContext) -> tuple[str, dict[str, Any]]:
         with _heartbeat(context):
             result = get_job(run.kind).load()(context, **run.params)
     except RunCancelled:
-        return Run.State.CANCELLED, {}
+        return Run.State.CANCELLED.value, {}
     except EvalappError as error:
         context.log(error.detail)
         faults = [fault.as_dict() for fault in error.faults[:1000]]
-        return Run.State.FAILED, {"error": error.detail, "faults": faults}
+        return Run.State.FAILED.value, {"error": error.detail, "faults": faults}
     except MemoryError:
-        return Run.State.FAILED, {
+        return Run.State.FAILED.value, {
             "error": "The worker ran out of memory. Use smaller batches or a larger machine, then retry."
         }
     except Exception as error:
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())
         text = f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it."
-        return Run.State.FAILED, {"error": text}
-    return Run.State.SUCCEEDED, {"result": result}
+        return Run.State.FAILED.value, {"error": text}
+    return Run.State.SUCCEEDED.value, {"result": result}

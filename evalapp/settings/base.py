@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import dj_database_url
 import environ
@@ -96,9 +97,9 @@ _SQLITE_OPTIONS = {
 }
 
 
-def database() -> dict:
+def database() -> dict[str, Any]:
     url = env.address("DATABASE_URL", {"postgres", "postgresql", "sqlite"})
-    config = dict(dj_database_url.parse(url or f"sqlite:///{DATA_DIR / 'evalapp.sqlite3'}"))
+    config: dict[str, Any] = dict(dj_database_url.parse(url or f"sqlite:///{DATA_DIR / 'evalapp.sqlite3'}"))
     if "sqlite" in config["ENGINE"]:
         config["OPTIONS"] = dict(_SQLITE_OPTIONS)
     else:
