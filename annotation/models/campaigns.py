@@ -265,7 +265,13 @@ class Judgement(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["assignment", "version"], name="one_judgement_version")]
-        indexes = [models.Index(fields=["campaign", "-id"], name="judgement_campaign")]
+        indexes = [
+            models.Index(fields=["campaign", "-id"], name="judgement_campaign"),
+            models.Index(
+                fields=["campaign", "annotator"], condition=Q(passed__isnull=False), name="judgement_of_checks"
+            ),
+            models.Index(fields=["campaign"], condition=Q(extra=True), name="judgement_extra"),
+        ]
 
     def __str__(self) -> str:
         return f"judgement {self.pk}"

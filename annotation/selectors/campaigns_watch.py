@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from django.db import connection
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.allocation.answers import turn
@@ -25,8 +26,9 @@ from annotation.models import (
 )
 from evalapp.accounts.models import Membership
 
-#: Times, sides and agreement are of the latest judgements, so that the page costs the same at any size.
-LATEST = 10_000
+#: Times and sides are of the latest judgements, agreement of more of them, so that both cost the same at any size.
+LATEST = 2_000
+LATEST_FOR_AGREEMENT = 10_000
 
 
 @dataclass
@@ -105,33 +107,58 @@ class CampaignProgress:
         }
 
 
-def watch_campaign(campaign: Campaign, *, with_agreement: bool = True) -> CampaignProgress:
-    """Everything the watch page shows above its lists. Eight queries at any size."""
-    now = timezone.now()
-    held = Assignment.objects.filter(campaign=campaign, slot__isnull=False)
-    submitted = Q(state=Assignment.State.SUBMITTED)
-    opened = Q(state=Assignment.State.OPEN)
-    counts = held.aggregate(
-        done=Count("pk", filter=submitted),
-        open=Count("pk", filter=opened),
-        lapsed=Count("pk", filter=opened & Q(lease_until__lt=now)),
-    )
-    per_unit = units_by_answers(campaign)
-    judgements = latest_rows(campaign)
-    times = [row[2] for row in judgements if row[2] is not None]
-    return CampaignProgress(
+def watch_campaign(campaign: Campaign, *, with_figures: bool = True) -> CampaignProgress:
+    """Everything the watch page shows above its lists. Ten queries at any size. Without `with_figures` nothing is
+    read that grows with the campaign: no agreement, no units by answers."""
+    taken = Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count()
+    held = held_by_annotator(campaign)
+    opened = sum(n for n, _ in held.values())
+    judgements = latest_rows(campaign, LATEST)
+    progress = CampaignProgress(
         campaign=campaign,
         units=campaign.unit_count,
         slots=campaign.unit_count * campaign.overlap,
-        **counts,
+        done=max(0, taken - opened),
+        open=opened,
+        lapsed=sum(lapsed for _, lapsed in held.values()),
         extra=Judgement.objects.filter(campaign=campaign, extra=True, current=True).count(),
-        units_by_answers=per_unit,
-        units_complete=sum(n for answers, n in per_unit.items() if answers >= campaign.overlap),
-        annotators=_annotators(campaign, judgements),
-        median_seconds=_median(times),
+        units_by_answers={},
+        units_complete=0,
+        annotators=_annotators(campaign, judgements, held),
+        median_seconds=_median([row[2] for row in judgements if row[2] is not None]),
         open_flags=ItemFlag.objects.filter(campaign=campaign, resolved_at=None).count(),
-        agreement=agreement_of(campaign, judgements) if with_agreement else [],
     )
+    if with_figures:
+        add_figures(progress, judgements if len(judgements) < LATEST else None)
+    return progress
+
+
+def add_figures(progress: CampaignProgress, judgements: list[tuple] | None = None) -> None:
+    """Agreement and units by answers, which cost more the larger the campaign. `judgements`: all of them, where
+    they were read already."""
+    campaign = progress.campaign
+    if judgements is None:
+        judgements = latest_rows(campaign, LATEST_FOR_AGREEMENT)
+    progress.units_by_answers = units_by_answers(campaign)
+    progress.units_complete = sum(n for k, n in progress.units_by_answers.items() if k >= campaign.overlap)
+    progress.agreement = agreement_of(campaign, judgements)
+
+
+def held_by_annotator(campaign: Campaign) -> dict[int, tuple[int, int]]:
+    """Slots in each annotator's hands now, and how many of these have a lease that has passed. Reads the index of
+    open assignments, which needs the state as a word of the statement."""
+    now = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT annotator_id, lease_until < %s FROM annotation_assignment
+ WHERE state = 'open' AND campaign_id = %s AND slot_id IS NOT NULL""",
+            [connection.ops.adapt_datetimefield_value(now), campaign.pk],
+        )
+        found: dict[int, tuple[int, int]] = {}
+        for user, lapsed in cursor.fetchall():
+            n, gone = found.get(user, (0, 0))
+            found[user] = (n + 1, gone + int(lapsed))
+    return found
 
 
 def units_by_answers(campaign: Campaign) -> dict[int, int]:
@@ -148,7 +175,7 @@ def units_by_answers(campaign: Campaign) -> dict[int, int]:
     return {**found, 0: without} if without > 0 else found
 
 
-def latest_rows(campaign: Campaign) -> list[tuple]:
+def latest_rows(campaign: Campaign, limit: int) -> list[tuple]:
     """(annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped) of the latest judgements."""
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
     return list(
@@ -161,7 +188,7 @@ def latest_rows(campaign: Campaign) -> list[tuple]:
             "assignment__unit__kind",
             "passed",
             "assignment__side_swapped",
-        )[:LATEST]
+        )[:limit]
     )
 
 
@@ -169,7 +196,9 @@ def _median(values: list[float]) -> float | None:
     return round(median(values), 1) if values else None
 
 
-def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRow]:
+def _annotators(
+    campaign: Campaign, judgements: list[tuple], held: dict[int, tuple[int, int]]
+) -> list[AnnotatorRow]:
     checks = {
         user: (total, failed)
         for user, total, failed in Judgement.objects.filter(
@@ -187,17 +216,11 @@ def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRo
         if campaign.kind != Campaign.Kind.LIKERT:
             sides[user].update(answer.values())
     rows = []
-    held = Assignment.objects.filter(
-        campaign=campaign, annotator=OuterRef("annotator"), state=Assignment.State.OPEN
-    ).values("annotator")
     membership = Membership.objects.filter(project=campaign.project_id, user=OuterRef("annotator"))
     members = (
         CampaignMember.objects.filter(campaign=campaign)
         .select_related("annotator")
-        .annotate(
-            pseudonym=Subquery(membership.values("pseudonym")[:1]),
-            held=Subquery(held.annotate(n=Count("pk")).values("n")),
-        )
+        .annotate(pseudonym=Subquery(membership.values("pseudonym")[:1]))
         .order_by("-done", "pk")
     )
     for member in members:
@@ -210,7 +233,7 @@ def _annotators(campaign: Campaign, judgements: list[tuple]) -> list[AnnotatorRo
                 pseudonym=member.pseudonym or "",
                 done=member.done,
                 skipped=member.skipped,
-                open=member.held or 0,
+                open=held.get(user, (0, 0))[0],
                 seconds=member.seconds,
                 last_at=member.last_at,
                 median_seconds=_median(times[user]),
@@ -301,19 +324,16 @@ def list_flags(campaign: Campaign, *, resolved: bool | None = None) -> QuerySet[
 
 
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
-    """Normal units, each with `answers` and `held`; page it by pk."""
+    """Normal units, each with `answers` and `held`, counted for the units of the page only; page it by pk."""
+
+    def counted(state: str) -> Coalesce:
+        rows = Assignment.objects.filter(unit=OuterRef("pk"), state=state, slot__isnull=False).order_by()
+        return Coalesce(Subquery(rows.values("unit").annotate(n=Count("pk")).values("n")), 0)
+
     return (
         Unit.objects.filter(campaign=campaign, kind=Unit.Kind.NORMAL)
         .select_related("item", "output_a__system", "output_b__system", "reference")
-        .annotate(
-            answers=Count(
-                "assignments",
-                filter=Q(assignments__state=Assignment.State.SUBMITTED, assignments__slot__isnull=False),
-            ),
-            held=Count(
-                "assignments", filter=Q(assignments__state=Assignment.State.OPEN, assignments__slot__isnull=False)
-            ),
-        )
+        .annotate(answers=counted(Assignment.State.SUBMITTED), held=counted(Assignment.State.OPEN))
     )
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from annotation.models import Campaign, Unit
 from annotation.selectors.campaigns import campaign_plan, list_campaigns, plan_choices
-from annotation.selectors.campaigns_watch import latest_judgements, watch_campaign
+from annotation.selectors.campaigns_watch import CampaignProgress, latest_judgements, watch_campaign
 from annotation.selectors.judging_sheet import make_sheet
 from annotation.services import campaigns as services
 from annotation.services.campaigns_preview import preview_assignment
@@ -42,6 +42,8 @@ from .campaign_tables import answer_lines, coverage
 
 PAGE_SIZE = 50
 LATEST_SHOWN = 8
+#: Up to so many judgements wanted, agreement and coverage are part of the watch page itself.
+FIGURES_AT_ONCE = 5_000
 MOVES = ("open", "pause", "resume", "close")
 DONE_WORDS = {
     "open": "The campaign is open. Invite people now.",
@@ -211,6 +213,10 @@ def campaign_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"project": project, "campaign": campaign, "may_write": may_write(request, project)}
     if campaign.state == Campaign.State.DRAFT:
         return page(request, "annotation/campaigns/draft.html", context | _draft(request, campaign), fragment="opening")
+    if request.GET.get("part") == "figures":
+        context |= _figures(watch_campaign(campaign))
+        context["refresh"] = campaign.state == Campaign.State.OPEN
+        return page(request, "annotation/campaigns/figures.html", context, fragment="figures")
     return page(request, "annotation/campaigns/show.html", context | _watch(campaign), fragment="live")
 
 
@@ -239,18 +245,23 @@ def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     }
 
 
+def _figures(progress: CampaignProgress) -> dict[str, Any]:
+    sided = progress.campaign.kind != Campaign.Kind.LIKERT
+    return {"progress": progress, "coverage": coverage(progress), "sided": sided, "with_figures": True}
+
+
 def _watch(campaign: Campaign) -> dict[str, Any]:
-    progress = watch_campaign(campaign)
+    """What refreshes every few seconds. Figures that take longer in a large campaign come by themselves."""
+    small = campaign.unit_count * campaign.overlap <= FIGURES_AT_ONCE
+    progress = watch_campaign(campaign, with_figures=small)
     latest = list(latest_judgements(campaign).order_by("-pk")[:LATEST_SHOWN])
-    rates = [row.median_seconds for row in progress.annotators if row.median_seconds]
     left = max(0, progress.slots - progress.done)
     return {
-        "progress": progress,
-        "coverage": coverage(progress),
+        **_figures(progress),
+        "with_figures": small,
         "latest": answer_lines(latest, {row.user_id: row.pseudonym for row in progress.annotators}),
-        "seconds_left": left * progress.median_seconds if rates and progress.median_seconds else None,
+        "seconds_left": left * progress.median_seconds if progress.median_seconds else None,
         "live": campaign.state in (Campaign.State.OPEN, Campaign.State.PAUSED),
-        "sided": campaign.kind != Campaign.Kind.LIKERT,
     }
 
 
@@ -264,7 +275,7 @@ def campaign_move(request: HttpRequest, slug: str, pk: int, move: str) -> HttpRe
     if request.method == "GET":
         if move != "close":
             return redirect("annotation:campaign", slug, pk)
-        progress = watch_campaign(campaign, with_agreement=False)
+        progress = watch_campaign(campaign, with_figures=False)
         context = {"project": project, "campaign": campaign, "progress": progress}
         return page(request, "annotation/campaigns/close.html", context)
     try:
