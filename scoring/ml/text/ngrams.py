@@ -2,20 +2,23 @@
 
 The clipped count of a pair, sum over g of min(c_hyp(g), c_ref(g)), is the size of the intersection of two sets
 once the k-th occurrence of an n-gram in a text counts as an element (g, k) of its own. Per query those elements
-are numbered (only what a hypothesis has can match), texts become 0/1 rows, and one matrix product counts all
-intersections. Clipping against the maximum over references is the intersection with the union of their sets.
+are numbered (only what a hypothesis has can match), texts become 0/1 rows, and one sparse matrix product counts
+the intersections of many queries; its cost is the number of matches. Clipping against the maximum over
+references is the intersection with the union of their sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.ml.text.tokens import Ints, TokenTable
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 TextQuery: TypeAlias = tuple[Sequence[int], Sequence[int]]
@@ -33,13 +36,11 @@ class Side(NamedTuple):
     counts: Ints  # instances per query
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """Occurrences of one order: `text` and `column` of each, sorted by text; query q owns a range of both."""
+class Elements(NamedTuple):
+    """Occurrences of one order: text and column of each, sorted by text. Each query has columns of its own."""
 
     text: Ints
     column: Ints
-    bounds: Ints
 
 
 def index_queries(
@@ -64,18 +65,22 @@ def pair_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) ->
     """
     for chunk in _chunks(table, queries):
         hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
-        orders = list(_orders(hyps, refs, order, table.size))
-        hyp_starts, ref_starts = _starts(hyps.counts), _starts(refs.counts)
-        for q in range(len(chunk)):
-            result = np.zeros((order, int(hyps.counts[q]), int(refs.counts[q])))
-            for n, (hyp, ref, columns) in enumerate(orders):
-                low, width = int(columns[q]), int(columns[q + 1] - columns[q])
-                if width == 0 or ref.bounds[q] == ref.bounds[q + 1]:
-                    break  # without a common n-gram there is no longer one either
-                left = _rows(hyp, q, hyp_starts[q], result.shape[1], low, width)
-                right = _rows(ref, q, ref_starts[q], result.shape[2], low, width)
-                result[n] = left @ right.T
-            yield result
+        # Pairs lie query by query, hypothesis by hypothesis: pair (i, j) stands at first[i] + inside[j].
+        sizes = hyps.counts * refs.counts
+        hyp_query, hyp_inside = _places(hyps.counts)
+        first = _starts(sizes)[hyp_query] + hyp_inside * refs.counts[hyp_query]
+        inside = _places(refs.counts)[1]
+        counts = np.zeros((order, int(sizes.sum())))
+        for n, (hyp, ref, width) in enumerate(_orders(hyps, refs, order, table.size)):
+            if not len(ref.text):
+                break  # without a common n-gram there is no longer one either
+            left = _incidence(hyp.text, hyp.column, (len(first), width))
+            right = _incidence(ref.column, ref.text, (width, len(inside)))
+            product = left @ right
+            rows = np.repeat(np.arange(len(first)), np.diff(product.indptr))
+            counts[n, first[rows] + inside[product.indices]] = product.data
+        for q, block in enumerate(np.split(counts, np.cumsum(sizes)[:-1], axis=1)):
+            yield block.reshape(order, int(hyps.counts[q]), int(refs.counts[q]))
 
 
 def union_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -> Iterator[Floats]:
@@ -84,8 +89,8 @@ def union_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -
         hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
         n_texts = int(hyps.counts.sum())
         counts = np.zeros((order, n_texts))
-        for n, (hyp, ref, columns) in enumerate(_orders(hyps, refs, order, table.size)):
-            present = np.zeros(int(columns[-1]), dtype=np.bool_)
+        for n, (hyp, ref, width) in enumerate(_orders(hyps, refs, order, table.size)):
+            present = np.zeros(width, dtype=np.bool_)
             present[ref.column] = True
             counts[n] = np.bincount(hyp.text[present[hyp.column]], minlength=n_texts)
         yield from np.split(counts, np.cumsum(hyps.counts)[:-1], axis=1)
@@ -120,8 +125,8 @@ def _side(table: TokenTable, rows_per_query: Sequence[Sequence[int]]) -> Side:
     return Side(table.ids[table.starts[rows][text] + inside], query, text, lengths[text] - inside, counts)
 
 
-def _orders(hyps: Side, refs: Side, order: int, size: int) -> Iterator[tuple[Elements, Elements, Ints]]:
-    """Order by order the occurrences on both sides, and where the columns of each query begin.
+def _orders(hyps: Side, refs: Side, order: int, size: int) -> Iterator[tuple[Elements, Elements, int]]:
+    """Order by order the occurrences on both sides, and how many columns they take.
 
     An n-gram is numbered by its prefix and last token. A reference position is followed only as long as its
     n-gram occurs in a hypothesis of the query.
@@ -135,9 +140,9 @@ def _orders(hyps: Side, refs: Side, order: int, size: int) -> Iterator[tuple[Ele
         keep = refs.left[ref_at] > n
         ref_at, ref_gram = ref_at[keep], ref_gram[keep]
         ref_at, ref_gram = _found(keys, ref_gram * size + refs.ids[ref_at + n], ref_at)
-        gram_query = np.zeros(len(keys), dtype=np.int64)
-        gram_query[hyp_gram] = hyps.query[hyp_at]
-        yield _elements(hyps, hyp_at, hyp_gram, refs, ref_at, ref_gram, gram_query)
+        hyp = _occurrences(hyps.text[hyp_at], hyp_gram, len(keys))
+        ref = _occurrences(refs.text[ref_at], ref_gram, len(keys))
+        yield _columns(hyp, ref, len(keys))
 
 
 def _found(keys: Ints, wanted: Ints, at: Ints) -> tuple[Ints, Ints]:
@@ -150,23 +155,21 @@ def _found(keys: Ints, wanted: Ints, at: Ints) -> tuple[Ints, Ints]:
     return at[hit], place[hit]
 
 
-def _elements(
-    hyps: Side, hyp_at: Ints, hyp_gram: Ints, refs: Side, ref_at: Ints, ref_gram: Ints, gram_query: Ints
-) -> tuple[Elements, Elements, Ints]:
-    n_grams = len(gram_query)
-    hyp_text, hyp_gram, hyp_turn = _occurrences(hyps.text[hyp_at], hyp_gram, n_grams)
-    ref_text, ref_gram, ref_turn = _occurrences(refs.text[ref_at], ref_gram, n_grams)
-    # Columns are handed out n-gram by n-gram, as many as the most repetitive hypothesis needs.
+def _columns(
+    hyp: tuple[Ints, Ints, Ints], ref: tuple[Ints, Ints, Ints], n_grams: int
+) -> tuple[Elements, Elements, int]:
+    """Hand out columns n-gram by n-gram, as many as the most repetitive hypothesis needs."""
+    hyp_text, hyp_gram, hyp_turn = hyp
+    ref_text, ref_gram, ref_turn = ref
     needed = np.zeros(n_grams, dtype=np.int64)
     np.maximum.at(needed, hyp_gram, hyp_turn + 1)
-    first = np.cumsum(needed) - needed
-    n_queries = len(hyps.counts)
-    columns = np.concatenate([[0], np.cumsum(np.bincount(gram_query, weights=needed, minlength=n_queries))])
+    first = _starts(needed)
     keep = ref_turn < needed[ref_gram]
-    ref_text, ref_gram, ref_turn = ref_text[keep], ref_gram[keep], ref_turn[keep]
-    hyp = Elements(hyp_text, first[hyp_gram] + hyp_turn, _bounds(hyp_text, hyps.counts))
-    ref = Elements(ref_text, first[ref_gram] + ref_turn, _bounds(ref_text, refs.counts))
-    return hyp, ref, columns.astype(np.int64)
+    return (
+        Elements(hyp_text, first[hyp_gram] + hyp_turn),
+        Elements(ref_text[keep], first[ref_gram[keep]] + ref_turn[keep]),
+        int(needed.sum()),
+    )
 
 
 def _occurrences(text: Ints, gram: Ints, n_grams: int) -> tuple[Ints, Ints, Ints]:
@@ -181,19 +184,17 @@ def _occurrences(text: Ints, gram: Ints, n_grams: int) -> tuple[Ints, Ints, Ints
     return text, gram, turn
 
 
+def _incidence(rows: Ints, columns: Ints, shape: tuple[int, int]) -> sparse.csr_array:
+    from scipy import sparse  # a tenth of a second that those who only read the catalogue need not wait
+
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _places(counts: Ints) -> tuple[Ints, Ints]:
+    """The query of each instance, and its place within the query."""
+    query = np.repeat(np.arange(len(counts)), counts)
+    return query, np.arange(len(query)) - _starts(counts)[query]
+
+
 def _starts(counts: Ints) -> Ints:
     return np.cumsum(counts) - counts
-
-
-def _bounds(text: Ints, counts: Ints) -> Ints:
-    """Where the elements of each query begin, and the end."""
-    return np.searchsorted(text, np.concatenate([[0], np.cumsum(counts)]))
-
-
-def _rows(
-    elements: Elements, query: int, first_text: int, n_texts: int, first_column: int, width: int
-) -> npt.NDArray[np.float32]:
-    low, high = elements.bounds[query], elements.bounds[query + 1]
-    rows = np.zeros((n_texts, width), dtype=np.float32)
-    rows[elements.text[low:high] - first_text, elements.column[low:high] - first_column] = 1.0
-    return rows
