@@ -16,6 +16,7 @@ from evalapp.common.pagination import KeysetPagination
 
 from ..models import Score
 from ..selectors.catalogue import entries, entry_as_dict
+from ..selectors.inputs import count_outputs
 from ..selectors.leaderboards import CHOICES, EvaluatorsQuery, SystemsQuery, parse_query
 from ..selectors.score_sets import current_sets, list_states
 from ..services.leaderboards import answer_leaderboard
@@ -54,7 +55,7 @@ class EvaluatorList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """What has been applied in a project: one row per evaluator, signature and reference set, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response({"results": ScoreSetSerializer(list_states(project), many=True).data})
+        return Response({"results": ScoreSetSerializer(list_states(project, count_outputs(project)), many=True).data})
 
 
 class ScoreList(APIView):

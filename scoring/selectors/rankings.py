@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from annotation.models import Output
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
 from ..models import Evaluator, Score, ScoreSet
 from .leaderboards import SystemsQuery
-from .people import CHUNK, Unit, Units, choose_aspect, get_units, load_comparisons, load_ratings
+from .people import CHUNK, Labels, Unit, Units, choose_aspect, get_units, load_comparisons, load_ratings
 from .score_sets import get_current_set
 
 if TYPE_CHECKING:
@@ -109,17 +109,14 @@ def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
 def _score_columns(score_set: ScoreSet, units: Units) -> tuple[Any, Any, Any, Any]:
     rows = Score.objects.filter(score_set=score_set).order_by("output_id")
     fields = ("output__item_id", "output__item__group", "output__system_id", "output__step", "value")
-    found = [
-        (item, group, units.code(system, step), np.nan if value is None else value)
-        for item, group, system, step, value in rows.values_list(*fields).iterator(chunk_size=CHUNK)
-    ]
-    item, group, code, value = zip(*found, strict=True) if found else ((),) * 4
-    return (
-        np.array(item, dtype=np.int64),
-        np.array(group, dtype=np.str_),
-        np.array(code, dtype=np.int64),
-        np.array(value, dtype=np.float64),
-    )
+    groups = Labels()
+    columns = [array("q"), array("q"), array("q"), array("d")]
+    for item, group, system, step, value in rows.values_list(*fields).iterator(chunk_size=CHUNK):
+        code = (item, groups.code(group), units.code(system, step), np.nan if value is None else value)
+        for column, cell in zip(columns, code, strict=True):
+            column.append(cell)
+    item, cluster, system, value = (np.array(column) for column in columns)
+    return item, groups.sort()[cluster], units.sort()[system], value
 
 
 def _use_system_scores(table: dict[str, Any], score_set: ScoreSet) -> None:
@@ -203,7 +200,3 @@ def _simulated_by_unit(simulated: np.ndarray, side: np.ndarray, n_units: int) ->
     totals = np.bincount(side, minlength=n_units)
     marked = np.bincount(side, weights=simulated.astype(float), minlength=n_units)
     return [float(m / t) if t else 0.0 for m, t in zip(marked, totals, strict=True)]
-
-
-def count_scored_systems(project: Project) -> int:
-    return Output.objects.filter(project=project).values("system", "step").distinct().count()

@@ -79,10 +79,10 @@ def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[i
     return SetState(s, "", 0)
 
 
-def list_states(project: Project) -> list[SetState]:
+def list_states(project: Project, n_outputs: int) -> list[SetState]:
     """All sets of a project, the newest first."""
     sets = ScoreSet.objects.filter(project=project).select_related("evaluator", "run").order_by("-pk")
-    return get_states(project, sets, Output.objects.filter(project=project).count())
+    return get_states(project, sets, n_outputs)
 
 
 def current_sets(project: Project, references: str = ORIGINAL) -> list[ScoreSet]:

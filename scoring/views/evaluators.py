@@ -30,7 +30,8 @@ from ..tables import FORMULA
 @require_GET
 def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    states = list_states(project)
+    n_outputs = count_outputs(project)
+    states = list_states(project, n_outputs)
     applied: dict[str, list[SetState]] = {}
     for state in states:
         applied.setdefault(state.score_set.evaluator.name, []).append(state)
@@ -39,7 +40,7 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "rows": rows,
         "states": states,
-        "n_outputs": count_outputs(project),
+        "n_outputs": n_outputs,
         "n_unscored_sentinels": sum(row["entry"].kind == "sentinel" and not row["states"] for row in rows),
         "may_write": can(user=request.user, project=project, need="write"),
     }

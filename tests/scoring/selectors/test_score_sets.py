@@ -1,0 +1,75 @@
+"""Which scores stand, which are out of date, and what rests on an upload."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Item, Output, Upload
+from scoring.models import Score, ScoreSet
+from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
+
+pytestmark = pytest.mark.django_db
+
+
+def later_upload(project, **fields):
+    return Upload.objects.create(
+        project=project, title="u", state="done", finished_at=timezone.now() + timedelta(seconds=1), **fields
+    )
+
+
+def test_ratings_make_no_score_stale_but_texts_do(scored):
+    later_upload(scored.project, counts={"ratings": {"added": 5}, "outputs": {"same": 24, "replaced": 0}})
+    assert not any(state.is_stale for state in list_states(scored.project, 24))
+    upload = later_upload(scored.project, counts={"outputs": {"replaced": 1}})
+    assert {state.stale for state in list_states(scored.project, 24)} == {
+        f"upload {upload.pk} changed items, outputs or references later"
+    }
+
+
+def test_older_signature_is_visible_as_such_and_not_used(scored, score):
+    old = ScoreSet.objects.get(evaluator__slug="length")
+    ScoreSet.objects.filter(pk=old.pk).update(signature="length|tok:words|v:0.0.9")
+    score(scored.project, "length")
+    states = {state.score_set.pk: state.stale for state in list_states(scored.project, 24)}
+    assert states[old.pk] == "another signature was scored later"
+    assert old.pk not in [row.pk for row in current_sets(scored.project)]
+    assert ScoreSet.objects.filter(evaluator__slug="length").count() == 2
+
+
+def test_unfinished_set_is_not_used(scored):
+    ScoreSet.objects.filter(evaluator__slug="random").update(scored_at=None)
+    assert "random" not in [row.evaluator.slug for row in current_sets(scored.project)]
+    assert any("not finished" in state.stale for state in list_states(scored.project, 24))
+
+
+def test_scores_of_some_outputs(scored):
+    outputs = list(Output.objects.filter(item=Item.objects.first()).values_list("pk", flat=True))
+    assert len(scores_of_outputs(scored.project, outputs)) == 3 * 3
+
+
+def test_what_rests_on_an_upload(scored):
+    upload = later_upload(scored.project)
+    assert count_of_upload(upload=upload) == 0
+    Output.objects.filter(system__name="sys-a").update(upload=upload)
+    assert count_of_upload(upload=upload) == 8 * 3
+    Item.objects.update(upload=upload)
+    assert count_of_upload(upload=upload) == Score.objects.count() == 72
+
+
+def test_summary_by_system(scored):
+    rows = ScoreSet.objects.get(evaluator__slug="length").summary
+    assert [row["label"] for row in rows] == ["sys-a", "sys-b", "sys-c"]
+    # Texts of six tokens with 0 to 3 more of them.
+    assert rows[0]["mean"] == pytest.approx(7.5)
+    assert (rows[0]["p50"], rows[0]["n"]) == (7.5, 8)
+
+
+def test_visible_to(scored):
+    assert ScoreSet.objects.visible_to(scored.viewer).count() == 3
+    assert Score.objects.visible_to(scored.viewer).count() == 72
+    for person in (scored.annotator, scored.stranger):
+        assert not ScoreSet.objects.visible_to(person).exists()
+        assert not Score.objects.visible_to(person).exists()

@@ -1,0 +1,53 @@
+"""Plots are SVG without style, with a title first, and the same each time."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from scoring.plots import MAX_POINTS, draw_distribution, draw_forest, draw_scatter, thin
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def read(text: str) -> ElementTree.Element:
+    root = ElementTree.fromstring(text)
+    assert root.tag == f"{SVG}svg"
+    assert root[0].tag == f"{SVG}title"
+    assert root[1].tag == f"{SVG}desc"
+    assert not [element for element in root.iter() if element.get("style") or element.tag == f"{SVG}style"]
+    return root
+
+
+def test_forest_names_every_row_and_escapes_the_title():
+    rows = [
+        {"label": "a <b>", "value": 0.5, "low": 0.4, "high": 0.6},
+        {"label": "sentinel", "value": 0.1, "low": 0.0, "high": 0.2, "grey": True},
+        {"label": "undefined", "value": None, "low": None, "high": None},
+    ]
+    root = read(draw_forest(rows, title="T & <u>", description="d", axis="r", theme="light", zero=True))
+    assert root[0].text == "T & <u>"
+    texts = {element.text for element in root.iter(f"{SVG}text")}
+    assert {"a <b>", "sentinel", "r"} <= texts
+    assert "undefined" not in texts
+
+
+def test_scatter_of_many_systems_needs_no_legend():
+    points = [{"metric": k / 9, "people": k % 5, "system": f"s{k}"} for k in range(12)]
+    root = read(draw_scatter(points, title="t", description="d", axes=("m", "p"), theme="dark"))
+    assert "s3" not in {element.text for element in root.iter(f"{SVG}text")}
+
+
+def test_distribution():
+    rows = [{"label": "one", "p5": 1.0, "p25": 2.0, "p50": 3.0, "p75": 4.0, "p95": 5.0}]
+    first = draw_distribution(rows, title="t", description="d", axis="x", theme="light")
+    assert "one" in {element.text for element in read(first).iter(f"{SVG}text")}
+    assert draw_distribution(rows, title="t", description="d", axis="x", theme="light") == first
+
+
+def test_thinning_keeps_the_ends_and_is_the_same_each_time():
+    points = [{"metric": k} for k in range(10 * MAX_POINTS)]
+    kept = thin(points)
+    assert len(kept) == MAX_POINTS
+    assert (kept[0]["metric"], kept[-1]["metric"]) == (0, 10 * MAX_POINTS - 1)
+    assert thin(points) == kept
+    assert len(thin(points[:7])) == 7
