@@ -1,0 +1,128 @@
+"""Every page in a real browser: no error of scripts or of the security policy, nothing that axe finds wrong, no
+sideways scrolling at 360 px, in light and dark; with data, with strange texts and with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.roles import Role
+from tests.browser.world import NO_PAGE, make_strange, make_world, page_routes, project_places
+from tests.cast import Cast
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+Open = Callable[..., Any]
+
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+class Walk:
+    """One browser window for each person; collects what is wrong on the pages it opens."""
+
+    def __init__(self, page_for: Open, axe: Callable[..., list[str]] | None, **look: Any) -> None:
+        self.page_for, self.axe, self.look = page_for, axe, look
+        self.windows: dict[str, Any] = {}
+        self.said: list[str] = []
+        self.wrong: list[str] = []
+
+    def window(self, who: Any) -> Any:
+        name = who.username if who else ""
+        if name not in self.windows:
+            page = self.windows[name] = self.page_for(who, **self.look)
+            page.on("console", lambda line: self.said.append(line.text) if line.type == "error" else None)
+        return self.windows[name]
+
+    def open(self, who: Any, path: str, statuses: tuple[int, ...] = (200,)) -> None:
+        page = self.window(who)
+        self.said.clear()
+        answer = page.goto(path)
+        where = f"{path} ({who.username if who else 'nobody'})"
+        if answer.status not in statuses:
+            self.wrong.append(f"{where}: {answer.status}")
+            return
+        if answer.status == 200:
+            self.wrong += [f"{where}: {line}" for line in self.said]
+        if page.evaluate(WIDER) > 0:
+            self.wrong.append(f"{where}: {page.evaluate(WIDER)} px too wide")
+        if page.locator("main h1, header h1").count() != 1:
+            self.wrong.append(f"{where}: not one heading of the first level")
+        if self.axe:
+            self.wrong += [f"{where}: {line}" for line in self.axe(page)]
+
+
+def test_every_page_is_walked(cast: Cast, db: None) -> None:
+    """A new page is in the walk below, or said to be none."""
+    walked = set(make_world(cast).pages)
+    assert page_routes() - walked - NO_PAGE == set()
+    assert NO_PAGE & walked == set()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages(cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str) -> None:
+    world = make_world(cast)
+    walk = Walk(page_for, axe, scheme=scheme)
+    for pages in world.pages.values():
+        for who, path in pages:
+            walk.open(who, path, (200, 404) if "not-a-secret" in path else (200,))
+    assert not walk.wrong, "\n".join(walk.wrong)
+
+
+def test_pages_on_a_telephone(cast: Cast, page_for: Open) -> None:
+    world = make_world(cast)
+    walk = Walk(page_for, None, width=360, height=740)
+    for pages in world.pages.values():
+        for who, path in pages:
+            walk.open(who, path, (200, 404) if "not-a-secret" in path else (200,))
+    assert not walk.wrong, "\n".join(walk.wrong)
+
+
+def test_pages_with_strange_texts(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
+    """Right-to-left, markup, endless words, nothing at all: shown as they are, and the page keeps its width."""
+    paths = make_strange(cast)
+    walk = Walk(page_for, axe, width=360, height=740)
+    for path in paths:
+        walk.open(cast.stranger, path)
+        page = walk.window(cast.stranger)
+        assert page.locator("main script").count() == 0
+    assert not walk.wrong, "\n".join(walk.wrong)
+    page.goto(next(path for path in paths if "/items/" in path and path.rstrip("/")[-1].isdigit()))
+    assert page.evaluate("getComputedStyle(document.querySelector('main .turns li')).direction") == "rtl"
+
+
+def test_pages_of_an_empty_project(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
+    """A project with nothing in it says on every page what to do next."""
+    empty = Project.objects.create(slug="empty", name="Empty")
+    Membership.objects.create(project=empty, user=cast.researcher, role=Role.RESEARCHER, pseudonym="p-rita")
+    walk = Walk(page_for, axe)
+    for path in project_places("empty")[:-1]:
+        walk.open(cast.researcher, path)
+        page = walk.window(cast.researcher)
+        assert page.locator("main a, main form, main code").count() > 0, path
+    assert not walk.wrong, "\n".join(walk.wrong)
+
+
+def test_keyboard_reaches_everything(cast: Cast, page_for: Open) -> None:
+    """With the Tab key alone: the way past the navigation, the account's menu, and the main action of a page."""
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/campaigns/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+    assert page.evaluate("document.activeElement.textContent.trim()") == "New campaign"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline not in {"none", ""}
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/campaigns/new/")
+    page.keyboard.press("Shift+?")
+    assert page.locator("dialog#keys").evaluate("element => element.open")
+    page.keyboard.press("Escape")
+    assert not page.locator("dialog#keys").evaluate("element => element.open")
+    page.locator(".site-head summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.menu') !== null")

@@ -1,0 +1,228 @@
+"""Projects to walk through: one with something on every page, one with strange texts, one with nothing. Made through
+the services, as people would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
+
+from annotation.models import Campaign, Item, Output, Upload, UploadFault
+from annotation.services.campaigns import close_campaign, create_campaign, open_campaign
+from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging_acts import flag_assignment
+from evalapp.accounts.services import create_invitation, create_token
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.services.leaderboards import get_leaderboard
+from scoring.services.scores import apply_evaluator
+from tests.cast import Cast
+from tests.factories import make_items, make_outputs, make_ratings
+from tests.judging import PRACTICE, SCALES
+
+#: Page routes that answer nothing to look at: they only take a POST, are files, or lead elsewhere.
+NO_PAGE = {
+    "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
+    "accounts:invitation-revoke", "accounts:password-reset-confirm", "run-cancel", "run-retry", "health-live",
+    "health-ready", "annotation:judge-next", "annotation:judge-back", "annotation:campaign-guidelines-preview",
+    "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
+    "annotation:upload-store", "annotation:upload-undo", "annotation:system-kind", "annotation:export-file",
+    "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
+    "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
+}  # fmt: skip
+
+STRANGE = (
+    "مرحبا، كيف حالك اليوم؟ 123",
+    "<script>alert('x')</script> & \"quotes\" {{ braces }} {% tag %}",
+    "👩‍👩‍👧‍👦 zero\u200bwidth \u202eoverride\u202c Ǆ Z̷̲a̶̹l̵͙g̴̯o̶",
+    "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3,
+    "two\n\nparagraphs\twith\ttabs",
+    "中文没有空格的很长的句子" * 20,
+)
+
+
+@dataclass
+class World:
+    cast: Cast
+    #: Route name -> (who looks, addresses).
+    pages: dict[str, list[tuple[Any, str]]] = field(default_factory=dict)
+
+    def add(self, who: Any, name: str, *arguments: Any, query: str = "") -> None:
+        self.pages.setdefault(name, []).append((who, reverse(name, args=arguments) + query))
+
+
+def page_routes() -> set[str]:
+    """The names of all routes but the API's."""
+    found = set()
+
+    def walk(patterns: list[Any], space: str, route: str) -> None:
+        for pattern in patterns:
+            here = route + str(pattern.pattern)
+            if here.startswith("api/"):
+                continue
+            if isinstance(pattern, URLResolver):
+                name = f"{space}{pattern.namespace}:" if pattern.namespace else space
+                walk(pattern.url_patterns, name, here)
+            elif isinstance(pattern, URLPattern) and pattern.name:
+                found.add(space + pattern.name)
+
+    walk(get_resolver().url_patterns, "", "")
+    return found
+
+
+def make_world(cast: Cast) -> World:
+    """Every page of the first project, with something on it."""
+    world, project = World(cast), cast.project
+    items = make_items(project, 60)
+    outputs = make_outputs(project, items, ("sys-alpha", "sys-beta", "sys-gamma"))
+    make_ratings(project, outputs)
+    for name in ("length", "random", "token-f1"):
+        execute_run(apply_evaluator(project=project, evaluator=name, send=False).pk)
+    get_leaderboard(project=project, query=SystemsQuery(aspect="quality"))
+    get_leaderboard(project=project, query=EvaluatorsQuery(aspect="quality"))
+    judged, draft = _campaigns(cast)
+    upload = _uploads(cast)
+    invitation = create_invitation(project=project, role="viewer", actor=cast.owner)[1]
+    create_token(user=cast.researcher, name="training script", scopes=["read"], days=30)
+    _add_people(world, invitation)
+    _add_data(world, items[0], upload)
+    _add_campaigns(world, judged, draft)
+    _add_scoring(world)
+    return world
+
+
+def _campaigns(cast: Cast) -> tuple[Campaign, Campaign]:
+    plan = {"name": "Replies", "kind": "likert", "aspects": SCALES, "guidelines": "Rate the **reply** only."}
+    plan |= {"practice": PRACTICE, "items": {"sample": 5}}
+    draft = create_campaign(project=cast.project, user=cast.researcher, plan={**plan, "slug": "draft"})
+    open_one = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
+    open_one = open_campaign(campaign=open_one, user=cast.researcher, here=True)
+    for _ in range(4):
+        turn = next_assignment(user=cast.annotator, campaign_id=open_one.pk)
+        answer = {"naturalness": 4, "relevance": 3}
+        flag_assignment(user=cast.annotator, public=turn.shown.public, reason="broken", text="ends early")
+        submit_answer(user=cast.annotator, public=turn.shown.public, submission=uuid4(), answer=answer)
+    closed = create_campaign(project=cast.project, user=cast.researcher, plan={**plan, "slug": "closed"})
+    close_campaign(campaign=open_campaign(campaign=closed, user=cast.researcher, here=True), user=cast.researcher)
+    return open_one, draft
+
+
+def _uploads(cast: Cast) -> Upload:
+    run = Run.objects.create(
+        project=cast.project, kind="import", title="Import outputs.jsonl", queue="cpu", state="failed", attempt=1,
+        input_hash="x" * 64, error="1 row is faulty.", started_at=timezone.now() - timedelta(seconds=9),
+        finished_at=timezone.now(), created_by=cast.researcher,
+    )  # fmt: skip
+    upload = Upload.objects.create(
+        project=cast.project, title="outputs.jsonl", state="failed", run=run, created_by=cast.researcher, fault_count=1,
+        files=[{"name": "outputs.jsonl", "kind": "outputs", "bytes": 1200, "sha256": "ab" * 32, "stored": "000"}],
+        counts={"outputs": {"rows": 2, "added": 0, "same": 0, "replaced": 0, "faulty": 1}},
+    )  # fmt: skip
+    UploadFault.objects.create(upload=upload, file="outputs.jsonl", line=2, field="item", message="There is no item.")
+    Run.objects.create(
+        project=cast.project, kind="export", title="Export", queue="cpu", state="running", attempt=1, done=30, total=90,
+        unit="rows", rate=12.0, input_hash="y" * 64, started_at=timezone.now(), heartbeat=timezone.now(),
+        created_by=cast.researcher, params={"format": "csv"},
+    )  # fmt: skip
+    return upload
+
+
+def _add_people(world: World, invitation: str) -> None:
+    cast, slug = world.cast, world.cast.project.slug
+    for who in (None, cast.researcher, cast.annotator, cast.viewer):
+        world.add(who, "home")
+    for name in ("login", "password-reset", "password-reset-sent"):
+        world.add(None, f"accounts:{name}")
+    world.add(None, "accounts:invitation", invitation)
+    world.add(None, "accounts:invitation", "not-a-secret")
+    for name in ("account", "password", "token-list"):
+        world.add(cast.researcher, f"accounts:{name}")
+    world.add(cast.owner, "accounts:project-create")
+    for name in ("project-settings", "project-delete", "member-list", "invitation-create"):
+        world.add(cast.owner, f"accounts:{name}", slug)
+
+
+def _add_data(world: World, item: Item, upload: Upload) -> None:
+    cast, slug = world.cast, world.cast.project.slug
+    for who in (cast.researcher, cast.viewer):
+        for name in ("project", "run-list", "annotation:item-list", "annotation:upload-list", "annotation:export-list"):
+            world.add(who, name, slug)
+    for run in Run.objects.filter(project=cast.project).order_by("kind", "-pk"):
+        world.add(cast.researcher, "run", slug, run.pk)
+    world.add(cast.researcher, "annotation:item-list", slug, query="?q=nothing+like+this")
+    world.add(cast.researcher, "annotation:item-show", slug, item.pk)
+    world.add(cast.researcher, "annotation:system-list", slug)
+    world.add(cast.researcher, "annotation:upload-show", slug, upload.pk)
+
+
+def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
+    cast, slug = world.cast, world.cast.project.slug
+    for name in ("list", "new"):
+        world.add(cast.researcher, f"annotation:campaign-{name}", slug)
+    for campaign in (judged, draft):
+        for name in ("", "-edit", "-preview", "-people"):
+            world.add(cast.researcher, f"annotation:campaign{name}", slug, campaign.pk)
+    for name in ("judgements", "units", "flags"):
+        world.add(cast.researcher, f"annotation:campaign-{name}", slug, judged.pk)
+    world.add(cast.researcher, "annotation:campaign-checks", slug, draft.pk, query="?item=i001")
+    world.add(cast.researcher, "annotation:campaign-delete", slug, draft.pk)
+    world.add(cast.researcher, "annotation:campaign-move", slug, judged.pk, "close")
+    world.add(cast.annotator, "annotation:my-work")
+    world.add(cast.annotator, "annotation:judge", judged.pk)
+    world.add(cast.annotator, "annotation:my-guidelines", judged.pk)
+    public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
+    for name in ("one", "skip", "flag"):
+        world.add(cast.annotator, f"annotation:judge-{name}", judged.pk, public)
+
+
+def _add_scoring(world: World) -> None:
+    cast, slug = world.cast, world.cast.project.slug
+    world.add(cast.researcher, "scoring:evaluator-list", slug)
+    world.add(cast.researcher, "scoring:evaluator-apply", slug, "bertscore")
+    world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
+    world.add(cast.researcher, "scoring:systems", slug)
+    world.add(cast.researcher, "scoring:systems", slug, query="?by=token-f1")
+    world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
+    world.add(cast.researcher, "scoring:evaluation", slug)
+    world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
+    world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")
+    world.add(cast.researcher, "scoring:item-scores", slug, Item.objects.filter(project=cast.project).first().pk)
+
+
+def project_places(slug: str) -> list[str]:
+    """The places of a project's navigation."""
+    names = ("project", "annotation:item-list", "annotation:upload-list", "annotation:campaign-list",
+             "annotation:campaign-new", "annotation:system-list", "scoring:evaluator-list", "scoring:systems",
+             "scoring:evaluation", "annotation:export-list", "run-list", "accounts:member-list")  # fmt: skip
+    return [reverse(name, args=[slug]) for name in names]
+
+
+def make_strange(cast: Cast) -> list[str]:
+    """Texts that break pages which trust them, everywhere texts can stand; the addresses to look at."""
+    project = cast.foreign
+    items = make_items(project, len(STRANGE))
+    for item, text in zip(items, STRANGE, strict=True):
+        item.context, item.key, item.group = [text, text], f"{item.key}-{text[:60]}", text[:60]
+        item.meta = {text[:40]: text}
+        item.save()
+    outputs = make_outputs(project, items, (STRANGE[0], STRANGE[1], STRANGE[3][:100]))
+    for number, output in enumerate(outputs):
+        output.text = STRANGE[number % len(STRANGE)] if number % 7 else ""
+    Output.objects.bulk_update(outputs, ["text"])
+    make_ratings(project, outputs, aspect=STRANGE[1])
+    execute_run(apply_evaluator(project=project, evaluator="length", send=False).pk)
+    aspects = [{"name": "quality", "question": STRANGE[3], "low": 1, "high": 5, "labels": {"1": STRANGE[0]}}]
+    plan = {"name": STRANGE[1], "kind": "likert", "aspects": aspects, "guidelines": STRANGE[1] + "\n\n" + STRANGE[3]}
+    campaign = create_campaign(project=project, user=cast.stranger, plan=plan)
+    campaign = open_campaign(campaign=campaign, user=cast.stranger, here=True)
+    own = [reverse("annotation:item-show", args=[project.slug, item.pk]) for item in items]
+    for name in ("campaign", "campaign-units", "campaign-preview", "campaign-edit"):
+        own.append(reverse(f"annotation:{name}", args=[project.slug, campaign.pk]))
+    own.append(reverse("annotation:judge", args=[campaign.pk]))
+    own.append(reverse("scoring:evaluator", args=[project.slug, "length"]))
+    return [*project_places(project.slug), *own]
