@@ -13,6 +13,7 @@ from evalapp.accounts.models import Project
 
 from .models import Evaluator
 from .selectors.leaderboards import CHOICES
+from .services.scores import defaults_of
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -32,8 +33,9 @@ class ApplyForm(forms.Form):
             self.fields["references"] = forms.ChoiceField(
                 choices=names, initial=ORIGINAL, label="References", help_text="The set the texts are measured against."
             )
+        defaults = defaults_of(entry, project)
         for option in entry.options:
-            self.fields[f"option_{option.name}"] = _option_field(option)
+            self.fields[f"option_{option.name}"] = _option_field(option, defaults[option.name])
 
     @property
     def options(self) -> dict[str, Any]:
@@ -45,21 +47,21 @@ class ApplyForm(forms.Form):
         return {name: value for name, value in given.items() if value not in ("", None)}
 
 
-def _option_field(option: Any) -> forms.Field:
+def _option_field(option: Any, default: Any) -> forms.Field:
     common: dict[str, Any] = {"label": option.name, "help_text": option.help, "required": False}
     if option.name == "encoder":
         choices = [("", "the default"), *((name, name) for name in settings.ENCODERS)]
         return forms.ChoiceField(choices=choices, **common)
     if option.type == "bool":
-        return forms.BooleanField(initial=option.default, **common)
+        return forms.BooleanField(initial=default, **common)
     if option.choices:
         choices = [(choice, choice) for choice in option.choices]
-        return forms.ChoiceField(choices=choices, initial=option.default, **common)
+        return forms.ChoiceField(choices=choices, initial=default, **common)
     if option.type == "int":
-        return forms.IntegerField(initial=option.default, min_value=_whole(option.minimum), **common)
+        return forms.IntegerField(initial=default, min_value=_whole(option.minimum), **common)
     if option.type == "float":
-        return forms.FloatField(initial=option.default, min_value=option.minimum, **common)
-    return forms.CharField(initial=option.default, max_length=200, **common)
+        return forms.FloatField(initial=default, min_value=option.minimum, **common)
+    return forms.CharField(initial=default, max_length=200, **common)
 
 
 def _whole(value: float | None) -> int | None:

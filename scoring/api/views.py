@@ -59,7 +59,7 @@ class EvaluatorList(APIView):
 
 
 class ScoreList(APIView):
-    keyset_order = ("pk",)
+    keyset_order = ("score_set_id", "output_id")  # the order of an index, however many sets there are
 
     @extend_schema(
         operation_id="scores_list",
@@ -74,7 +74,7 @@ class ScoreList(APIView):
         ],
     )
     def get(self, request: Request, slug: str) -> Response:
-        """The current scores of every output, by output and evaluator."""
+        """The current scores of every output, by evaluator and output."""
         project = get_project(user=request.user, slug=slug, need="read")
         given = request.query_params
         sets = current_sets(project, given.get("references", "original"))

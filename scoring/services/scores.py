@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
@@ -23,6 +23,9 @@ from evalapp.common.queue import enqueue_run
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
+
+if TYPE_CHECKING:
+    from scoring.ml import Entry
 
 COLUMNS = ("score_set_id", "output_id", "value", "note", "input_hash", "is_empty", "is_truncated")
 
@@ -53,7 +56,7 @@ def apply_evaluator(
     the run that is already there. `any_encoder` is for the command line, whose user owns the machine; people of the
     web may choose encoders of the setting ENCODERS only."""
     entry = get_entry(evaluator)
-    parsed = parse_options(entry, options or {})
+    parsed = parse_options(entry, {**_from_project(entry, project), **(options or {})})
     encoder = parsed.get("encoder")
     if encoder is not None and not any_encoder and encoder not in settings.ENCODERS:
         known = ", ".join(settings.ENCODERS) or "none beside the default"
@@ -68,7 +71,7 @@ def apply_evaluator(
         raise BadInput(
             f"{project.slug} has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score."
         )
-    slug = slug_of(entry.name, parsed, {option.name: option.default for option in entry.options})
+    slug = slug_of(entry.name, parsed, defaults_of(entry, project))
     params = {"evaluator": entry.name, "options": parsed, "references": references}
     title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
     return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send)
@@ -96,6 +99,17 @@ def request_score(*, project: Project, user: Any, params: Mapping[str, Any]) -> 
     )
 
 
+def _from_project(entry: Entry, project: Project) -> dict[str, Any]:
+    """What the project knows better than the catalogue: the language of its texts, hence how they are cut."""
+    names = {option.name for option in entry.options}
+    return {"lang": project.lang} if "lang" in names and project.lang else {}
+
+
+def defaults_of(entry: Entry, project: Project) -> dict[str, Any]:
+    """The options an evaluator has in this project when nobody says anything else."""
+    return {**{option.name: option.default for option in entry.options}, **_from_project(entry, project)}
+
+
 def slug_of(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     """The name, with the options that are not at their default: `bleu-4-smooth-floor`."""
     parts = [name] + [f"{key}-{value}" for key, value in options.items() if value != defaults.get(key)]
@@ -112,7 +126,7 @@ def open_score_set(
 ) -> ScoreSet:
     """The set for this signature, made when it is the first time."""
     entry = get_entry(name)
-    slug = slug_of(name, options, {option.name: option.default for option in entry.options})
+    slug = slug_of(name, options, defaults_of(entry, project))
     with transaction.atomic():
         evaluator, _ = Evaluator.objects.get_or_create(
             project=project, slug=slug, defaults={"name": name, "kind": entry.kind, "options": dict(options)}

@@ -158,6 +158,29 @@ def test_cancelled_run_does_nothing(cast):
     assert not Score.objects.exists()
 
 
+def test_language_comes_from_the_project(cast):
+    make_outputs(cast.project, make_items(cast.project, 1))
+    cast.project.lang = "zh"
+    cast.project.save()
+    run = apply(cast.project, "bleu-4")
+    assert run.params["options"]["lang"] == "zh"
+    assert run.result["evaluator"] == "bleu-4"
+    assert "|tok:zh|" in run.result["signature"]
+    other = apply(cast.project, "bleu-4", options={"lang": "en"})
+    assert other.result["evaluator"] == "bleu-4-lang-en"
+
+
+def test_undo_of_a_scored_upload_is_refused(cast):
+    from annotation.models import Upload
+    from annotation.services.ports import dependants
+
+    outputs = make_outputs(cast.project, make_items(cast.project, 2))
+    upload = Upload.objects.create(project=cast.project, title="u", state="done")
+    Output.objects.filter(pk__in=[row.pk for row in outputs]).update(upload=upload)
+    apply(cast.project, "length")
+    assert ("scores", 4) in dependants(upload)
+
+
 def test_slug_names_what_is_not_default():
     assert slug_of("bleu-4", {"smooth": "exp", "lowercase": True}, {"smooth": "exp", "lowercase": False}) == (
         "bleu-4-lowercase-true"
