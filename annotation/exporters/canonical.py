@@ -26,6 +26,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
+from annotation.selectors.stored import as_text, decode
 from evalapp.accounts.models import Project
 
 BATCH = 500
@@ -69,7 +70,7 @@ def rows(project: Project) -> Iterator[tuple[str, Row]]:
     aspects = dict(Aspect.objects.filter(project=project).values_list("id", "name"))
     yield from _systems(project)
     items = by_code_point(Item.objects.filter(project=project), "key")
-    columns = items.values_list("id", "key", "context", "source", "group", "meta").iterator(BATCH)
+    columns = items.values_list("id", "key", "context", "source", "group", as_text("meta")).iterator(BATCH)
     while batch := list(islice(columns, BATCH)):
         yield from _items(batch)
         keys = {row[0]: row[1] for row in batch}
@@ -79,12 +80,12 @@ def rows(project: Project) -> Iterator[tuple[str, Row]]:
         yield from _comparisons(outputs, aspects)
     yield from _dialogues(project, systems, aspects)
     pairs = CorpusPair.objects.filter(project=project).order_by("position")
-    for query, response, meta in pairs.values_list("query", "response", "meta").iterator(2000):
+    for query, response, meta in pairs.values_list("query", "response", as_text("meta")).iterator(2000):
         yield "corpus", {"query": query, "response": response, **_meta(meta)}
 
 
-def _meta(meta: dict) -> Row:
-    return {"meta": canonical(meta)} if meta else {}
+def _meta(text: str) -> Row:
+    return {} if text == "{}" else {"meta": canonical(decode(text))}
 
 
 def _systems(project: Project) -> Iterator[tuple[str, Row]]:
@@ -101,7 +102,7 @@ def _items(batch: list[tuple]) -> Iterator[tuple[str, Row]]:
     for id, key, context, source, group, meta in batch:
         yield "items", {
             "id": key, "context": context, "source": source, "references": references[id], "group": group,
-            "meta": canonical(meta),
+            "meta": canonical(decode(meta)),
         }  # fmt: skip
 
 
@@ -112,7 +113,7 @@ class _Outputs:
         found = [
             (items[item], systems[system], step, id, text, meta)
             for id, item, system, step, text, meta in Output.objects.filter(item_id__in=items).values_list(
-                "id", "item_id", "system_id", "step", "text", "meta"
+                "id", "item_id", "system_id", "step", "text", as_text("meta")
             )
         ]
         found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2]))
@@ -123,13 +124,13 @@ class _Outputs:
     def rows(self) -> Iterator[tuple[str, Row]]:
         for item, system, step, _, text, meta in self.found:
             yield "outputs", {
-                "item": item, "system": system, "text": text, "step": step, "meta": canonical(meta),
+                "item": item, "system": system, "text": text, "step": step, "meta": canonical(decode(meta)),
             }  # fmt: skip
 
 
 def _ratings(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[str, Row]]:
     stored = Rating.objects.filter(output__item_id__in=outputs.items).values_list(
-        "output_id", "aspect_id", "rater", "value", "simulated", "meta"
+        "output_id", "aspect_id", "rater", "value", "simulated", as_text("meta")
     )
     found = [(*outputs.place[output], rater, aspects[aspect], *rest) for output, aspect, rater, *rest in stored]
     found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2], row[3], row[4]))
@@ -144,7 +145,7 @@ def _ratings(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[str, 
 
 def _comparisons(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[str, Row]]:
     stored = Comparison.objects.filter(output_a__item_id__in=outputs.items).values_list(
-        "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated", "meta"
+        "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated", as_text("meta")
     )
     found = []
     for a, b, reference, aspect, rater, *rest in stored:
@@ -169,7 +170,7 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[s
 
 def _dialogues(project: Project, systems: dict[int, str], aspects: dict[int, str]) -> Iterator[tuple[str, Row]]:
     stored = by_code_point(Dialogue.objects.filter(project=project), "key")
-    columns = stored.values_list("id", "key", "turns", "system_id", "speakers", "meta").iterator(BATCH)
+    columns = stored.values_list("id", "key", "turns", "system_id", "speakers", as_text("meta")).iterator(BATCH)
     while batch := list(islice(columns, BATCH)):
         for _, key, turns, system, speakers, meta in batch:
             row: Row = {"id": key, "turns": turns}
@@ -182,7 +183,7 @@ def _dialogues(project: Project, systems: dict[int, str], aspects: dict[int, str
         ratings = [
             (keys[dialogue], rater, aspects[aspect], *rest)
             for dialogue, rater, aspect, *rest in Rating.objects.filter(dialogue_id__in=keys).values_list(
-                "dialogue_id", "rater", "aspect_id", "value", "simulated", "meta"
+                "dialogue_id", "rater", "aspect_id", "value", "simulated", as_text("meta")
             )
         ]
         ratings.sort(key=lambda row: row[:3])

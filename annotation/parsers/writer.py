@@ -42,9 +42,12 @@ def canonical(value: Any) -> Any:
     return value
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def encode_row(row: dict[str, Any]) -> str:
     """One line of JSONL, without the line end. The caller gives the keys in order; `meta` is made canonical."""
-    return json.dumps(row, ensure_ascii=False)
+    return _encode(row)
 
 
 def encode_document(document: dict[str, Any]) -> str:

@@ -25,6 +25,11 @@ _KEYS = {
 }
 
 
+def same_text(text: str, stored_text: str) -> bool:
+    """Whether two JSON texts say the same."""
+    return text == stored_text or same_json(text, json.loads(stored_text))
+
+
 def same_json(text: str | None, value: Any) -> bool:
     """Whether staged JSON and a stored value say the same, on every database."""
     if text is None or text == "{}":
@@ -256,7 +261,7 @@ def _match_outputs(check: Check, batch: list[tuple]) -> None:
         row = wanted.get((item, system, NO_STEP if step is None else step))
         if row is None:
             continue
-        if row[4] == text and same_json(row[5], meta):
+        if row[4] == text and same_text(row[5], meta):
             decisions.append((SAME, id, row[0]))
         elif check.replace:
             changed.append((id, row[0], row[6], row[7]))

@@ -11,7 +11,7 @@ from annotation.models import Aspect, Comparison, CorpusPair, Rating
 from annotation.parsers.kinds import NO_STEP, DatasetRow
 from annotation.selectors import stored
 
-from .import_checks import Check, other_content, report_twice, same_json
+from .import_checks import Check, other_content, report_twice, same_json, same_text
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME
 
 MAX_ASPECTS = 1000
@@ -64,9 +64,7 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
             table,
             "t.asp IS NULL",
             "aspect",
-            lambda name: (
-                f"The project has no aspect “{name}” (only {', '.join(names)}). Name it in dataset.json."
-            ),
+            lambda name: f"The project has no aspect “{name}” (only {', '.join(names)}). Name it in dataset.json.",
             "t.aspect",
         )
     check.tick("aspects: checked")
@@ -205,7 +203,7 @@ def ratings(check: Check) -> None:
         for n, output, dialogue, asp, rater, value, simulated, meta in batch:
             old = found.get((output, dialogue, asp, rater))
             if old is not None:
-                same = old[1] == value and old[2] == bool(simulated) and same_json(meta, old[3])
+                same = old[1] == value and old[2] == bool(simulated) and same_text(meta, old[3])
                 _decide(check, "ratings", decisions, n, old[0], same, old[4], f"The rating by “{rater}”")
         check.settle("ratings", decisions)
         check.tick("ratings: compared with those stored")
@@ -231,7 +229,7 @@ def comparisons(check: Check) -> None:
         for n, a, b, reference, asp, rater, verdict, simulated, meta in batch:
             old = found.get((a, b, reference, asp, rater))
             if old is not None:
-                same = old[1] == verdict and old[2] == bool(simulated) and same_json(meta, old[3])
+                same = old[1] == verdict and old[2] == bool(simulated) and same_text(meta, old[3])
                 _decide(check, "comparisons", decisions, n, old[0], same, old[4], f"The comparison by “{rater}”")
         check.settle("comparisons", decisions)
         check.tick("comparisons: compared with those stored")
@@ -257,9 +255,7 @@ def corpus(check: Check) -> None:
         return
     staging.db.create_function("pair_digest", 2, _digest, deterministic=True)
     staging.execute("CREATE TABLE stored_corpus (n INTEGER PRIMARY KEY, id INTEGER, digest BLOB, meta TEXT)")
-    rows = (
-        (id, _digest(query, response), json.dumps(meta)) for id, query, response, meta in stored.corpus(check.project)
-    )
+    rows = ((id, _digest(q, response), meta) for id, q, response, meta in stored.corpus(check.project))
     staging.many("INSERT INTO stored_corpus (id, digest, meta) VALUES (?,?,?)", rows)
     check.tick("corpus: compared with the stored one")
     staging.execute(
@@ -278,7 +274,7 @@ def corpus(check: Check) -> None:
     for batch in staging.batches(sql, 5000):
         decisions: list[tuple[str, int | None, int]] = []
         for n, id, meta, old in batch:
-            if meta == old or same_json(meta, json.loads(old)):
+            if same_text(meta, old):
                 decisions.append((SAME, id, n))
             elif check.replace:
                 decisions.append((REPLACE, id, n))

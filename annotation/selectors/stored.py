@@ -3,11 +3,13 @@ function takes one batch of keys and asks a fixed number of queries."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, TextField
+from django.db.models.functions import Cast
 
 from annotation.models import (
     Comparison,
@@ -20,6 +22,15 @@ from annotation.models import (
     System,
 )
 from annotation.models.data import ORIGINAL
+
+
+def as_text(column: str) -> Cast:
+    """A JSON column as the text it is stored as: most are `{}`, and need no decoding then."""
+    return Cast(column, TextField())
+
+
+def decode(text: str | None) -> Any:
+    return {} if text == "{}" else None if text is None else json.loads(text)
 
 
 class StoredSystem(NamedTuple):
@@ -76,9 +87,9 @@ def reference_counts(item_ids: Collection[int]) -> dict[int, int]:
 
 
 def outputs(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[tuple]:
-    """(id, item, system, step, text, meta) of all steps."""
+    """(id, item, system, step, text, meta as text) of all steps."""
     rows = Output.objects.filter(item_id__in=item_ids, system_id__in=system_ids)
-    return rows.values_list("id", "item_id", "system_id", "step", "text", "meta").iterator(2000)
+    return rows.values_list("id", "item_id", "system_id", "step", "text", as_text("meta")).iterator(2000)
 
 
 def output_keys(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[tuple]:
@@ -94,31 +105,39 @@ def dialogues(project: Any, keys: Collection[str]) -> dict[str, StoredDialogue]:
 
 
 def ratings(outputs: Collection[int], dialogues: Collection[int], raters: Collection[str]) -> dict[tuple, tuple]:
-    """(output, dialogue, aspect, rater) -> (id, value, simulated, meta, judgement)."""
+    """(output, dialogue, aspect, rater) -> (id, value, simulated, meta as text, judgement)."""
     found = {}
     for column, ids in (("output_id", outputs), ("dialogue_id", dialogues)):
         if ids:
             rows = Rating.objects.filter(**{f"{column}__in": ids}, rater__in=raters)
             for output, dialogue, aspect, rater, *rest in rows.values_list(
-                "output_id", "dialogue_id", "aspect_id", "rater", "id", "value", "simulated", "meta", "judgement"
+                "output_id",
+                "dialogue_id",
+                "aspect_id",
+                "rater",
+                "id",
+                "value",
+                "simulated",
+                as_text("meta"),
+                "judgement",
             ):
                 found[output, dialogue, aspect, rater] = tuple(rest)
     return found
 
 
 def comparisons(outputs: Collection[int], raters: Collection[str]) -> dict[tuple, tuple]:
-    """(a, b, reference, aspect, rater) -> (id, verdict, simulated, meta, judgement)."""
+    """(a, b, reference, aspect, rater) -> (id, verdict, simulated, meta as text, judgement)."""
     rows = Comparison.objects.filter(output_a_id__in=outputs, rater__in=raters).values_list(
         "output_a_id", "output_b_id", "reference", "aspect_id", "rater",
-        "id", "verdict", "simulated", "meta", "judgement",
+        "id", "verdict", "simulated", as_text("meta"), "judgement",
     )  # fmt: skip
     return {tuple(row[:5]): tuple(row[5:]) for row in rows}
 
 
 def corpus(project: Any) -> Iterator[tuple]:
-    """(id, query, response, meta) of the whole corpus, in order."""
+    """(id, query, response, meta as text) of the whole corpus, in order."""
     rows = CorpusPair.objects.filter(project=project).order_by("position")
-    return rows.values_list("id", "query", "response", "meta").iterator(2000)
+    return rows.values_list("id", "query", "response", as_text("meta")).iterator(2000)
 
 
 def judged(output_ids: Collection[int]) -> set[int]:
