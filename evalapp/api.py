@@ -1,11 +1,11 @@
 """Addresses of the REST API. Each room lists its own in `<room>.api.urls`."""
 
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 urlpatterns = [
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
-    path("docs/", SpectacularSwaggerView.as_view(url_name="api-schema"), name="api-docs"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),
     path("", include("evalapp.accounts.api.urls")),
     path("", include("evalapp.common.api.urls")),
     path("", include("annotation.api.urls")),

@@ -70,8 +70,9 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
         raise BadInput("Choose one of the roles.")
+    member = _member(project, pk)
     try:
-        member = change_role(member=_member(project, pk), role=form.cleaned_data["role"], actor=request.user)
+        member = change_role(member=member, role=form.cleaned_data["role"], actor=request.user)
     except EvalappError as error:
         messages.error(request, error.detail)
     else:

@@ -1,0 +1,184 @@
+"""Who may do what, address by address: the table that `test_permissions` walks. A new address needs a line here.
+
+`R(need)` means: the roles that cover the need get in, members with a lesser role get 403 (or 404), strangers 404,
+the anonymous are sent to sign in (pages) or get 401 (API). Needs are those of `evalapp.accounts.roles`, and
+
+- `open`: everybody, without signing in,
+- `signed-in`: everybody with an account; the address names no project,
+- `mine`: the object belongs to Anna, the annotator; to nobody else, whatever their role.
+
+Named parts of the address are filled from the world of the test (see `World.part`): `pk="campaign"` takes the
+number of a campaign; the same goes for the values of a body. An address that only takes POST says so; one with
+several methods has a line for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rule:
+    need: str
+    method: str = "get"
+    parts: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    query: str = ""
+
+
+def R(need: str, method: str = "get", body: dict[str, Any] | None = None, query: str = "", **parts: Any) -> Rule:
+    return Rule(need, method, parts, body or {}, query)
+
+
+UUID = "5c2f8a4e-8a0e-4a6e-9d3c-0a2b7f1c9e11"
+SUBMISSION = {"submission": UUID, "answer": {"quality": 3}}
+ANSWER = {"submission": UUID, "answer.quality": "3"}
+
+PAGES: dict[str, list[Rule]] = {
+    # ---- the ground
+    "home": [R("open")],
+    "health-live": [R("open")],
+    "health-ready": [R("open")],
+    "project": [R("member")],
+    "run-list": [R("read")],
+    "run": [R("read", pk="run")],
+    "run-cancel": [R("write", "post", pk="run")],
+    "run-retry": [R("write", "post", pk="run")],
+    # ---- people
+    "accounts:login": [R("open"), R("open", "post")],
+    "accounts:logout": [R("open", "post")],
+    "accounts:password-reset": [R("open"), R("open", "post")],
+    "accounts:password-reset-sent": [R("open")],
+    "accounts:password-reset-confirm": [R("open", uidb64="MQ", token="x")],
+    "accounts:invitation": [R("open", secret="secret")],
+    "accounts:account": [R("signed-in"), R("signed-in", "post")],
+    "accounts:password": [R("signed-in"), R("signed-in", "post")],
+    "accounts:token-list": [R("signed-in"), R("signed-in", "post")],
+    "accounts:token-revoke": [R("mine", "post", pk="token")],
+    "accounts:project-create": [R("researcher-somewhere")],
+    "accounts:project-settings": [R("manage"), R("manage", "post")],
+    "accounts:project-delete": [R("manage"), R("manage", "post")],
+    "accounts:member-list": [R("read")],
+    "accounts:invitation-create": [R("manage"), R("manage", "post")],
+    "accounts:member-role": [R("manage", "post", {"role": "viewer"}, pk="member")],
+    "accounts:member-remove": [R("manage", "post", pk="member")],
+    "accounts:invitation-revoke": [R("manage", "post", pk="invitation")],
+    # ---- data
+    "annotation:item-list": [R("read")],
+    "annotation:item-show": [R("read", pk="item")],
+    "annotation:system-list": [R("read")],
+    "annotation:system-kind": [R("write", "post", pk="system")],
+    "annotation:upload-list": [R("read"), R("write", "post")],
+    "annotation:upload-show": [R("read", pk="upload")],
+    "annotation:upload-store": [R("write", "post", pk="upload")],
+    "annotation:upload-undo": [R("write", "post", pk="upload")],
+    "annotation:export-list": [R("read"), R("write", "post")],
+    "annotation:export-file": [R("read", pk="export", name="items.jsonl")],
+    # ---- judging
+    "annotation:my-work": [R("signed-in")],
+    "annotation:judge": [R("annotate", pk="campaign")],
+    "annotation:judge-next": [R("annotate", pk="campaign")],
+    "annotation:judge-back": [R("annotate", pk="campaign")],
+    "annotation:my-guidelines": [R("annotate", pk="campaign")],
+    "annotation:judge-one": [
+        R("mine", pk="campaign", public="assignment"),
+        R("mine", "post", ANSWER, pk="campaign", public="assignment"),
+    ],
+    "annotation:judge-skip": [R("mine", "post", {"reason": "unclear"}, pk="campaign", public="assignment")],
+    "annotation:judge-flag": [R("mine", "post", {"reason": "broken"}, pk="campaign", public="assignment")],
+    "annotation:campaign-list": [R("read")],
+    "annotation:campaign-new": [R("write"), R("write", "post")],
+    "annotation:campaign-guidelines-preview": [R("write", "post")],
+    "annotation:campaign": [R("read", pk="campaign")],
+    "annotation:campaign-edit": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
+    "annotation:campaign-preview": [R("read", pk="campaign")],
+    "annotation:campaign-delete": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
+    "annotation:campaign-checks": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
+    "annotation:campaign-check-remove": [R("write", "post", pk="campaign", name="practice", number=0)],
+    "annotation:campaign-judgements": [R("read", pk="campaign")],
+    "annotation:campaign-units": [R("read", pk="campaign")],
+    "annotation:campaign-flags": [R("read", pk="campaign")],
+    "annotation:campaign-flag-resolve": [R("write", "post", pk="campaign", flag="flag")],
+    "annotation:campaign-people": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
+    "annotation:campaign-invitation-revoke": [R("write", "post", pk="campaign", invitation="campaign link")],
+    "annotation:campaign-move": [R("write", "post", pk="campaign", move="pause")],
+    # ---- scores and rankings
+    "scoring:evaluator-list": [R("read")],
+    "scoring:score-sentinels": [R("write", "post")],
+    "scoring:evaluator-apply": [R("write", name="chrf"), R("write", "post", name="chrf")],
+    "scoring:evaluator": [R("read", evaluator="evaluator")],
+    "scoring:scores-csv": [R("read", evaluator="evaluator")],
+    "scoring:distribution-svg": [R("read", evaluator="evaluator")],
+    "scoring:systems": [R("read")],
+    "scoring:systems-svg": [R("read")],
+    "scoring:systems-file": [R("read", ending="csv")],
+    "scoring:evaluation": [R("read")],
+    "scoring:evaluation-svg": [R("read")],
+    "scoring:evaluation-file": [R("read", ending="csv")],
+    "scoring:scatter-svg": [R("read", evaluator="evaluator")],
+    "scoring:item-scores": [R("read", item="item")],
+}
+
+API: dict[str, list[Rule]] = {
+    "api-schema": [R("open")],
+    "api-docs": [R("open")],
+    # ---- people
+    "api-project-list": [R("signed-in"), R("researcher-somewhere", "post", {"slug": "neu"})],
+    "api-project": [R("read"), R("manage", "patch"), R("manage", "delete")],
+    "api-member-list": [R("read")],
+    "api-member": [
+        R("read", pk="member"),
+        R("manage", "patch", {"role": "viewer"}, pk="member"),
+        R("manage", "delete", pk="member"),
+    ],
+    "api-invitation-list": [R("manage"), R("manage", "post")],
+    "api-invitation": [R("manage", pk="invitation"), R("manage", "delete", pk="invitation")],
+    "api-token-list": [R("signed-in"), R("signed-in", "post")],
+    "api-token": [R("mine", pk="token"), R("mine", "delete", pk="token")],
+    # ---- runs
+    "api-run-list": [R("read"), R("write", "post")],
+    "api-run": [R("read", pk="run")],
+    "api-run-cancel": [R("write", "post", pk="run")],
+    "api-run-retry": [R("write", "post", pk="run")],
+    # ---- data
+    "api-uploads": [R("read"), R("write", "post")],
+    "api-upload": [R("read", pk="upload"), R("write", "delete", pk="upload")],
+    "api-items": [R("read")],
+    "api-item": [R("read", pk="item")],
+    "api-systems": [R("read")],
+    "api-system": [R("read", pk="system"), R("write", "patch", pk="system")],
+    "api-outputs": [R("read")],
+    "api-references": [R("read")],
+    "api-ratings": [R("read")],
+    "api-comparisons": [R("read")],
+    "api-dialogues": [R("read")],
+    "api-exports": [R("read"), R("write", "post")],
+    "api-export": [R("read", pk="export")],
+    "api-export-file": [R("read", pk="export", name="items.jsonl")],
+    # ---- judging
+    "api-project-campaigns": [R("read"), R("write", "post")],
+    "api-campaign": [R("read", pk="campaign"), R("write", "patch", pk="campaign"), R("write", "delete", pk="campaign")],
+    "api-campaign-open": [R("write", "post", pk="campaign")],
+    "api-campaign-pause": [R("write", "post", pk="campaign")],
+    "api-campaign-resume": [R("write", "post", pk="campaign")],
+    "api-campaign-close": [R("write", "post", pk="campaign")],
+    "api-campaign-progress": [R("read", pk="campaign")],
+    "api-campaign-flags": [R("read", pk="campaign")],
+    "api-flag-resolve": [R("write", "post", pk="flag")],
+    "api-campaign-judgements": [R("read", pk="campaign")],
+    "api-campaign-next": [R("annotate", "post", pk="campaign")],
+    "api-assignments": [R("signed-in")],
+    "api-assignment": [
+        R("mine", public="assignment"),
+        R("mine", "patch", {"version": 0, "draft": {}}, public="assignment"),
+    ],
+    "api-assignment-submit": [R("mine", "post", SUBMISSION, public="assignment")],
+    "api-assignment-skip": [R("mine", "post", {"reason": "unclear"}, public="assignment")],
+    "api-assignment-flag": [R("mine", "post", {"reason": "broken"}, public="assignment")],
+    # ---- scores and rankings
+    "api-catalogue": [R("signed-in")],
+    "api-evaluator-list": [R("read")],
+    "api-score-list": [R("read")],
+    "api-leaderboard-systems": [R("read")],
+    "api-leaderboard-evaluators": [R("read")],
+}

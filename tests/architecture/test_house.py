@@ -1,0 +1,170 @@
+"""House rules that guard themselves: import arrows, rooms free of Django, a web process without torch, templates
+without inline script, rows with one `visible_to`, a clean deployment check, a valid OpenAPI document."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+#: Parts of pages: fragments, components, and the sections that rooms put on a project's overview.
+PARTS = {"components", "overview"}
+PAGES = [path for path in TEMPLATES if not path.name.startswith("_") and not PARTS & set(path.parent.parts)]
+OURS = ("evalapp", "annotation", "retrieval", "scoring")
+PURE = ("evalapp.stats", "evalapp.demo", "annotation.parsers", "annotation.allocation", "scoring.ml")
+#: Renders when the database or the session cannot be read, hence stands alone.
+ALONE = {"errors/server.html"}
+#: Rows without a `visible_to`: reached through the row they belong to, or internal.
+INTERNAL = {
+    "accounts.User": "people are shown through their memberships",
+    "accounts.AttemptCount": "counters of the door",
+    "common.RunLog": "through its run",
+    "common.WorkerBeat": "the installation's, of no project",
+    "annotation.UploadFault": "through its upload",
+    "annotation.UploadChange": "through its upload",
+}
+
+
+def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    whole = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=120)
+
+
+def manage(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    whole = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings", **env}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=120)
+
+
+def test_imports_go_one_way():
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_know_no_django(room):
+    """Every module of the room is imported in a process of its own, without settings."""
+    code = (
+        "import importlib, pkgutil, sys\n"
+        f"room = importlib.import_module({room!r})\n"
+        "for found in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
+        "    importlib.import_module(found.name)\n"
+        "bad = sorted({name.split('.')[0] for name in sys.modules} & {'django', 'celery', 'rest_framework'})\n"
+        "sys.exit(f'{bad} were imported' if bad else 0)\n"
+    )
+    done = python(code, DJANGO_SETTINGS_MODULE="")
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_web_process_and_the_commands_do_not_load_torch(tmp_path):
+    code = (
+        "import sys\n"
+        "from evalapp.wsgi import application\n"
+        "from django.core.management import call_command\n"
+        "from django.urls import get_resolver\n"
+        "get_resolver().url_patterns\n"
+        "call_command('check')\n"
+        "heavy = {'torch', 'transformers', 'torch_geometric', 'sentence_transformers'} & set(sys.modules)\n"
+        "sys.exit(f'{sorted(heavy)} were imported' if heavy else 0)\n"
+    )
+    done = python(code, DJANGO_SETTINGS_MODULE="evalapp.settings", EVALAPP_DATA=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_every_kind_of_job_leads_to_functions():
+    from evalapp.common.jobs import all_jobs
+
+    ours = [job for job in all_jobs() if not job.kind.startswith("test-")]
+    assert {"import", "export", "score"} <= {job.kind for job in ours}
+    for job in ours:
+        assert callable(job.load())
+        assert job.help
+        assert not job.request or callable(job.load_request())
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT / "templates")))
+def test_every_page_extends_the_base(path):
+    name = str(path.relative_to(ROOT / "templates"))
+    if name not in ALONE and name != "base.html":
+        assert re.match(r"\{% extends [\"'][\w/.]+[\"'] %\}", path.read_text()), "the first line extends a page"
+
+
+INLINE = {
+    "a script without src": re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", re.I),
+    "a style element": re.compile(r"<style", re.I),
+    "a style attribute": re.compile(r"<[^>]*\sstyle\s*=", re.I),
+    "an on* attribute": re.compile(r"<[^>{]*\son[a-z]+\s*=", re.I),
+    "hx-on": re.compile(r"\shx-on[:-]", re.I),
+    "script in hx-vals or hx-headers": re.compile(r"hx-(vals|headers)\s*=\s*['\"](js|javascript):", re.I),
+    "a condition in hx-trigger": re.compile(r"hx-trigger\s*=\s*['\"][^'\"]*\[", re.I),
+    "an asset from elsewhere": re.compile(r"(src|href)\s*=\s*['\"](https?:)?//[^'\"]+\.(js|css|woff2?)", re.I),
+}
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates")))
+def test_templates_keep_to_the_content_security_policy(path):
+    text = path.read_text()
+    assert [what for what, pattern in INLINE.items() if pattern.search(text)] == []
+
+
+def test_every_row_says_who_may_see_it():
+    silent = {
+        model._meta.label
+        for model in apps.get_models()
+        if model.__module__.split(".")[0] in OURS and not hasattr(model._default_manager.all(), "visible_to")
+    }
+    assert silent == set(INTERNAL)
+
+
+def test_the_deployment_check_is_clean(tmp_path):
+    done = manage(
+        "check",
+        "--deploy",
+        "--fail-level",
+        "WARNING",
+        EVALAPP_DATA=str(tmp_path),
+        SECRET_KEY="".join(chr(33 + (7 * n) % 90) for n in range(64)),
+        ALLOWED_HOSTS="evalapp.example.org",
+        CSRF_TRUSTED_ORIGINS="https://evalapp.example.org",
+        SECURE_PROXY="1",
+        DEBUG="0",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"SECRET_KEY": "short"}, "SECRET_KEY is too weak"),
+        ({"ALLOWED_HOSTS": "*"}, "without wildcards"),
+        ({"DEBUG": "1", "ALLOWED_HOSTS": "evalapp.example.org"}, "DEBUG=1 is refused"),
+        ({"REDIS_URL": "http://x"}, "must start with one of"),
+        ({"MAX_UPLOAD_MB": "many"}, "whole number"),
+    ],
+)
+def test_a_dangerous_or_wrong_setting_stops_the_start_with_one_line(tmp_path, env, words):
+    done = manage("check", EVALAPP_DATA=str(tmp_path), **env)
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_openapi_document_is_valid(tmp_path):
+    done = manage(
+        "spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "s.yml"), EVALAPP_DATA=str(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_migrations_are_complete(tmp_path):
+    done = manage("makemigrations", "--check", "--dry-run", EVALAPP_DATA=str(tmp_path))
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,102 @@
+"""Two projects with one of everything in each: Olga's and Sam's. `World.part` finds the values of an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.models import Assignment, ItemFlag, Upload
+from annotation.services import campaigns, exports, judging
+from annotation.services.judging_acts import flag_assignment
+from evalapp.accounts.models import Membership, Project, User
+from evalapp.accounts.roles import Role
+from evalapp.accounts.services import create_invitation, create_token
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.services.scores import apply_evaluator
+from tests.cast import Cast, join, make_cast, person
+from tests.factories import make_items, make_outputs, make_ratings
+
+PLAN = {
+    "slug": "plan",
+    "name": "Plan",
+    "kind": "likert",
+    "aspects": [{"name": "quality", "question": "How good?", "low": 1, "high": 5}],
+    "overlap": 3,
+}
+
+
+@dataclass
+class Side:
+    """One of everything in one project."""
+
+    project: Project
+    values: dict[str, Any]
+
+
+@dataclass
+class World:
+    cast: Cast
+    own: Side
+    foreign: Side
+
+    def user(self, role: str) -> User | None:
+        return None if role == "anonymous" else getattr(self.cast, role)
+
+    def part(self, side: Side, name: str, value: Any) -> Any:
+        """`slug` is the project's; a value that names an object of the world is that object's; others stand as
+        they are."""
+        if name == "slug":
+            return side.project.slug
+        return side.values.get(value, value) if isinstance(value, str) else value
+
+
+def make_side(project: Project, *, owner: User, annotator: User, other: User) -> Side:
+    items = make_items(project, 4)
+    outputs = make_outputs(project, items)
+    make_ratings(project, outputs)
+    run = execute_run(apply_evaluator(project=project, evaluator="length", send=False).pk)
+    assert run is not None
+    assert run.state == Run.State.SUCCEEDED
+    export = execute_run(exports.request_export(project=project, user=owner).pk)
+    assert export is not None
+    assert export.state == Run.State.SUCCEEDED, export.error
+    campaign = campaigns.create_campaign(project=project, user=owner, plan=PLAN)
+    campaign = campaigns.open_campaign(campaign=campaign, user=owner, here=True)
+    judging.next_assignment(user=annotator, campaign_id=campaign.pk)
+    assignment = Assignment.objects.get(campaign=campaign, annotator=annotator)
+    flag_assignment(user=annotator, public=assignment.public, reason=ItemFlag.Reason.choices[0][0], text="broken")
+    invitation, secret = create_invitation(project=project, role=Role.VIEWER, actor=owner)
+    link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=f"/my/{campaign.pk}/")
+    token, _ = create_token(user=annotator, name="t", scopes=["read"])
+    waiting = Run.objects.create(project=project, kind="score", title="Waiting", input_hash=f"waiting-{project.pk}")
+    upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
+    return Side(
+        project,
+        {
+            "run": waiting.pk,
+            "export": export.pk,
+            "upload": upload.pk,
+            "item": items[0].pk,
+            "system": outputs[0].system_id,
+            "campaign": campaign.pk,
+            "assignment": assignment.public,
+            "flag": ItemFlag.objects.get(campaign=campaign).pk,
+            "invitation": invitation.pk,
+            "campaign link": link.pk,
+            "secret": secret,
+            "token": token.pk,
+            "member": Membership.objects.get(project=project, user=other).pk,
+            "evaluator": "length",
+        },
+    )
+
+
+def make_world() -> World:
+    cast = make_cast()
+    fred, flora = person("fred"), person("flora")
+    join(cast.foreign, fred, Role.ANNOTATOR)
+    join(cast.foreign, flora, Role.VIEWER)
+    own = make_side(cast.project, owner=cast.owner, annotator=cast.annotator, other=cast.viewer)
+    foreign = make_side(cast.foreign, owner=cast.stranger, annotator=fred, other=flora)
+    return World(cast, own, foreign)
