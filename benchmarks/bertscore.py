@@ -95,7 +95,7 @@ def main() -> None:
         torch.set_num_threads(given.threads)
 
     queries = make_queries(read_texts(given.data), given.queries, given.hypotheses, given.references, given.seed)
-    options = {"device": given.device, "threads": torch.get_num_threads()}
+    options = {"device": given.device}
     evaluator = load("bertscore", **options)
     half = load("bertscore", dtype="bf16", **options) if given.bf16 else None
     layer, folder = evaluator.layer, str(evaluator.source.folder)
