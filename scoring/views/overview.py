@@ -35,9 +35,11 @@ def leaderboard_section(request: HttpRequest, project: Project) -> str | None:
 
 
 def scores_step(request: HttpRequest, project: Project) -> Step | None:
-    if not _may(request, project, "write") or not Output.objects.filter(project=project).exists():
+    if not _may(request, project, "write"):
         return None
     done = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exists()
+    if not done and not Output.objects.filter(project=project).exists():
+        return None
     return Step(
         title="Score the outputs",
         text="Scores are there." if done else "Apply the sentinels first: every other score is read against them.",
@@ -48,14 +50,16 @@ def scores_step(request: HttpRequest, project: Project) -> Step | None:
 
 
 def rankings_step(request: HttpRequest, project: Project) -> Step | None:
-    if not _may(request, project, "read") or not Rating.objects.filter(project=project).exists():
+    """Done once somebody has looked at how the evaluators follow people."""
+    if not _may(request, project, "read"):
         return None
     seen = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.EVALUATORS).exists()
-    place = "scoring:evaluation" if ScoreSet.objects.filter(project=project).exists() else "scoring:systems"
+    if not seen and not Rating.objects.filter(project=project).exists():
+        return None
     return Step(
         title="Read the leaderboards",
         text="Which system is best, and which evaluators agree with people.",
-        url=reverse(place, args=[project.slug]),
+        url=reverse("scoring:evaluation", args=[project.slug]),
         action="Evaluation",
         done=seen,
     )

@@ -46,7 +46,7 @@ def test_annotators_and_strangers_are_kept_out(client, scored, name):
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_take_few_queries(researcher, scored, name, django_assert_max_num_queries):
     researcher.get(address(name))
-    with django_assert_max_num_queries(15 + 3):  # three of them are the session, the user and the membership
+    with django_assert_max_num_queries(15):
         assert researcher.get(address(name)).status_code == 200
 
 
