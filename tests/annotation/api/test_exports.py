@@ -1,0 +1,55 @@
+"""The API of exports: 202, the run, files as attachments."""
+
+from __future__ import annotations
+
+import pytest
+from rest_framework.test import APIClient
+
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from tests.taking import WHOLE, take_in
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/api/v1/projects/alpha/exports/"
+
+
+def test_asking_following_downloading(cast):
+    take_in(cast.project, WHOLE)
+    api = APIClient()
+    api.force_authenticate(cast.researcher)
+    answer = api.post(ADDRESS, {"format": "jsonl"}, format="json")
+    assert answer.status_code == 202
+    assert api.post(ADDRESS, {}, format="json").json()["id"] == answer.json()["id"]
+    execute_run(answer.json()["id"])
+    body = api.get(answer["Location"]).json()
+    assert body["state"] == "succeeded"
+    assert [file["name"] for file in body["files"]] == [
+        "dataset.json", "comparisons.jsonl", "items.jsonl", "outputs.jsonl", "ratings.jsonl",
+    ]  # fmt: skip
+    file = api.get(body["files"][2]["url"])
+    assert file["X-Content-Type-Options"] == "nosniff"
+    assert b"".join(file.streaming_content).count(b"\n") == 2
+    assert api.get(body["archive"]).status_code == 200
+    assert api.get(body["files"][2]["url"].replace("items", "nothing")).status_code == 404
+    assert len(api.get(ADDRESS).json()["results"]) == 1
+
+
+def test_refusals(cast):
+    api = APIClient()
+    api.force_authenticate(cast.owner)
+    assert api.post(ADDRESS, {"format": "xlsx"}, format="json").status_code == 400
+    api.force_authenticate(cast.viewer)
+    assert api.post(ADDRESS, {}, format="json").status_code == 403
+    assert api.get(ADDRESS).status_code == 200
+    other = Run.objects.create(project=cast.project, kind="score", title="x", input_hash="x", state="succeeded")
+    assert api.get(f"/api/v1/exports/{other.pk}/").status_code == 404
+    api.force_authenticate(cast.stranger)
+    assert api.get(ADDRESS).status_code == 404
+
+
+def test_the_general_door_of_runs_exports_too(cast):
+    api = APIClient()
+    api.force_authenticate(cast.researcher)
+    address = "/api/v1/projects/alpha/runs/"
+    assert api.post(address, {"kind": "export", "format": "csv"}, format="json").status_code == 202
+    assert api.post(address, {"kind": "export", "colour": "red"}, format="json").status_code == 400

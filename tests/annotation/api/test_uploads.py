@@ -1,0 +1,124 @@
+"""The API of uploads: multipart and row bodies, 202 with address, report, undo, limits and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from annotation.models import Item, Output, Upload
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from tests.taking import ITEMS, OUTPUTS, RATINGS, WHOLE, as_bytes, faults_of, take_in
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/api/v1/projects/alpha/uploads/"
+
+
+@pytest.fixture
+def api(cast):
+    client = APIClient()
+    client.force_authenticate(cast.researcher)
+    return client
+
+
+def test_several_files_then_report_then_undo(api):
+    sent = [SimpleUploadedFile(name, as_bytes(rows)) for name, rows in WHOLE.items()]
+    answer = api.post(ADDRESS, {"file": sent}, format="multipart")
+    assert answer.status_code == 202
+    assert answer["Location"] == answer.json()["url"]
+    assert answer.json()["state"] == "received"
+    execute_run(Run.objects.get().pk)
+    body = api.get(answer["Location"]).json()
+    assert body["state"] == "done"
+    assert body["counts"]["outputs"] == {"rows": 3, "added": 3, "same": 0, "replaced": 0, "faulty": 0}
+    assert body["faults"] == []
+    assert api.delete(answer["Location"]).status_code == 204
+    assert not Item.objects.exists()
+    again = api.delete(answer["Location"])
+    assert again.status_code == 409
+    assert again["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/x-ndjson", "".join(json.dumps(row) + "\n" for row in OUTPUTS)),
+        ("text/csv", "item,system,text\ni1,s,Hello.\ni1,t,Good day.\ni2,s,So long.\n"),
+        ("text/tab-separated-values", "item\tsystem\ttext\ni1\ts\tHello.\ni1\tt\tGood day.\ni2\ts\tSo long.\n"),
+    ],
+)
+def test_rows_as_the_body(api, cast, content_type, body):
+    take_in(cast.project, {"items.jsonl": ITEMS})
+    answer = api.generic("POST", f"{ADDRESS}?kind=outputs", body, content_type=content_type)
+    assert answer.status_code == 202, answer.content
+    upload = Upload.objects.latest("pk")
+    execute_run(upload.run_id)
+    upload.refresh_from_db()
+    assert upload.state == "done", faults_of(upload)
+    assert Output.objects.count() == 3
+
+
+def test_dry_run_replace_and_faults(api, cast):
+    take_in(cast.project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
+    row = {**OUTPUTS[0], "text": "New."}
+    for query, state in (("kind=outputs", "faulty"), ("kind=outputs&dry_run=1&replace=1", "checked"),
+                         ("kind=outputs&replace=1", "done")):  # fmt: skip
+        answer = api.generic("POST", f"{ADDRESS}?{query}", json.dumps(row), content_type="application/x-ndjson")
+        execute_run(Upload.objects.latest("pk").run_id)
+        body = api.get(answer["Location"]).json()
+        assert body["state"] == state, body
+    faulty = api.get(f"/api/v1/uploads/{Upload.objects.filter(state='faulty').get().pk}/").json()
+    assert faulty["faults"][0]["line"] == 1
+    assert faulty["faults"][0]["file"] == "outputs.jsonl"
+    assert "faults were found" in faulty["error"] or "fault was found" in faulty["error"]
+
+
+def test_undo_is_refused_with_the_list(api, cast):
+    upload = take_in(cast.project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
+    take_in(cast.project, {"ratings.jsonl": RATINGS})
+    answer = api.delete(f"/api/v1/uploads/{upload.pk}/")
+    assert answer.status_code == 409
+    assert {"message": "2 ratings of its outputs"} in answer.json()["errors"]
+
+
+@pytest.mark.parametrize(
+    ("query", "content_type", "body", "status"),
+    [
+        ("", "application/x-ndjson", "{}", 400),
+        ("?kind=nonsense", "application/x-ndjson", "{}", 400),
+        ("?kind=outputs&dry_run=maybe", "application/x-ndjson", "{}", 400),
+        ("?kind=outputs", "application/json", "{}", 415),
+        ("?kind=outputs", "application/zip", "x", 415),
+        ("", "multipart/form-data; boundary=x", "--x--", 400),
+    ],
+)
+def test_refusals(api, query, content_type, body, status):
+    answer = api.generic("POST", ADDRESS + query, body, content_type=content_type)
+    assert answer.status_code == status
+    assert answer["Content-Type"] == "application/problem+json"
+    assert not Upload.objects.exists()
+
+
+def test_the_announced_length_is_enough_to_refuse(api, settings):
+    settings.MAX_UPLOAD_BYTES = 10
+    answer = api.generic(
+        "POST", f"{ADDRESS}?kind=items", '{"id": "much too long"}', content_type="application/x-ndjson"
+    )
+    assert answer.status_code == 413
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_who_may(cast):
+    upload = take_in(cast.project, {"items.jsonl": ITEMS})
+    one = f"/api/v1/uploads/{upload.pk}/"
+    for person, read, write in ((cast.viewer, 200, 403), (cast.annotator, 403, 403), (cast.stranger, 404, 404)):
+        client = APIClient()
+        client.force_authenticate(person)
+        assert [client.get(ADDRESS).status_code, client.get(one).status_code] == [read, read]
+        sent = client.generic("POST", f"{ADDRESS}?kind=items", '{"id": "x"}', content_type="application/x-ndjson")
+        assert [sent.status_code, client.delete(one).status_code] == [write, write]
+    assert APIClient().get(ADDRESS).status_code == 401
+    assert Upload.objects.count() == 1

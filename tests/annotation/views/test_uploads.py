@@ -1,0 +1,122 @@
+"""Pages of uploads: send, report, store, undo; who may; what htmx polls."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from annotation.models import Item, Upload
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from tests.taking import ITEMS, OUTPUTS, RATINGS, WHOLE, as_bytes, take_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def researcher(client, cast):
+    client.force_login(cast.researcher)
+    return client
+
+
+def test_sending_checking_reading_the_report(researcher, cast):
+    bad = [{**RATINGS[0], "value": 99}]
+    sent = [SimpleUploadedFile(name, as_bytes(rows)) for name, rows in {**WHOLE, "ratings.jsonl": bad}.items()]
+    answer = researcher.post(reverse("annotation:upload-list", args=["alpha"]), {"files": sent})
+    upload = Upload.objects.get()
+    assert answer.status_code == 302
+    assert answer["Location"] == reverse("annotation:upload-show", args=["alpha", upload.pk])
+    page = researcher.get(answer["Location"])
+    assert b'hx-trigger="every 1s"' in page.content
+    assert b"No worker is running" in page.content
+    execute_run(upload.run_id)
+    fragment = researcher.get(answer["Location"], headers={"HX-Request": "true"})
+    assert b"<html" not in fragment.content
+    assert b"hx-trigger" not in fragment.content
+    assert "The value 99 is outside the scale from 1 to 5." in fragment.content.decode()
+
+
+def test_a_dry_run_is_stored_by_a_button_and_undone_by_another(researcher, cast):
+    sent = [SimpleUploadedFile(name, as_bytes(rows)) for name, rows in WHOLE.items()]
+    researcher.post(reverse("annotation:upload-list", args=["alpha"]), {"files": sent, "dry_run": "on"})
+    upload = Upload.objects.get()
+    execute_run(upload.run_id)
+    assert not Item.objects.exists()
+    show = reverse("annotation:upload-show", args=["alpha", upload.pk])
+    assert b"Store these rows" in researcher.get(show).content
+    researcher.post(reverse("annotation:upload-store", args=["alpha", upload.pk]))
+    upload.refresh_from_db()
+    execute_run(upload.run_id)
+    assert Item.objects.count() == 2
+    assert b"Undo this upload" in researcher.get(show).content
+    researcher.post(reverse("annotation:upload-undo", args=["alpha", upload.pk]))
+    assert not Item.objects.exists()
+
+
+def test_a_refused_undo_shows_the_list(researcher, cast):
+    upload = take_in(cast.project, {name: WHOLE[name] for name in ("dataset.json", "items.jsonl", "outputs.jsonl")})
+    take_in(cast.project, {"ratings.jsonl": RATINGS})
+    answer = researcher.post(reverse("annotation:upload-undo", args=["alpha", upload.pk]))
+    assert answer.status_code == 409
+    assert b"2 ratings of its outputs" in answer.content
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ([], "required"),
+        ([("notes.txt", b"x")], "None of the files"),
+    ],
+)
+def test_wrong_files_keep_the_form(researcher, sent, message):
+    data = {"files": [SimpleUploadedFile(name, content) for name, content in sent], "kind": ""}
+    answer = researcher.post(reverse("annotation:upload-list", args=["alpha"]), data)
+    assert answer.status_code == 422
+    assert message in answer.content.decode()
+
+
+def test_an_empty_file_is_reported_by_name(researcher):
+    data = {"files": [SimpleUploadedFile("items.jsonl", b""), SimpleUploadedFile("outputs.jsonl", as_bytes(OUTPUTS))]}
+    researcher.post(reverse("annotation:upload-list", args=["alpha"]), data)
+    upload = Upload.objects.get()
+    execute_run(upload.run_id)
+    assert "items.jsonl: The file is empty. Leave it out, or write its rows." in [str(f) for f in upload.faults.all()]
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(researcher, settings):
+    settings.MAX_UPLOAD_BYTES = 10_000
+    address = reverse("annotation:upload-list", args=["alpha"])
+    answer = researcher.generic("POST", address, b"x", content_type="multipart/form-data", CONTENT_LENGTH="10001")
+    assert answer.status_code == 413
+    # Elsewhere a form is all that is taken.
+    answer = researcher.generic("POST", "/", b"x", content_type="multipart/form-data", CONTENT_LENGTH="6000000")
+    assert answer.status_code == 413
+
+
+def test_who_may(client, cast):
+    upload = take_in(cast.project, {"items.jsonl": ITEMS})
+    address = reverse("annotation:upload-list", args=["alpha"])
+    show = reverse("annotation:upload-show", args=["alpha", upload.pk])
+    undo = reverse("annotation:upload-undo", args=["alpha", upload.pk])
+    for person, get, post in (
+        (cast.viewer, 200, 403), (cast.annotator, 403, 403), (cast.stranger, 404, 404), (None, 302, 302),
+    ):  # fmt: skip
+        client.logout()
+        if person is not None:
+            client.force_login(person)
+        assert [client.get(address).status_code, client.get(show).status_code] == [get, get]
+        assert [client.post(address).status_code, client.post(undo).status_code] == [post, post]
+    client.force_login(cast.owner)
+    assert client.get(reverse("annotation:upload-show", args=["alpha-foreign", upload.pk])).status_code == 404
+    assert Upload.objects.get().state == Upload.State.DONE
+
+
+def test_the_list_asks_few_queries(researcher, cast, django_assert_max_num_queries):
+    run = Run.objects.create(project=cast.project, kind="import", title="x", input_hash="x", state="succeeded")
+    Upload.objects.bulk_create(
+        Upload(project=cast.project, title=f"u{n}", run=run, state="done", created_by=cast.owner) for n in range(120)
+    )
+    with django_assert_max_num_queries(15):
+        page = researcher.get(reverse("annotation:upload-list", args=["alpha"]))
+    assert page.content.count(b"<tr>") == 51
