@@ -231,9 +231,10 @@ def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> No
     lease = timedelta(minutes=sheet.lease_minutes)
     if shown.lease_until - now > lease / 2:
         return
-    cursor.execute(
+    judging_rows.run(
+        cursor,
         "UPDATE annotation_assignment SET lease_until = %s WHERE id = %s AND state = 'open'",
-        [judging_rows.at(now + lease), shown.id],
+        [now + lease, shown.id],
     )
     shown.lease_until = now + lease
 
@@ -247,7 +248,7 @@ def return_expired_slots(*, campaign_id: int | None = None, now: datetime | None
         ).order_by("pk")
         if campaign_id is not None:
             expired = expired.filter(campaign_id=campaign_id)
-        if judging_rows.is_postgres():
+        if connection.vendor == "postgresql":
             expired = expired.select_for_update(skip_locked=True)
         rows = list(expired.values_list("pk", "slot_id")[:1000])
         if rows:

@@ -115,7 +115,7 @@ def _store_late(
 
 def take_slot_of(cursor: Any, unit_id: int) -> int | None:
     """A free slot of this unit, by one conditional update."""
-    skip = " FOR UPDATE SKIP LOCKED" if judging_rows.is_postgres() else ""
+    skip = " FOR UPDATE SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
     cursor.execute(
         f"""UPDATE annotation_slot SET state = 'taken' WHERE state = 'free' AND id = (
  SELECT id FROM annotation_slot WHERE unit_id = %s AND state = 'free' ORDER BY number LIMIT 1{skip}) RETURNING id""",

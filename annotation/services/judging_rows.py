@@ -18,19 +18,14 @@ from itertools import count
 from typing import Any
 
 import orjson
-from django.db import connection
 from django.utils.dateparse import parse_datetime
 
 Statement = tuple[str, Sequence[Any]]
 
 
-def is_postgres() -> bool:
-    return connection.vendor == "postgresql"
-
-
-def at(moment: datetime) -> Any:
-    """A moment as a parameter of a statement."""
-    return connection.ops.adapt_datetimefield_value(moment)
+def is_postgres(cursor: Any) -> bool:
+    # By the cursor, not by `django.db.connection`: the proxy would be asked forty times for each answer.
+    return cursor.db.vendor == "postgresql"
 
 
 def moment_of(value: Any) -> datetime:
@@ -47,21 +42,27 @@ def loads(value: Any) -> Any:
 
 def run(cursor: Any, sql: str, values: Sequence[Any]) -> None:
     """One statement; on PostgreSQL a prepared one, because planning these joins costs more than running them."""
-    if is_postgres():
+    if is_postgres(cursor):
         name = _prepare(cursor, sql)
         cursor.execute(f"EXECUTE {name} ({_marks(len(values))})", values)
     else:
-        cursor.execute(sql, values)
+        cursor.execute(sql, _adapted(cursor, values))
 
 
 def run_batch(cursor: Any, statements: Sequence[Statement]) -> None:
     """Statements in order; on PostgreSQL in one round trip. Rows can be fetched of the last one."""
-    if is_postgres():
+    if is_postgres(cursor):
         calls = [f"EXECUTE {_prepare(cursor, sql)} ({_marks(len(row))})" for sql, row in statements]
         cursor.execute("; ".join(calls), [value for _, row in statements for value in row])
         return
     for sql, row in statements:
-        cursor.execute(sql, row)
+        cursor.execute(sql, _adapted(cursor, row))
+
+
+def _adapted(cursor: Any, values: Sequence[Any]) -> list[Any]:
+    """Moments as this database stores them."""
+    adapt = cursor.db.ops.adapt_datetimefield_value
+    return [adapt(value) if isinstance(value, datetime) else value for value in values]
 
 
 @lru_cache(maxsize=64)
@@ -80,10 +81,11 @@ def _preparation(sql: str) -> tuple[str, str]:
 def _prepare(cursor: Any, sql: str) -> str:
     """The name of the statement in this session, prepared on first use; a new connection begins anew."""
     name, statement = _preparation(sql)
-    raw, known = getattr(connection, "judging_statements", (None, None))
-    if raw is not connection.connection or known is None:
+    database = cursor.db
+    raw, known = getattr(database, "judging_statements", (None, None))
+    if raw is not database.connection or known is None:
         known = set[str]()
-        connection.judging_statements = (connection.connection, known)
+        database.judging_statements = (database.connection, known)
     if name not in known:
         cursor.execute(statement)
         known.add(name)
@@ -117,7 +119,7 @@ class Who:
 
 
 def lock_member(cursor: Any, campaign_id: int, user_id: int) -> Who | None:
-    lock = " FOR UPDATE OF m" if is_postgres() else ""
+    lock = " FOR UPDATE OF m" if is_postgres(cursor) else ""
     run(
         cursor,
         f"""SELECT {_WHO} FROM annotation_campaign c
@@ -154,7 +156,7 @@ class Held:
 
 
 def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
-    lock = " FOR UPDATE OF m" if is_postgres() else ""
+    lock = " FOR UPDATE OF m" if is_postgres(cursor) else ""
     run(
         cursor,
         f"""SELECT a.id, a.public, a.unit_id, a.slot_id, a.repeat_number, a.order_number, a.side_swapped, a.state,
@@ -271,7 +273,7 @@ def fetch_shown(cursor: Any) -> list[Shown]:
 def claim_slot(cursor: Any, campaign_id: int, user_id: int, start: int) -> tuple[int, int, bool] | None:
     """Take the first free slot from rank `start` on (then from the beginning) of a unit this person has not had:
     one conditional update that changes one row or none. Returns slot, unit, swapped."""
-    skip = " FOR UPDATE OF f SKIP LOCKED" if is_postgres() else ""
+    skip = " FOR UPDATE OF f SKIP LOCKED" if is_postgres(cursor) else ""
     for compare in (">=", "<"):
         run(
             cursor,
@@ -300,7 +302,7 @@ def insert_assignment(
  ON CONFLICT (unit_id, repeat_number, annotator_id) DO UPDATE SET state = 'open', slot_id = excluded.slot_id,
  side_swapped = excluded.side_swapped, lease_until = excluded.lease_until"""
     values = [who.campaign_id, unit_id, slot_id, who.user_id, secrets.token_urlsafe(12), repeat, order, swapped]
-    return sql, [*values, at(lease_until), at(now)]
+    return sql, [*values, lease_until, now]
 
 
 def select_new(unit_id: int, repeat: int, user_id: int) -> Statement:
@@ -321,7 +323,7 @@ def take_answer(cursor: Any, held: Held, now: datetime) -> bool:
         cursor,
         """UPDATE annotation_assignment SET state = 'submitted', version = version + 1, submitted_at = %s, draft = NULL
  WHERE id = %s AND state = 'open'""",
-        [at(now), held.id],
+        [now, held.id],
     )
     return cursor.rowcount == 1
 
@@ -348,7 +350,7 @@ def insert_judgement(held: Held, answer: Answer, version: int, now: datetime) ->
     values = [
         held.who.campaign_id, held.id, held.who.user_id, version, True, answer.submission, answer.replaces,
         orjson.dumps(answer.shown).decode(), answer.body_hash, answer.note, answer.seconds, answer.extra,
-        answer.passed, at(now),
+        answer.passed, now,
     ]  # fmt: skip
     return sql, values
 
@@ -356,7 +358,7 @@ def insert_judgement(held: Held, answer: Answer, version: int, now: datetime) ->
 def count_done(held: Held, seconds: float | None, now: datetime) -> Statement:
     done = 0 if held.unit_kind == "practice" else 1
     sql = "UPDATE annotation_campaignmember SET done = done + %s, seconds = seconds + %s, last_at = %s WHERE id = %s"
-    return sql, [done, (seconds or 0.0) * done, at(now), held.who.member_id]
+    return sql, [done, (seconds or 0.0) * done, now, held.who.member_id]
 
 
 _JUDGEMENT = "(SELECT id FROM annotation_judgement WHERE submission = %s)"
