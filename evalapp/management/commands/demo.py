@@ -20,7 +20,7 @@ from django.utils.text import slugify
 from evalapp import demo
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
-from evalapp.accounts.services import add_member, create_project, delete_project
+from evalapp.accounts.services import add_member, create_project, delete_project, update_project
 from evalapp.common import audit, commands
 from evalapp.common.errors import BadInput
 from evalapp.common.models import AuditEvent, Run
@@ -51,8 +51,7 @@ class Command(commands.Command):
             delete_project(project=project, actor=owner, confirmation=slug)
             project = None
         if project is None:
-            names = {} if data is not None else {"name": "Demonstration"}
-            project = create_project(slug=slug, owner=owner, **names)
+            project = create_project(slug=slug, owner=owner)
         self._join(project)
         loaded = self._load(project, data)
         if data is None:
@@ -104,6 +103,8 @@ class Command(commands.Command):
                 build(Path(name))
                 self.say("loading them")
                 self._call("load", name, project=project.slug)
+            project.refresh_from_db()  # the data brought their own description
+            update_project(project=project, actor=project.created_by, name="Demonstration")
         audit.record(verb="demo.loaded", project=project, object=project.slug)
         return True
 

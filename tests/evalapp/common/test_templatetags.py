@@ -1,0 +1,41 @@
+"""Filters and tags of all pages."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evalapp.common.templatetags import evalapp as tags
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (90, "2 min"), (3600, "1 h"), (86_400, "1 day"),
+        (3 * 86_400, "3 days"), (7 * 86_400, "1 week"), (14 * 86_400, "2 weeks"), (90 * 86_400, "3 months"),
+    ],
+)  # fmt: skip
+def test_durations_in_words(seconds, words):
+    assert tags.span(seconds) == words
+
+
+def test_relative_times_carry_the_exact_one():
+    moment = timezone.now() - timedelta(minutes=3)
+    assert "3 min ago" in tags.ago(moment)
+    assert moment.strftime("%H:%M:%S UTC") in tags.ago(moment)
+    assert "in 2 weeks" in tags.ago(timezone.now() + timedelta(days=14, seconds=1))
+    assert tags.ago(None) == "-"
+
+
+def test_undefined_is_a_dash():
+    assert [tags.figure(math.nan), tags.figure(None), tags.percent(math.nan), tags.per_second(None)] == ["-"] * 4
+    assert tags.figure(-0.5, 2) == "−0.50"
+    assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1 250"]
+
+
+def test_a_link_to_a_room_that_is_not_there_is_nothing():
+    assert tags.nav_url("nowhere:list") == ""
+    assert tags.nav_url("run-list", "alpha") == "/projects/alpha/runs/"

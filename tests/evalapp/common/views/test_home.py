@@ -1,0 +1,80 @@
+"""The first page and the overview of a project."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils.safestring import mark_safe
+
+from evalapp.common import overview
+from evalapp.common.overview import Step
+
+
+def test_signed_out_it_says_what_this_is(client, db):
+    page = client.get("/").content.decode()
+    assert "Sign in" in page
+    assert "by invitation" in page
+
+
+def test_my_projects_with_role(client, cast):
+    client.force_login(cast.viewer)
+    page = client.get("/").content.decode()
+    assert "Alpha" in page
+    assert "Viewer" in page
+    assert "New project" not in page
+
+
+def test_the_home_of_somebody_without_projects(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("neu"))
+    assert "Follow the invitation link" in client.get("/").content.decode()
+
+
+def test_the_overview_shows_the_next_step(client, cast):
+    client.force_login(cast.owner)
+    page = client.get("/projects/alpha/").content.decode()
+    assert "What to do next" in page
+    assert 'aria-current="page">Overview' in page
+
+
+def test_an_annotator_is_led_to_the_work(client, cast):
+    client.force_login(cast.annotator)
+    assert client.get("/projects/alpha/").url == "/my/"
+
+
+@pytest.fixture
+def _ports(monkeypatch):
+    for name in ("_sections", "_steps", "_counts"):
+        monkeypatch.setattr(overview, name, {})
+
+
+@pytest.mark.usefixtures("_ports")
+def test_rooms_fill_the_ports_in_order(client, cast):
+    overview.register_section("b", 20, lambda request, project: mark_safe("<section>two</section>"))
+    overview.register_section("a", 10, lambda request, project: "<b>one</b>")
+    overview.register_section("c", 30, lambda request, project: None)
+    overview.register_step("x", 10, lambda request, project: Step("Load", "why", "/x/", "Go", done=True))
+    overview.register_step("y", 20, lambda request, project: Step("Judge", "why", "/y/", "Start"))
+    overview.register_count("Rows", 10, lambda request, projects: {project.pk: 1234 for project in projects})
+    client.force_login(cast.viewer)
+    page = client.get("/projects/alpha/").content.decode()
+    assert page.index("&lt;b&gt;one") < page.index("<section>two"), "only what is marked safe is HTML"
+    assert 'class="button primary" href="/y/"' in page
+    assert "1 234" in page
+
+
+def test_the_overview_costs_few_queries(client, cast, django_assert_max_num_queries):
+    client.force_login(cast.owner)
+    with django_assert_max_num_queries(25):
+        client.get("/projects/alpha/")
+
+
+def test_errors_are_pages_with_a_way_out(client, cast):
+    client.force_login(cast.stranger)
+    answer = client.get("/projects/alpha/")
+    assert answer.status_code == 404
+    page = answer.content.decode()
+    assert "To my projects" in page
+    assert "There is no project" in page
+    part = client.get("/projects/alpha/", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    api = client.get("/api/v1/nowhere/")
+    assert api.headers["Content-Type"] == "application/problem+json"

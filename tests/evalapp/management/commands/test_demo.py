@@ -1,0 +1,68 @@
+"""`demo`: filled once, kept afterwards, new on request."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Campaign, Output, Rating
+from evalapp.accounts.models import Membership, Project, User
+from evalapp.common.models import Run
+from evalapp.management.commands import demo
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Two evaluators are enough to see that they are asked for; no worker is waited for."""
+    monkeypatch.setattr(demo, "EVALUATORS", ("length", "random"))
+    monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: False)
+
+
+def run(*arguments: str) -> dict:
+    out = io.StringIO()
+    call_command("demo", *arguments, "--json", stdout=out, stderr=io.StringIO())
+    return json.loads(out.getvalue())
+
+
+def test_it_fills_keeps_and_starts_anew():
+    first = run()
+    assert sorted(first["passwords"]) == ["annotator", "owner", "researcher"]
+    assert User.objects.get(username="annotator").check_password(first["passwords"]["annotator"])
+    project = Project.objects.get(slug="demo")
+    roles = dict(Membership.objects.filter(project=project).values_list("user__username", "role"))
+    assert roles == {"owner": "owner", "researcher": "researcher", "annotator": "annotator"}
+    assert Output.objects.filter(project=project).count() > 1000
+    assert Campaign.objects.filter(project=project, state="open").count() == 3
+    assert list(Run.objects.filter(kind="score").values_list("state", flat=True)) == ["succeeded"] * 2
+    ratings = Rating.objects.filter(project=project).count()
+
+    second = run()
+    assert second == {"project": "demo", "loaded": False, "passwords": {}, "runs": []}
+    assert Rating.objects.filter(project=project).count() == ratings
+
+    third = run("--reset")
+    assert third["loaded"] is True
+    assert not User.objects.get(username="owner").check_password(first["passwords"]["owner"])
+    assert Project.objects.get(slug="demo").pk != project.pk
+
+
+def test_a_folder_of_ones_own(tmp_path):
+    folder = tmp_path / "My data"
+    folder.mkdir()
+    (folder / "items.jsonl").write_text('{"id": "i1", "context": ["Hello?"]}\n')
+    (folder / "outputs.jsonl").write_text('{"item": "i1", "system": "s", "text": "Hello."}\n')
+    assert run("--data", str(folder))["project"] == "my-data"
+    assert Output.objects.filter(project__slug="my-data").count() == 1
+    assert not Campaign.objects.exists()
+
+
+def test_somebody_elses_account_is_left_alone():
+    User.objects.create_user("owner", password="mine-and-mine-only")
+    with pytest.raises(CommandError, match="not of the demonstration"):
+        run("--reset")
+    assert User.objects.get(username="owner").check_password("mine-and-mine-only")
