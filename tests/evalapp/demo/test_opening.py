@@ -1,0 +1,40 @@
+"""The three campaign plans open on the demonstration data through the commands that people use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db.models import Q
+
+from annotation.models import Campaign, Unit
+from evalapp.demo.build import build
+from evalapp.demo.texts import CAMPAIGNS
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_every_plan_opens_and_leaves_its_checks_out(tmp_path: Path) -> None:
+    build(tmp_path)
+    call_command("load", str(tmp_path), project="demo", verbosity=0)
+    call_command("campaign", "demo", str(CAMPAIGNS), open=True, verbosity=0)
+    found = {row.slug: row for row in Campaign.objects.all()}
+    assert {slug: row.state for slug, row in found.items()} == {
+        "replies": "open",
+        "descriptions": "open",
+        "person-or-program": "open",
+    }
+    # 8 items x 5 systems; 10 items x 6 pairs of 4 systems; 10 items x 3 systems; less what is a check.
+    wanted = {"replies": 40, "descriptions": 60, "person-or-program": 30}
+    for slug, row in found.items():
+        units = Unit.objects.filter(campaign=row)
+        checks = units.exclude(kind=Unit.Kind.NORMAL)
+        assert (row.practice_count, row.control_count) == (3, checks.filter(kind=Unit.Kind.CONTROL).count())
+        assert wanted[slug] - checks.count() <= row.unit_count <= wanted[slug]
+        normal = units.filter(kind=Unit.Kind.NORMAL)
+        for check in checks:
+            same = Q(output_a=check.output_a, output_b=check.output_b, reference=check.reference)
+            if check.output_b_id:
+                same |= Q(output_a=check.output_b, output_b=check.output_a)
+            assert not normal.filter(same).exists()
