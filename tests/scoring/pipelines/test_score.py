@@ -158,6 +158,18 @@ def test_cancelled_run_does_nothing(cast):
     assert not Score.objects.exists()
 
 
+def test_what_depends_on_the_others_is_scored_together_or_not_at_all(cast, monkeypatch):
+    from scoring.ml.baselines.token_f1 import TokenF1
+
+    items = make_items(cast.project, 3)
+    make_outputs(cast.project, items)
+    monkeypatch.setattr(TokenF1, "depends_on_batch", True)
+    assert apply(cast.project, "token-f1").result["scored"] == 6
+    assert apply(cast.project, "token-f1").result["scored"] == 0
+    Output.objects.filter(item=items[0], system__name="sys-a").update(text="Something else.")
+    assert apply(cast.project, "token-f1").result["scored"] == 6
+
+
 def test_language_comes_from_the_project(cast):
     make_outputs(cast.project, make_items(cast.project, 1))
     cast.project.lang = "zh"
