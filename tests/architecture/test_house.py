@@ -19,8 +19,8 @@ PARTS = {"components", "overview"}
 PAGES = [path for path in TEMPLATES if not path.name.startswith("_") and not PARTS & set(path.parent.parts)]
 OURS = ("evalapp", "annotation", "retrieval", "scoring")
 PURE = ("evalapp.stats", "evalapp.demo", "annotation.parsers", "annotation.allocation", "scoring.ml")
-#: Renders when the database or the session cannot be read, hence stands alone.
-ALONE = {"errors/server.html"}
+#: Stand alone: the page for when the database cannot be read, and the one a library fills.
+ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html"}
 #: Rows without a `visible_to`: reached through the row they belong to, or internal.
 INTERNAL = {
     "accounts.User": "people are shown through their memberships",
