@@ -117,6 +117,8 @@ def _svg(chart: Any, title: str, description: str, theme: Theme) -> str:
     ink, soft, line = INK[theme]
     configured = chart.configure(
         background="transparent",
+        # The reader's font may be wider than the one the labels were measured with.
+        padding={"left": 18, "right": 8, "top": 6, "bottom": 6},
         font=FONT,
         view={"stroke": None},
         axis={
