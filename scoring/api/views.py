@@ -94,7 +94,8 @@ class ScoreList(APIView):
 
 def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response:
     project = get_project(user=request.user, slug=slug, need="read")
-    answer = answer_leaderboard(project=project, query=parse_query(shape, request.query_params), user=request.user)
+    query = parse_query(shape, request.query_params, project)
+    answer = answer_leaderboard(project=project, query=query, user=request.user)
     run = answer.run.pk if answer.run else None
     if answer.table is None or answer.leaderboard is None:
         return Response({"run": run, "detail": "The table is large and is being computed in this run."}, status=202)

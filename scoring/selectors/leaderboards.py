@@ -66,8 +66,11 @@ CHOICES: dict[str, dict[str, str]] = {
 }
 
 
-def parse_query(shape: type[SystemsQuery] | type[EvaluatorsQuery], given: Mapping[str, Any]) -> Any:
-    """A query from the parameters of an address or a command; unknown values are faults that list the known ones."""
+def parse_query(
+    shape: type[SystemsQuery] | type[EvaluatorsQuery], given: Mapping[str, Any], project: Project | None = None
+) -> Any:
+    """A query from the parameters of an address or a command; unknown values are faults that list the known ones.
+    With the project, systems that were only ever compared are ranked by win rate unless a method is named."""
     names = shape.__dataclass_fields__
     values = {name: str(given[name]) for name in names if given.get(name) not in (None, "")}
     faults = [
@@ -75,12 +78,23 @@ def parse_query(shape: type[SystemsQuery] | type[EvaluatorsQuery], given: Mappin
         for name, value in values.items()
         if name in CHOICES and value not in CHOICES[name]
     ]
+    if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
+        values["method"] = _usual_method(project, values.get("aspect", ""))
     query = shape(**values)
     if isinstance(query, EvaluatorsQuery) and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query
+
+
+def _usual_method(project: Project, aspect: str) -> str:
+    rated, compared = Rating.objects.filter(project=project), Comparison.objects.filter(project=project)
+    if aspect:
+        rated, compared = rated.filter(aspect__name=aspect), compared.filter(aspect__name=aspect)
+    if rated.filter(output__isnull=False).exists() or not compared.exists():
+        return "mean"
+    return "m1" if not compared.filter(reference=None).exists() else "win-rate"
 
 
 def key_of(query: SystemsQuery | EvaluatorsQuery) -> str:

@@ -32,7 +32,7 @@ EVALUATORS = ["aspect", "level", "grouping", "systems", "ratings", "references"]
 @require_GET
 def systems(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(SystemsQuery, request.GET)
+    query = parse_query(SystemsQuery, request.GET, project)
     answer, reason = _answer(project, query, request.user)
     names = BY_EVALUATOR if query.by else BY_PEOPLE
     if not query.by and query.method != "mean":
@@ -188,7 +188,7 @@ def evaluation_file(request: HttpRequest, slug: str, ending: str) -> HttpRespons
 
 def _file(request: HttpRequest, slug: str, ending: str, shape: Any, name: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    answer = answer_leaderboard(project=project, query=parse_query(shape, request.GET), user=request.user)
+    answer = answer_leaderboard(project=project, query=parse_query(shape, request.GET, project), user=request.user)
     if answer.table is None or not answer.is_current:
         raise Unavailable("The table is being computed. Look at the leaderboard's page and try again when it stands.")
     table = answer.table

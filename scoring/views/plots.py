@@ -29,7 +29,7 @@ AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share 
 @require_GET
 def systems_svg(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(SystemsQuery, request.GET)
+    query = parse_query(SystemsQuery, request.GET, project)
 
     def draw() -> str:
         table = _table(project, query, request.user)

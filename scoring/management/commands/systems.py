@@ -18,15 +18,18 @@ class Command(commands.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")
-        parser.add_argument("--method", default="mean", choices=list(METHODS))
+        parser.add_argument(
+            "--method", choices=list(METHODS), help="default: mean rating, where there are only comparisons win rate"
+        )
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
         parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
         parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
 
     def work(self, **options: Any) -> dict[str, Any]:
-        query = parse_query(SystemsQuery, options)
-        board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
+        project = commands.find_project(options["slug"])
+        query = parse_query(SystemsQuery, options, project)
+        board = get_leaderboard(project=project, query=query)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
