@@ -328,7 +328,7 @@ def list_flags(campaign: Campaign, *, resolved: bool | None = None) -> QuerySet[
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
     """Normal units, each with `answers` and `held`, counted for the units of the page only; page it by pk."""
 
-    def counted(state: str) -> Coalesce:
+    def counted(state: Any) -> Coalesce:
         rows = Assignment.objects.filter(unit=OuterRef("pk"), state=state, slot__isnull=False).order_by()
         return Coalesce(Subquery(rows.values("unit").annotate(n=Count("pk")).values("n")), 0)
 
