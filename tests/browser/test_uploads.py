@@ -1,0 +1,74 @@
+"""An upload in a real browser: a faulty row, the mended file, and taking it back. The page follows by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.models import Output, Upload
+from tests.browser.acting import work
+from tests.cast import Cast
+from tests.factories import make_items
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SLOW = 60_000
+
+
+def write(folder: Path, items: list[str]) -> Path:
+    path = folder / "outputs.jsonl"
+    rows = [{"item": item, "system": "new", "text": f"An answer to {item}.", "step": None} for item in items]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def last_run() -> int:
+    return Upload.objects.latest("pk").run_id
+
+
+def test_a_faulty_row_then_mended_then_undone(
+    cast: Cast, page_for: Callable[..., Any], site: Any, tmp_path: Path
+) -> None:
+    make_items(cast.project, 3)
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/uploads/")
+
+    # A file with a row for an item that is not there. Nobody works yet, and the page says so.
+    page.set_input_files("input[type=file]", write(tmp_path, ["i000", "i999", "i002"]))
+    page.get_by_role("button", name="Upload").click()
+    page.wait_for_selector("text=No worker is running")
+    assert page.locator("#upload[hx-trigger]").count() == 1
+    work(site, last_run())
+    page.wait_for_selector("h2:has-text('Faulty rows')", timeout=SLOW)
+    cells = page.locator("table").first.locator("tbody tr").first.locator("td").all_inner_texts()
+    assert cells[:3] == ["outputs.jsonl", "2", "item"]
+    assert "i999" in cells[3]
+    assert Output.objects.count() == 0
+    assert page.locator("#upload[hx-trigger]").count() == 0  # what has ended is not asked for again
+
+    # The mended file is stored, and the page says so without being loaded again.
+    page.get_by_role("link", name="Uploads").first.click()
+    page.set_input_files("input[type=file]", write(tmp_path, ["i000", "i001", "i002"]))
+    page.get_by_role("button", name="Upload").click()
+    page.wait_for_selector("#upload-cancel")
+    work(site, last_run())
+    page.wait_for_selector("text=Stored.", timeout=SLOW)
+    assert Output.objects.count() == 3
+
+    page.locator("#upload-undo").click()
+    page.wait_for_selector("text=Taken back")
+    assert Output.objects.count() == 0
+
+
+def test_a_file_of_no_known_name(cast: Cast, page_for: Callable[..., Any], tmp_path: Path) -> None:
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/uploads/")
+    path = tmp_path / "holiday.txt"
+    path.write_text("sun\n")
+    page.set_input_files("input[type=file]", path)
+    page.get_by_role("button", name="Upload").click()
+    assert "Name them dataset.json" in page.locator(".has-error").inner_text()
+    assert Upload.objects.count() == 0
