@@ -14,6 +14,7 @@ from annotation.selectors.campaigns import campaign_plan
 from annotation.services.campaigns import open_campaign
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
+from annotation.views.campaign_overview import campaign_step, campaigns_section
 from evalapp.accounts.models import Invitation, Membership
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
@@ -476,5 +477,13 @@ def test_list_asks_few_questions(cast: Cast, rita: Client, django_assert_max_num
         make_draft(cast, name=f"Campaign {number}")
     with django_assert_max_num_queries(15):
         read(rita.get(BASE))
-    with django_assert_max_num_queries(15):
-        read(rita.get("/projects/alpha/"))
+
+
+def test_overview_costs_three_questions(cast: Cast, rf: Any, django_assert_max_num_queries: Any) -> None:
+    open_rating(cast)
+    request = rf.get("/projects/alpha/")
+    request.user = cast.researcher
+    cast.project.role = "researcher"
+    with django_assert_max_num_queries(3):
+        assert "Replies" in campaigns_section(request, cast.project)
+        assert campaign_step(request, cast.project).done

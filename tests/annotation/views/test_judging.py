@@ -109,14 +109,14 @@ def test_another_answer_to_an_answered_text_is_told(cast: Cast, anna: Annotator)
 def test_practice_tells_what_was_expected(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, practice=PRACTICE)
     text = anna.get(f"/my/{campaign.pk}/")
-    assert "Practice:" in text
+    assert "Practice 1 of 1:" in text
     assert "It is short." not in text
     text = anna.answer(text, naturalness=6, relevance=4)
     assert "Expected differently" in text
     assert "expected 1 to 2, you chose 4" in text
     assert "It is short." in text
     assert ">0</span> of" in text  # practice does not count
-    assert "Practice:" not in anna.get(f"/my/{campaign.pk}/")
+    assert "Practice 1" not in anna.get(f"/my/{campaign.pk}/")
 
 
 def test_control_looks_like_all_other_texts(cast: Cast, anna: Annotator) -> None:
