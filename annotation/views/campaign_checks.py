@@ -78,7 +78,7 @@ def _pasted(text: str) -> tuple[dict[str, list], str]:
         return {}, "That is too long. Paste at most 2 MB."
     try:
         raw = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
         return {}, f'This is not JSON{place}. Begin with {{"practice": ['
     if not isinstance(raw, dict) or not raw or set(raw) - set(LISTS):

@@ -36,7 +36,7 @@ def _decode(cursor: str, length: int) -> tuple[bool, list]:
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if len(values) != length + 1:
             raise ValueError
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BadInput("The cursor is not one of ours. Start again without it.") from error
     return bool(values[0]), values[1:]
 

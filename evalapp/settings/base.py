@@ -229,7 +229,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["evalapp.common.api.parsers.JSONParser"],
     "DEFAULT_PAGINATION_CLASS": "evalapp.common.pagination.KeysetPagination",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "evalapp.common.problems.exception_handler",

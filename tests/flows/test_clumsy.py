@@ -1,0 +1,128 @@
+"""Clumsy and malicious people: nothing they type or send makes a page fail, and nothing of other projects shows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+
+from annotation.models import Judgement
+from tests.browser.world import make_strange, make_world
+from tests.judging import open_rating
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+NASTY = (
+    "", "0", "-1", "999999999999999999999999", "1e400", "NaN", "true", "\x00", "'; DROP TABLE annotation_item; --",
+    "../../etc/passwd", "%F0%9F", "ä" * 3000, "{{7*7}}", "<script>alert(1)</script>", "W10", "WzAsMV0", "WzAsIngiXQ",
+    "WzAsbnVsbF0", "WzAse31d", "W1tb" * 700,
+)  # fmt: skip
+PARAMETERS = (
+    "cursor", "q", "scope", "group", "meta", "system", "rated", "state", "kind", "aspect", "method", "by", "ratings",
+    "level", "grouping", "systems", "references", "plot", "coefficient", "set", "item", "from", "text", "limit", "key",
+    "seconds", "rater", "log", "next", "evaluator", "after",
+)  # fmt: skip
+
+
+@pytest.fixture
+def clients(cast):
+    found = {None: Client()}
+    for user in (cast.owner, cast.researcher, cast.annotator, cast.viewer, cast.stranger):
+        found[user] = Client(raise_request_exception=False)
+        found[user].force_login(user)
+    return found
+
+
+def test_no_parameter_breaks_a_page(cast, clients):
+    world = make_world(cast)
+    broken = []
+    for place, pages in enumerate(world.pages.values()):
+        who, path = pages[0]
+        path = path.partition("?")[0]
+        for number, value in enumerate(NASTY):
+            # Two parameters a page and value, others on the next page: alone, none hides behind another's refusal.
+            for step in (7, 11):
+                parameter = PARAMETERS[(place * step + number) % len(PARAMETERS)]
+                answer = clients[who].get(path, {parameter: value})
+                if answer.status_code >= 500:
+                    broken.append(f"{path}?{parameter}={value[:40]!r}: {answer.status_code}")
+    assert not broken, "\n".join(broken)
+
+
+def test_no_list_of_the_api_breaks(cast, clients):
+    make_strange(cast)
+    names = ("cursor", "limit", "item", "system", "aspect", "key", "group", "evaluator", "by", "method")
+    rows = ("items", "systems", "outputs", "references", "ratings", "comparisons", "dialogues", "uploads", "runs",
+            "scores", "campaigns", "exports", "evaluators", "leaderboards/systems",
+            "leaderboards/evaluators")  # fmt: skip
+    broken = []
+    for name in rows:
+        for value in NASTY:
+            for parameter in names:
+                path = f"/api/v1/projects/{cast.foreign.slug}/{name}/"
+                answer = clients[cast.stranger].get(path, {parameter: value})
+                if answer.status_code >= 500:
+                    broken.append(f"{path}?{parameter}={value[:40]!r}: {answer.status_code}")
+    assert not broken, "\n".join(broken)
+
+
+def test_no_body_breaks_the_api(cast, clients):
+    campaign = open_rating(cast, items=2)
+    client = clients[cast.annotator]
+    public = client.post(f"/api/v1/campaigns/{campaign.pk}/next/").json()["id"]
+    deep = "[" * 5000 + "]" * 5000
+    bodies = ["", "null", "[]", '"x"', "{", deep, '{"answer": NaN}', '{"answer": {"naturalness": NaN}}',
+              '{"answer": {"naturalness": 1e999}, "submission": "x"}', '{"answer": [1], "submission": 3}',
+              json.dumps({"answer": {"naturalness": "\x00"}, "submission": "0" * 32, "note": "n" * 10_000}),
+              '{"version": -1, "draft": {}}', '{"kind": "score", "evaluator": ["x"]}', '{"kind": {"a": 1}}',
+              '{"kind": "score", "evaluator": "bleu-4", "options": {"lowercase": "maybe"}}',
+              '{"kind": "score", "evaluator": "../../x"}', '{"reason": 7, "text": {}}']  # fmt: skip
+    project = f"/api/v1/projects/{cast.project.slug}/"
+    broken = []
+    for body in bodies:
+        for who, path, verb in (
+            (cast.annotator, f"/api/v1/assignments/{public}/submit/", "post"),
+            (cast.annotator, f"/api/v1/assignments/{public}/", "patch"),
+            (cast.annotator, f"/api/v1/assignments/{public}/skip/", "post"),
+            (cast.annotator, f"/api/v1/assignments/{public}/flag/", "post"),
+            (cast.researcher, project + "runs/", "post"),
+            (cast.researcher, project + "campaigns/", "post"),
+            (cast.researcher, project + "exports/", "post"),
+            (cast.owner, "/api/v1/projects/", "post"),
+        ):
+            answer = getattr(clients[who], verb)(path, body, content_type="application/json")
+            if answer.status_code >= 500:
+                broken.append(f"{verb} {path} {body[:60]!r}: {answer.status_code}")
+    assert not broken, "\n".join(broken)
+
+
+def test_a_form_sent_twice_is_stored_once(cast, clients):
+    campaign = open_rating(cast, items=2)
+    client = clients[cast.annotator]
+    page = client.get(f"/my/{campaign.pk}/").content.decode()
+    public = page.split('data-id="')[1].split('"')[0]
+    submission = page.split('name="submission" value="')[1].split('"')[0]
+    answer = {"submission": submission, "answer.naturalness": "4", "answer.relevance": "3"}
+    for _ in range(3):
+        assert client.post(f"/my/{campaign.pk}/{public}/", answer).status_code == 302
+    assert Judgement.objects.filter(campaign=campaign).count() == 1
+
+
+def test_nothing_of_a_foreign_project(cast, clients):
+    """Every page of the project, asked for by the owner of another one, and by nobody."""
+    world = make_world(cast)
+    seen = []
+    for pages in world.pages.values():
+        for _, path in pages:
+            if "/projects/" not in path or path.startswith("/projects/new/"):
+                continue
+            if clients[cast.stranger].get(path).status_code != 404:
+                seen.append(path)
+            assert clients[None].get(path).status_code == 302
+            # Own project in the address, foreign rows behind it.
+            other = path.replace(f"/projects/{cast.project.slug}/", f"/projects/{cast.foreign.slug}/")
+            answer = clients[cast.stranger].get(other)
+            if "sys-alpha" in answer.content.decode() or answer.status_code >= 500:
+                seen.append(other)
+    assert seen == []
