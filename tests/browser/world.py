@@ -174,6 +174,7 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     world.add(cast.researcher, "annotation:campaign-move", slug, judged.pk, "close")
     world.add(cast.annotator, "annotation:my-work")
     world.add(cast.annotator, "annotation:judge", judged.pk)
+    world.add(cast.researcher, "annotation:judge", judged.pk)  # who has not practised yet
     world.add(cast.annotator, "annotation:my-guidelines", judged.pk)
     public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
     for name in ("one", "skip", "flag"):
