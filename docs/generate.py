@@ -127,7 +127,7 @@ def api_page() -> str:
 def evaluators_page() -> str:
     from scoring.ml import catalogue
 
-    rows = [(f"`{e.name}`", e.kind, e.help) for e in catalogue()]
+    rows = [(f"`{e.name}`", e.kind, e.summary) for e in catalogue()]
     return "# Evaluators\n\nWhat `score` applies and `scoring.ml.load(name)` loads.\n\n" + table(
         ("name", "kind", "what it measures"), rows
     )

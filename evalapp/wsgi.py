@@ -6,3 +6,8 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
 application = get_wsgi_application()
+
+# The addresses and what they import, once before gunicorn forks, not in each worker's first request.
+from django.urls import get_resolver  # noqa: E402
+
+_ = get_resolver().url_patterns
