@@ -58,7 +58,7 @@ def one(folder: Path, again: bool) -> dict:
     call_command("migrate", verbosity=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     slug = f"bench-{os.getpid()}"
-    with open(os.devnull, "w") as nowhere:
+    with Path(os.devnull).open("w") as nowhere:
         began, busy = time.perf_counter(), time.process_time()
         call_command("load", str(folder), "--project", slug, stdout=nowhere, stderr=nowhere)
         seconds, busy = time.perf_counter() - began, time.process_time() - busy

@@ -13,7 +13,7 @@ pytest_plugins = ["tests.services.plugin"]
 
 
 @pytest.fixture
-def cast(db):  # noqa: ANN001, ANN201
+def cast(db):
     from tests.cast import make_cast
 
     return make_cast()

@@ -198,9 +198,7 @@ def _median(values: list[float]) -> float | None:
     return round(median(values), 1) if values else None
 
 
-def _annotators(
-    campaign: Campaign, judgements: list[tuple], held: dict[int, tuple[int, int]]
-) -> list[AnnotatorRow]:
+def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tuple[int, int]]) -> list[AnnotatorRow]:
     checks = {
         user: (total, failed)
         for user, total, failed in Judgement.objects.filter(

@@ -10,9 +10,7 @@ from django.utils import timezone
 
 from .roles import ROLES_FOR, Need, Role
 
-SLUG = RegexValidator(
-    r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use a-z, 0-9, hyphens and underscores, at most 63 characters."
-)
+SLUG = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use a-z, 0-9, hyphens and underscores, at most 63 characters.")
 
 
 class User(AbstractUser):

@@ -81,9 +81,7 @@ class NgramModel:
                     return word
         return rng.choice([word for word in self.vocabulary if word not in banned])
 
-    def write(
-        self, rng: random.Random, banned: frozenset[str], shortest: int, longest: int
-    ) -> tuple[list[str], float]:
+    def write(self, rng: random.Random, banned: frozenset[str], shortest: int, longest: int) -> tuple[list[str], float]:
         """One text (at least `shortest` words, no `banned` ones) and its mean log probability per word."""
         history = [START] * (self.order - 1)
         words: list[str] = []

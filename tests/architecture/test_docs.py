@@ -15,7 +15,7 @@ PAGES = sorted(
 )
 
 
-def generator():  # noqa: ANN201
+def generator():
     spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs/generate.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

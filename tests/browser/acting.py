@@ -10,15 +10,21 @@ from typing import Any
 
 from tests.browser.conftest import ROOT, Site
 
-_CODE = (
-    "import sys, django; django.setup(); from evalapp.common.runner import execute_run; execute_run(int(sys.argv[1]))"
-)
+_CODE = """
+import sys, importlib, django
+django.setup()
+from evalapp.common.runner import execute_run
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+execute_run(int(sys.argv[1]))
+"""
 
 
 @contextmanager
-def working(site: Site, run: int) -> Iterator[subprocess.Popen[Any]]:
-    """Starts at once; ended at the latest when the block ends."""
-    process = subprocess.Popen([sys.executable, "-c", _CODE, str(run)], cwd=ROOT, env=site.env)
+def working(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Popen[Any]]:
+    """Starts at once; ended at the latest when the block ends. `jobs`: a module that registers jobs of tests."""
+    command = [sys.executable, "-c", _CODE, str(run), *([jobs] if jobs else [])]
+    process = subprocess.Popen(command, cwd=ROOT, env=site.env)
     try:
         yield process
     finally:

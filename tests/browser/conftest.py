@@ -117,9 +117,10 @@ def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> I
         yield
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(chromium_path: str) -> Iterator[Any]:
-    """One Chromium for all browser tests."""
+    """One Chromium for the tests of a file. Not longer: Playwright keeps an event loop in this thread, and while it
+    is there Django takes every other test of this process for asynchronous code."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -96,7 +96,7 @@ def test_pairwise_keys(cast: Cast, page_for: Open) -> None:
         assert page.evaluate("document.querySelector('fieldset[data-aspect] input:checked').value") == verdict
         page.keyboard.press("Enter")
         page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
-    assert answers(campaign) == [{"quality": verdict} for verdict in ("a", "b", "tie", "both_bad")]
+    assert wait_for_answers(page, campaign, 4) == [{"quality": verdict} for verdict in ("a", "b", "tie", "both_bad")]
 
 
 def test_texts_of_a_comparison_look_alike(cast: Cast, page_for: Open) -> None:

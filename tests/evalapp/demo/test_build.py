@@ -152,9 +152,7 @@ def test_rows_stand_in_canonical_order(data: Folder) -> None:
     assert [row["id"] for row in data["items"]] == sorted(row["id"] for row in data["items"])
     keys = [(row["item"], row["system"], row["step"] or 0) for row in data["outputs"]]
     assert keys == sorted(keys)
-    rated = [
-        (row["item"], row["system"], row.get("step", 0), row["rater"], row["aspect"]) for row in data["ratings"]
-    ]
+    rated = [(row["item"], row["system"], row.get("step", 0), row["rater"], row["aspect"]) for row in data["ratings"]]
     assert rated == sorted(rated)
 
 
