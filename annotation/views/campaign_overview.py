@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from annotation.models import Campaign, CampaignMember, Output
+from annotation.models import Campaign, CampaignMember
+from annotation.selectors.presence import has_outputs
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.common.navigation import role_of
@@ -51,7 +52,7 @@ def campaigns_section(request: HttpRequest, project: Project) -> str | None:
 
 def campaign_step(request: HttpRequest, project: Project) -> Step | None:
     """Plan a campaign, or open the draft; done once one has been opened."""
-    if not _may(request, project, "write") or not Output.objects.filter(project=project).exists():
+    if not _may(request, project, "write") or not has_outputs(project):
         return None
     last = Campaign.objects.filter(project=project).order_by(F("opened_at").desc(nulls_last=True), "-pk").first()
     url = reverse("annotation:campaign-list", args=[project.slug])

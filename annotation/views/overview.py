@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from annotation.models import Item, Output
+from annotation.selectors.presence import has_outputs
 from evalapp.accounts.models import Project
 from evalapp.common.overview import Step
 
@@ -26,7 +27,7 @@ def _counts(model: type[Item] | type[Output], projects: list[Project]) -> dict[i
 
 def data_step(_request: HttpRequest, project: Project) -> Step:
     items = Item.objects.filter(project=project).exists()
-    outputs = items and Output.objects.filter(project=project).exists()
+    outputs = items and has_outputs(project)
     if outputs:
         return Step(
             "Data are in", "Items and what the systems wrote for them.",

@@ -71,7 +71,7 @@ def _dataset() -> dict[str, Any]:
     aspects: list[dict[str, Any]] = [{"name": name, **scale} for name in ASPECTS]
     aspects.append({"name": rater_model.HUMAN_LIKENESS, "min": None, "max": None})
     return {
-        "name": SLUG,
+        "name": "Demonstration",
         "task": "dialogue",
         "lang": "en",
         "aspects": aspects,

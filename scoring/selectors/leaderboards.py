@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.db.models import Count, Max
+from django.db.models import Count, Max, OuterRef, Subquery
 
 from annotation.models import Aspect, Comparison, Rating, System, Upload
 from annotation.models.campaigns import Judgement
@@ -104,16 +104,28 @@ def key_of(query: SystemsQuery | EvaluatorsQuery) -> str:
 def stamp_of(project: Project) -> str:
     """The state of everything a leaderboard of this project reads, from a few indexed look-ups."""
     parts: list[Any] = [
-        Rating.objects.filter(project=project).aggregate(Max("pk")),
-        Comparison.objects.filter(project=project).aggregate(Max("pk")),
+        _latest(project),
         list(_uploads(project)),
         list(System.objects.filter(project=project).order_by("pk").values_list("pk", "name", "kind")),
         list(Aspect.objects.filter(project=project).order_by("pk").values_list("pk", "name", "position")),
         list(ScoreSet.objects.filter(project=project).order_by("pk").values_list("pk", "scored_at")),
-        # A revised judgement changes a rating in its place; the ratings' numbers alone would not show it.
-        Judgement.objects.filter(campaign__project=project).aggregate(Max("pk")),
     ]
     return _digest(parts)
+
+
+def _latest(project: Project) -> list[Any]:
+    """The last rating, comparison and judgement, in one question. A revised judgement changes a rating in its place;
+    the ratings' numbers alone would not show it."""
+
+    def last(rows: Any) -> Subquery:
+        return Subquery(rows.order_by("-pk").values("pk")[:1])
+
+    found = Project.objects.filter(pk=project.pk).values_list(
+        last(Rating.objects.filter(project=OuterRef("pk"))),
+        last(Comparison.objects.filter(project=OuterRef("pk"))),
+        last(Judgement.objects.filter(campaign__project=OuterRef("pk"))),
+    )
+    return list(found)
 
 
 def _uploads(project: Project) -> Any:

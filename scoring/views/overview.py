@@ -6,7 +6,8 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from annotation.models import Output, Rating
+from annotation.models import Rating
+from annotation.selectors.presence import has_outputs
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.common.navigation import role_of
@@ -38,7 +39,7 @@ def scores_step(request: HttpRequest, project: Project) -> Step | None:
     if not _may(request, project, "write"):
         return None
     done = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exists()
-    if not done and not Output.objects.filter(project=project).exists():
+    if not done and not has_outputs(project):
         return None
     return Step(
         title="Score the outputs",

@@ -78,6 +78,8 @@ class Command(commands.Command):
             user.set_password(made[name])
             user.save()
             audit.record(verb="account.created", actor=user, object=name, demo=True)
+            # At once: whoever interrupts the filling has them all the same.
+            self.say(f"sign in as {name} with the password {made[name]}")
         return made
 
     def _is_ours(self, user: User) -> bool:
@@ -156,7 +158,7 @@ class Command(commands.Command):
         if result["runs"]:
             self.stdout.write(f"Scoring: {len(result['runs'])} runs; see: manage.py runs {result['project']}")
         for name, password in result["passwords"].items():
-            self.stdout.write(f"  {name:<12} password (shown once): {password}")
+            self.stdout.write(f"  {name:<12} password (kept nowhere): {password}")
         if not result["passwords"]:
             self.stdout.write("Passwords are kept. A new one: manage.py changepassword researcher")
             self.stdout.write("All anew, data too: manage.py demo --reset")

@@ -50,7 +50,7 @@ def contestants(data: Folder) -> list[tuple[str, int | None]]:
 def test_dataset_names_what_is_simulated(built: Path) -> None:
     dataset = json.loads((built / "dataset.json").read_text("utf-8"))
     assert set(dataset) == {"name", "task", "lang", "aspects", "licence", "source", "notes"}
-    assert (dataset["name"], dataset["task"], dataset["lang"]) == ("demo", "dialogue", "en")
+    assert (dataset["name"], dataset["task"], dataset["lang"]) == ("Demonstration", "dialogue", "en")
     assert "simulated" in dataset["notes"]
     assert [aspect["name"] for aspect in dataset["aspects"] if aspect["min"] is not None] == [
         "naturalness",
