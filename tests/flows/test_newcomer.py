@@ -75,7 +75,7 @@ def _first_owner() -> Visitor:
     made = command("createowner", "olga")
     owner = sign_in("olga", made["password"])
     owner.sees("Projects", "1 152")
-    owner.follow("demo").sees("1 152", "simulated", "written")
+    owner.follow("Demonstration").sees("1 152", "simulated", "written")
     return owner
 
 
@@ -143,7 +143,7 @@ def _invite(researcher: Visitor) -> str:
 
 def _join(link: str) -> Visitor:
     annotator = Visitor().go(link)
-    annotator.sees("demo", "as annotator")
+    annotator.sees("Demonstration", "as annotator")
     fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
     who = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
     annotator.send("Make my account and join", who).sees("Could a person have said this?", "Practice")
