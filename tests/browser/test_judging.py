@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from annotation.models import Assignment, Campaign, ItemFlag, Judgement
+from annotation.models import Assignment, Campaign, Comparison, ItemFlag, Judgement
 from annotation.services.campaigns import pause_campaign
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, open_comparison, open_rating
@@ -370,3 +370,22 @@ def test_without_script(cast: Cast, page_for: Open) -> None:
     page.click("button[data-submit]")
     page.wait_for_selector("form.answer")
     assert answers(campaign) == [{"naturalness": 3, "relevance": 5}]
+
+
+def test_generation_against_reference_by_keyboard(cast: Cast, page_for: Open) -> None:
+    """Turing M1: what is stored names the generation as `a`, whichever side it stood on."""
+    campaign = open_comparison(cast, items=3, kind="turing", systems=[SYSTEMS[0]])
+    page = judging(page_for(cast.annotator), campaign)
+    wanted = []
+    for key in ("ArrowLeft", "ArrowRight", "="):
+        first = page.text_content(".sides section:first-of-type .text")
+        generation_left = first.startswith("Text ")  # references begin with “Answer”
+        wanted.append("cannot_decide" if key == "=" else "a" if (key == "ArrowLeft") == generation_left else "b")
+        before = card_id(page)
+        page.keyboard.press(key)
+        page.keyboard.press("Enter")
+        page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
+    wait_for_answers(page, campaign, 3)
+    rows = Comparison.objects.filter(project=cast.project).order_by("judgement")
+    assert list(rows.values_list("verdict", flat=True)) == wanted
+    assert all(row.output_b_id is None and row.reference is not None for row in rows)
