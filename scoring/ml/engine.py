@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from scoring.ml.encodings import Encoding as Encoding
+from scoring.ml.encodings import Encodings as Encodings
 from scoring.ml.errors import ScoringError
 
 if TYPE_CHECKING:
@@ -25,14 +26,6 @@ Dtype: TypeAlias = Literal["fp32", "bf16"]
 # A CPU wants its activations in the cache: 1,024 tokens of a 384 wide encoder were fastest of 512 to 8,192.
 CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65536
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """One tokenised input; `type_ids` for encoders that tell two texts apart."""
-
-    ids: tuple[int, ...]
-    type_ids: tuple[int, ...] | None = None
 
 
 class Batch(NamedTuple):
@@ -93,15 +86,16 @@ def collate(encodings: Sequence[Encoding], pad_id: int, device: str) -> Batch:
     """Pad on the right to the longest of the batch."""
     import torch
 
-    lengths = np.array([len(encoding.ids) for encoding in encodings])
-    shape = (len(encodings), int(lengths.max()))
+    found = Encodings.of(encodings)
+    lengths = found.lengths
+    shape = (len(found), int(lengths.max()))
     mask = np.arange(shape[1])[None, :] < lengths[:, None]
     ids = np.full(shape, pad_id, dtype=np.int64)
-    ids[mask] = np.fromiter((token for e in encodings for token in e.ids), np.int64, int(lengths.sum()))
+    ids[mask] = found.ids
     types: torch.Tensor | None = None
-    if encodings[0].type_ids is not None:
+    if found.type_ids is not None:
         filled = np.zeros(shape, dtype=np.int64)
-        filled[mask] = np.fromiter((t for e in encodings for t in e.type_ids or ()), np.int64, int(lengths.sum()))
+        filled[mask] = found.type_ids
         types = torch.from_numpy(filled).to(device)
     return Batch(torch.from_numpy(ids).to(device), torch.from_numpy(mask.astype(np.int64)).to(device), types)
 
@@ -127,25 +121,26 @@ class Engine:
         """
         import torch
 
-        lengths = [len(encoding.ids) for encoding in encodings]
+        inputs = Encodings.of(encodings)
+        lengths = inputs.lengths
         waiting = deque(plan_batches(lengths, self.batch_tokens))
         while waiting:
             rows = waiting.popleft()
             try:
                 with torch.inference_mode():
-                    output = forward(collate([encodings[row] for row in rows], self.pad_id, self.device))
+                    output = forward(collate(inputs.take(rows), self.pad_id, self.device))
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
                 self._free()
                 if len(rows) == 1:
-                    length = lengths[int(rows[0])]
+                    length = int(lengths[rows[0]])
                     message = f"a text of {length} tokens does not fit into memory: lower max_length"
                     raise ScoringError(message) from error
-                self.batch_tokens = max(1, min(self.batch_tokens, lengths[int(rows[0])] * len(rows)) // 2)
-                left = [*rows, *(row for batch in waiting for row in batch)]
-                replanned = plan_batches([lengths[row] for row in left], self.batch_tokens)
-                waiting = deque(np.array(left, dtype=np.int64)[batch] for batch in replanned)
+                self.batch_tokens = max(1, min(self.batch_tokens, int(lengths[rows[0]]) * len(rows)) // 2)
+                left = np.concatenate([rows, *waiting])
+                replanned = plan_batches(lengths[left], self.batch_tokens)
+                waiting = deque(left[batch] for batch in replanned)
                 continue
             yield rows, output
 
@@ -153,7 +148,7 @@ class Engine:
         """One fixed-size float32 result per input, on the CPU, in the order of the inputs; duplicates run once."""
         import torch
 
-        unique, places = deduplicate(encodings)
+        unique, places = Encodings.of(encodings).distinct()
         results: torch.Tensor | None = None
         for rows, output in self.batches(unique, forward):
             if results is None:

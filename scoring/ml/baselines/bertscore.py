@@ -22,7 +22,8 @@ from scoring.ml.baselines.encoder_pairs import (
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.matching import greedy_match
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.text_encoder import Tokenized, TokenVectors
+from scoring.ml.encoders.text_encoder import TokenVectors
+from scoring.ml.encodings import Tokenized
 from scoring.ml.errors import InvalidOption
 from scoring.ml.signature import SignatureField, yes_no
 

@@ -20,7 +20,8 @@ from scoring.ml.base import (
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.matching import Side
 from scoring.ml.encoders.source import EncoderSource, find_encoder
-from scoring.ml.encoders.text_encoder import TextEncoder, Tokenized, TokenVectors
+from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
+from scoring.ml.encodings import Tokenized
 from scoring.ml.engine import Dtype
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
@@ -143,7 +144,7 @@ class EncoderPairEvaluator(PairEvaluator):
                 ([place.setdefault(t, len(place)) for t in hyps], [place.setdefault(t, len(place)) for t in refs])
                 for hyps, refs in chunk
             ]
-            vectors = self.finish(self.encoder.encode([tokenized.encodings[text] for text in place]))
+            vectors = self.finish(self.encoder.encode(tokenized.encodings.take(list(place))))
             for (hyps, refs), query in zip(chunk, local, strict=True):
                 parts = self.matrices(vectors, query, weights)
                 for part, low in zip(parts, worst, strict=True):
@@ -156,19 +157,19 @@ class EncoderPairEvaluator(PairEvaluator):
                     progress(done, len(rows))
 
     def _chunks(self, rows: Sequence[TextRows], tokenized: Tokenized) -> Iterator[list[TextRows]]:
-        width = int(self.source.config.get("hidden_size") or self.source.config.get("dim") or 1024)
-        budget = max(1, CHUNK_VALUES // width)
+        lengths = tokenized.encodings.lengths
+        budget = max(1, CHUNK_VALUES // self.source.width)
         chunk: list[TextRows] = []
         held: set[int] = set()
         tokens = 0
         for query in rows:
             fresh = {*query[0], *query[1]} - held
-            more = sum(len(tokenized.encodings[text].ids) for text in fresh)
+            more = int(lengths[list(fresh)].sum())
             if chunk and tokens + more > budget:
                 yield chunk
                 chunk, held, tokens = [], set(), 0
                 fresh = {*query[0], *query[1]}
-                more = sum(len(tokenized.encodings[text].ids) for text in fresh)
+                more = int(lengths[list(fresh)].sum())
             chunk.append(query)
             held |= fresh
             tokens += more

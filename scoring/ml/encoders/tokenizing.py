@@ -1,0 +1,267 @@
+"""Texts, pairs and triples as an encoder reads them: its own special tokens, token types, and one rule of cutting.
+
+Every distinct text is tokenised once without special tokens; what is too long loses tokens, and the tokenizer's own
+template is laid around the rest. A special token written in a text stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.encoders.loading import load_tokenizer
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encodings import Encodings, Ints, TokenIds, Tokenized, ragged_places
+from scoring.ml.errors import EncoderError
+from scoring.ml.types import Record
+
+#: One text (a prompt, a source, another output), or the turns of a dialogue, oldest first.
+Context: TypeAlias = str | Sequence[str]
+Cut: TypeAlias = Literal["left", "right"]
+# Texts handed to the tokenizer at a time: what it returns is far larger than the numbers kept.
+_TEXTS_AT_A_TIME = 4096
+
+
+class Segment(NamedTuple):
+    """A text with its own context before it, as one side of a pair; `cut` says where the context gives way."""
+
+    text: str
+    context: Context = ()
+    cut: Cut = "left"
+
+
+class _Piece(NamedTuple):
+    """One part of every input: tokens in an array, where each input's begin and how many there are; token type."""
+
+    ids: TokenIds
+    starts: Ints
+    lengths: Ints
+    type_id: int
+
+    def keep(self, lengths: Ints, from_end: npt.NDArray[np.bool_]) -> _Piece:
+        """The first tokens of each, or the last where `from_end`."""
+        kept = np.minimum(self.lengths, lengths)
+        starts = np.where(from_end, self.starts + self.lengths - kept, self.starts)
+        return self._replace(starts=starts, lengths=kept)
+
+
+class _Template(NamedTuple):
+    """What the tokenizer puts before, between and behind its texts: (ids, token type) each, and the texts' types."""
+
+    marks: tuple[tuple[TokenIds, int], ...]
+    types: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(ids) for ids, _ in self.marks)
+
+
+class PairTokenizer:
+    """Makes the `Encodings` of an encoder for one text, two or three, at most `max_length` tokens each.
+
+    Turns of a context are joined by `separator`, by default a space. Of a pair the second text is kept whole up
+    to half the tokens there are (more, if the first leaves them), then loses its end; the first gives way at the
+    side asked for: `left` for a dialogue, whose oldest turns go first, `right` for a prompt, a story or a source.
+    Which inputs were cut is reported. Token types stand where the encoder has them.
+    """
+
+    def __init__(self, source: EncoderSource, *, max_length: int | None = None, separator: str = " ") -> None:
+        self.source = source
+        self.max_length = source.max_length(max_length)
+        self.separator = separator
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The encoder's own tokenizer, neither cutting nor padding, to which all that is written is text."""
+        tokenizer = load_tokenizer(self.source)
+        backend = tokenizer.backend_tokenizer
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = True
+        return tokenizer
+
+    @property
+    def pad_id(self) -> int:
+        """The number that fills up shorter inputs of a batch."""
+        pad = self.tokenizer.pad_token_id
+        return 0 if pad is None else int(pad)
+
+    def texts(self, texts: Sequence[str]) -> Tokenized:
+        """`[CLS] text [SEP]`; a longer text loses its end."""
+        template = self._single
+        piece = self._pieces(texts, template.types[0])
+        budget = self._budget(template.size, 1)
+        kept = piece.keep(_full(len(texts), budget), _full(len(texts), 0).astype(np.bool_))
+        return self._compose([piece], [kept], template)
+
+    def pairs(self, firsts: Sequence[Context], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]) -> Tokenized:
+        """`[CLS] first [SEP] second [SEP]`; `cut` says at which end firsts give way, for all or for each."""
+        template = self._pair
+        first = self._pieces([self._joined(context) for context in firsts], template.types[0])
+        second = self._pieces(seconds, template.types[1])
+        budget = self._budget(template.size, 2)
+        room = np.maximum(budget // 2, budget - first.lengths)
+        kept_second = second.keep(room, np.zeros(len(seconds), dtype=np.bool_))
+        kept_first = first.keep(budget - kept_second.lengths, _from_end(cut, len(firsts)))
+        return self._compose([first, second], [kept_first, kept_second], template)
+
+    def records(self, records: Sequence[Record]) -> Tokenized:
+        """Pairs of what each record answers and its text; see `context_of`."""
+        contexts = [context_of(record) for record in records]
+        cuts = [cut for _, cut in contexts]
+        return self.pairs([context for context, _ in contexts], [record.text for record in records], cut=cuts)
+
+    def segments(self, firsts: Sequence[Segment], seconds: Sequence[Segment]) -> Tokenized:
+        """`[CLS] context + text [SEP] context + text [SEP]`; each side has half of the tokens for itself."""
+        template = self._pair
+        budget = self._budget(template.size, 2) // 2
+        whole: list[_Piece] = []
+        kept: list[_Piece] = []
+        for side, type_id in zip((firsts, seconds), template.types, strict=True):
+            contexts = [self._joined(segment.context) for segment in side]
+            leads = [self.separator if context else "" for context in contexts]
+            before = self._pieces(contexts, type_id)
+            text = self._pieces([lead + s.text for lead, s in zip(leads, side, strict=True)], type_id)
+            room = np.maximum(budget // 2, budget - before.lengths)
+            kept_text = text.keep(room, np.zeros(len(side), dtype=np.bool_))
+            kept_before = before.keep(budget - kept_text.lengths, _from_end([s.cut for s in side], len(side)))
+            whole += [before, text]
+            kept += [kept_before, kept_text]
+        (opening, between, closing), none = template.marks, (np.zeros(0, dtype=np.int32), 0)
+        return self._compose(whole, kept, _Template((opening, none, between, none, closing), template.types))
+
+    def triples(
+        self, contexts: Sequence[Context], firsts: Sequence[str], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]
+    ) -> Tokenized:
+        """`[CLS] context [SEP] first [SEP] second [SEP]`: two texts that answer the same context.
+
+        Token types 0, 0, 1. The two texts are kept whole up to half of the tokens together, then each up to a
+        quarter, and lose their ends; the context gives way at the side asked for.
+        """
+        (opening, between, closing), (one, two) = self._pair.marks, self._pair.types
+        template = _Template((opening, (between[0], one), between, closing), (one, one, two))
+        context = self._pieces([self._joined(text) for text in contexts], one)
+        first, second = self._pieces(firsts, one), self._pieces(seconds, two)
+        budget = self._budget(template.size, 4)
+        room = np.maximum(budget // 2, budget - context.lengths)
+        head = np.zeros(len(firsts), dtype=np.bool_)
+        kept_first = first.keep(np.maximum(room // 2, room - second.lengths), head)
+        kept_second = second.keep(np.maximum(room // 2, room - first.lengths), head)
+        left = budget - kept_first.lengths - kept_second.lengths
+        kept_context = context.keep(left, _from_end(cut, len(contexts)))
+        return self._compose([context, first, second], [kept_context, kept_first, kept_second], template)
+
+    def _joined(self, context: Context) -> str:
+        return context if isinstance(context, str) else self.separator.join(context)
+
+    def _budget(self, special: int, least: int) -> int:
+        budget = self.max_length - special
+        if budget < least:
+            message = f"a length of {self.max_length} leaves no room beside {special} special tokens: raise max_length"
+            raise EncoderError(self.source.name, message)
+        return budget
+
+    def _pieces(self, texts: Sequence[str], type_id: int) -> _Piece:
+        """The tokens of texts, every distinct one tokenised once."""
+        number: dict[str, int] = {}
+        places = np.fromiter((number.setdefault(text, len(number)) for text in texts), np.int64, len(texts))
+        unique = list(number)
+        backend = self.tokenizer.backend_tokenizer
+        parts: list[TokenIds] = []
+        sizes: list[int] = []
+        for start in range(0, len(unique), _TEXTS_AT_A_TIME):
+            found = backend.encode_batch_fast(unique[start : start + _TEXTS_AT_A_TIME], add_special_tokens=False)
+            rows = [encoding.ids for encoding in found]
+            sizes += map(len, rows)
+            parts.append(np.fromiter(chain.from_iterable(rows), np.int32))
+        lengths = np.array(sizes, dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
+        ids = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+        # SentencePiece has its special tokens among the words and finds them in a text.
+        unknown = self.tokenizer.unk_token_id
+        if unknown is not None:
+            ids[np.isin(ids, self.tokenizer.all_special_ids)] = unknown
+        return _Piece(ids, starts[places], lengths[places], type_id)
+
+    def _compose(self, whole: Sequence[_Piece], kept: Sequence[_Piece], template: _Template) -> Tokenized:
+        """Marks and texts in turn, end to end."""
+        n = len(kept[0].lengths)
+        parts: list[_Piece] = []
+        for place, (ids, type_id) in enumerate(template.marks):
+            parts.append(_Piece(ids, _full(n, 0), _full(n, len(ids)), type_id))
+            if place < len(kept):
+                parts.append(kept[place])
+        lengths = np.sum([part.lengths for part in parts], axis=0)
+        # A tokenizer without special tokens may find nothing at all; one padding token keeps the place.
+        filler = _Piece(np.array([self.pad_id], dtype=np.int32), _full(n, 0), (lengths == 0).astype(np.int64), 0)
+        lengths = lengths + filler.lengths
+        ids = np.empty(int(lengths.sum()), dtype=np.int32)
+        types = np.empty(len(ids), dtype=np.int8) if self._typed else None
+        free = np.cumsum(lengths) - lengths
+        for part in (*parts, filler):
+            places = ragged_places(free, part.lengths)
+            ids[places] = part.ids[ragged_places(part.starts, part.lengths)]
+            if types is not None:
+                types[places] = part.type_id
+            free = free + part.lengths
+        cut = np.zeros(n, dtype=np.bool_)
+        for before, after in zip(whole, kept, strict=True):
+            cut |= after.lengths < before.lengths
+        return Tokenized(Encodings(ids, lengths, types), cut)
+
+    @cached_property
+    def _typed(self) -> bool:
+        """Whether the encoder has token types and the tokenizer uses them."""
+        return self.source.type_vocabulary > 1 and any(self._pair.types)
+
+    @cached_property
+    def _single(self) -> _Template:
+        return self._template("a")
+
+    @cached_property
+    def _pair(self) -> _Template:
+        return self._template("a", "a")
+
+    def _template(self, *probe: str) -> _Template:
+        """Read off from what the tokenizer makes of short texts."""
+        found = self.tokenizer.backend_tokenizer.encode(*probe)
+        marks: list[list[int]] = [[] for _ in range(len(probe) + 1)]
+        mark_types, types = [0] * len(marks), [0] * len(probe)
+        seen = -1
+        for token, type_id, text in zip(found.ids, found.type_ids, found.sequence_ids, strict=True):
+            if text is None:
+                marks[seen + 1].append(token)
+                mark_types[seen + 1] = type_id
+            else:
+                seen = text
+                types[text] = type_id
+        if seen != len(probe) - 1:
+            raise EncoderError(self.source.name, "its tokenizer does not know the letter a: it reads no texts")
+        rows = (np.array(ids, dtype=np.int32) for ids in marks)
+        return _Template(tuple(zip(rows, mark_types, strict=True)), tuple(types))
+
+
+def context_of(record: Record) -> tuple[Context, Cut]:
+    """What a record's text answers and where it is cut: turns from the left, a source alone from the right.
+
+    A source beside turns counts as what was said first; without either the context is empty.
+    """
+    if record.context:
+        return (record.source, *record.context) if record.source else record.context, "left"
+    return record.source or "", "right"
+
+
+def _full(n: int, value: int) -> Ints:
+    return np.full(n, value, dtype=np.int64)
+
+
+def _from_end(cut: Cut | Sequence[Cut], n: int) -> npt.NDArray[np.bool_]:
+    """Whether the end is what stays."""
+    if isinstance(cut, str):
+        return np.full(n, cut == "left")
+    return np.fromiter((side == "left" for side in cut), np.bool_, n)

@@ -1,0 +1,61 @@
+"""Bare encoders for inference and training: local safetensors, attention by choice, fewer layers, refusals."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModel
+
+from scoring.ml import EncoderError
+from scoring.ml.encoders.loading import load_model, load_tokenizer
+from scoring.ml.encoders.source import find_encoder
+from tests.scoring.ml.tiny import FAMILIES
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_loads_with_either_attention_and_can_be_trained(tiny_family, family):
+    source = find_encoder(tiny_family(family))
+    ids = torch.tensor([[2, 7, 9, 3]])
+    outputs = []
+    for attention in ("eager", None):
+        model = load_model(source, attention=attention)
+        assert not model.training
+        outputs.append(model(input_ids=ids).last_hidden_state)
+    torch.testing.assert_close(*outputs, atol=1e-5, rtol=0)
+    outputs[1][0, 0].sum().backward()
+    assert all(p.grad is not None for n, p in model.named_parameters() if "layer" in n and "rel_embeddings" not in n)
+
+
+def test_eager_attention_can_be_differentiated_twice(tiny_family):
+    model = load_model(find_encoder(tiny_family("roberta")), attention="eager")
+    vectors = torch.randn(1, 5, 32, requires_grad=True)
+    (slope,) = torch.autograd.grad(model(inputs_embeds=vectors).last_hidden_state.sum(), vectors, create_graph=True)
+    slope.pow(2).sum().backward()
+    assert vectors.grad is not None
+    assert vectors.grad.abs().sum() > 0
+
+
+def test_only_local_safetensors_without_foreign_code(tiny_family, monkeypatch):
+    asked = {}
+    original = AutoModel.from_pretrained
+
+    def record(*args, **options):
+        asked.update(options)
+        return original(*args, **options)
+
+    monkeypatch.setattr(AutoModel, "from_pretrained", record)
+    load_model(find_encoder(tiny_family("bert")))
+    assert (asked["local_files_only"], asked["trust_remote_code"], asked["use_safetensors"]) == (True, False, True)
+
+
+def test_layers_above_are_dropped_and_bf16_is_kept(tiny_family):
+    model = load_model(find_encoder(tiny_family("bert")), layer=1, dtype="bf16")
+    assert len(model.encoder.layer) == 1
+    assert model.dtype == torch.bfloat16
+
+
+def test_a_folder_without_tokenizer_is_refused(tiny_family, tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).symlink_to(find_encoder(tiny_family("bert")).folder / name)
+    with pytest.raises(EncoderError, match=r"holds no tokenizer: copy its tokenizer\.json"):
+        load_tokenizer(find_encoder(str(tmp_path)))
