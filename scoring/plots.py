@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
-import numpy as np
-
 Theme = Literal["light", "dark"]
 WIDTH = 620
 ROW = 26
@@ -106,8 +104,7 @@ def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[di
     """At most `most` points, taken at even distances in the order given: the same each time."""
     if len(points) <= most:
         return [dict(point) for point in points]
-    places = np.linspace(0, len(points) - 1, most).astype(int)
-    return [dict(points[place]) for place in places]
+    return [dict(points[place * (len(points) - 1) // (most - 1)]) for place in range(most)]
 
 
 def _svg(chart: Any, title: str, description: str, theme: Theme) -> str:

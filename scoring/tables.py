@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .selectors.meta_evaluation import COEFFICIENTS
+from .selectors.leaderboards import COEFFICIENTS
 
 #: Cells that a spreadsheet would run as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import redis
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
@@ -216,6 +215,8 @@ def return_lost_run(run_id: int) -> bool:
 
 def _waiting_messages(queue: str) -> int | None:
     """Messages in a queue of Redis; None while it cannot be asked."""
+    import redis
+
     try:
         client = redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2, socket_timeout=2)
         return int(client.llen(queue))

@@ -13,10 +13,10 @@ from annotation.models import Output, ReferenceSet, System
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 
-from ..models import Score, ScoreSet
+from ..models import ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set, input_hash, iterate_inputs
-from ..selectors.score_sets import summarise_scores
+from ..selectors.summaries import summarise_scores
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _Work:
             self._score_chunk(chunk)
 
     def _chunks(self) -> Iterable[list[Input]]:
-        for chunk in iterate_inputs(self.context.project, references=self.against):
+        for chunk in iterate_inputs(self.context.project, references=self.against, known=self.score_set):
             self.context.check()
             yield chunk
 
@@ -98,26 +98,16 @@ class _Work:
             for row, hash_of_input in zip(chunk, hashes, strict=True):
                 whole.add(row.record, hash_of_input)
             hashes = [input_hash((whole.text, hash_of_input)) for hash_of_input in hashes]
-        known = self._known(chunk)
         wanted = []
         for row, hash_of_input in zip(chunk, hashes, strict=True):
             self.data.add(row.record, hash_of_input)
-            if known.get(row.output) != hash_of_input:
+            if row.known != hash_of_input:
                 wanted.append((row, hash_of_input))
         self.n_kept += len(chunk) - len(wanted)
         if wanted:
             self._score_and_store(wanted)
         self.n_seen += len(chunk)
         self.context.progress(self.n_seen, self.total, "outputs", "scoring")
-
-    def _known(self, chunk: Sequence[Input]) -> dict[int, int]:
-        known: dict[int, int] = {}
-        outputs = [row.output for row in chunk]
-        for start in range(0, len(outputs), 5000):
-            part = outputs[start : start + 5000]
-            rows = Score.objects.filter(score_set=self.score_set, output__in=part)
-            known.update(rows.values_list("output", "input_hash"))
-        return known
 
     def _score_and_store(self, wanted: Sequence[tuple[Input, int]]) -> None:
         found = self.measure.evaluate([row.record for row, _ in wanted], progress=self._progress(len(wanted)))

@@ -9,10 +9,14 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from annotation.models import Item, Output, Reference, ReferenceSet
+from django.db.models import BigIntegerField, OuterRef, Subquery, Value
+
+from annotation.models import Item, Output, Reference, ReferenceSet, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
+
+from ..models import Score, ScoreSet
 
 if TYPE_CHECKING:
     from scoring.ml import Record
@@ -20,14 +24,15 @@ if TYPE_CHECKING:
 ITEMS_PER_CHUNK = 400
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Input:
-    """One output as a record of the library, with the numbers of its rows."""
+    """One output as a record of the library, with the numbers of its rows; `known` is the hash that its stored score
+    was computed from, where there is one."""
 
     output: int
-    system: int
     step: int | None
     record: Record
+    known: int | None
 
 
 def get_reference_set(project: Project, name: str) -> ReferenceSet:
@@ -44,44 +49,57 @@ def count_outputs(project: Project) -> int:
 
 
 def iterate_inputs(
-    project: Project, *, references: ReferenceSet | None, system: int | None = None, items: int = ITEMS_PER_CHUNK
+    project: Project,
+    *,
+    references: ReferenceSet | None,
+    system: int | None = None,
+    known: ScoreSet | None = None,
+    items: int = ITEMS_PER_CHUNK,
 ) -> Iterator[list[Input]]:
-    """All outputs (or those of one system) with context, source and references, some items at a time."""
+    """All outputs (or those of one system) with context, source and references, some items at a time; with `known`
+    also what the scores of that set were computed from."""
     from scoring.ml import Record
 
+    outputs = Output.objects.filter(project=project).order_by("item", "pk")
+    if system is not None:
+        outputs = outputs.filter(system=system)
+    hashes: Any = Value(None, BigIntegerField())
+    if known is not None and known.scores.exists():
+        # A query inside the query looks each one up by the index on (set, output). A join may read the whole table of
+        # scores for every chunk, and thousands of numbers in a condition cost more than the texts.
+        hashes = Subquery(Score.objects.filter(score_set=known.pk, output=OuterRef("pk")).values("input_hash"))
+    names = dict(System.objects.filter(project=project).values_list("pk", "name"))
     last = 0
     while True:
         chunk = list(
             Item.objects.filter(project=project, pk__gt=last)
             .order_by("pk")
-            .values("pk", "key", "context", "source", "group")[:items]
+            .values_list("pk", "key", "context", "source", "group")[:items]
         )
         if not chunk:
             return
-        last = chunk[-1]["pk"]
-        texts = _texts(references, chunk[0]["pk"], last)
-        rows: Any = Output.objects.filter(item__pk__gte=chunk[0]["pk"], item__pk__lte=last, project=project)
-        if system is not None:
-            rows = rows.filter(system=system)
+        first, last = chunk[0][0], chunk[-1][0]
+        texts = _texts(references, first, last)
         of_item: dict[int, list[Any]] = defaultdict(list)
-        for row in rows.order_by("item", "pk").values_list("item", "pk", "system", "system__name", "step", "text"):
+        rows = outputs.filter(item__gte=first, item__lte=last)
+        for row in rows.values_list("item", "pk", "system", "step", "text", hashes):
             of_item[row[0]].append(row)
         found = []
-        for item in chunk:
-            context = tuple(str(turn) for turn in item["context"])
-            refs = tuple(texts.get(item["pk"], ()))
-            for _, pk, system_pk, name, step, text in of_item.get(item["pk"], ()):
+        for item, key, turns, source, group in chunk:
+            context = tuple(map(str, turns))
+            refs = tuple(texts.get(item, ()))
+            for _, pk, system_pk, step, text, old in of_item.get(item, ()):
                 record = Record(
                     text=text,
                     references=refs,
                     context=context,
-                    source=item["source"],
-                    item=item["key"],
-                    system=name,
+                    source=source,
+                    item=key,
+                    system=names[system_pk],
                     step=step,
-                    group=item["group"],
+                    group=group,
                 )
-                found.append(Input(pk, system_pk, step, record))
+                found.append(Input(pk, step, record, old))
         if found:
             yield found
 

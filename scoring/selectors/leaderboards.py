@@ -24,6 +24,7 @@ TABLE_VERSION = 1
 
 METHODS = {"mean": "Mean rating", "win-rate": "Win rate", "m1": "Turing M1"}
 RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
+COEFFICIENTS = ("pearson", "spearman", "kendall")
 LEVELS = {"segment": "Outputs", "system": "Systems"}
 GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
 SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "machine": "Machine systems only"}

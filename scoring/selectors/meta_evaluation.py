@@ -10,9 +10,10 @@ from annotation.models import Rating
 from evalapp.accounts.models import Project
 
 from ..models import Evaluator, Score, ScoreSet
+from .aspects import choose_aspect
 from .catalogue import entries
-from .leaderboards import EvaluatorsQuery
-from .people import CHUNK, Ratings, Units, choose_aspect, load_ratings
+from .leaderboards import COEFFICIENTS, EvaluatorsQuery
+from .people import CHUNK, Ratings, Units, load_ratings
 from .score_sets import current_sets
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from evalapp.stats import Correlations
 
-COEFFICIENTS = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
 FIXED = "the evaluator's own value of each system is held fixed in the resamples"
 

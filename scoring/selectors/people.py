@@ -10,7 +10,6 @@ import numpy as np
 
 from annotation.models import Aspect, Comparison, Rating, System
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, NotThere
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,28 +122,6 @@ class Comparisons:
 def get_units(project: Project) -> Units:
     rows = System.objects.filter(project=project).values_list("pk", "name", "kind")
     return Units({pk: (name, kind) for pk, name, kind in rows})
-
-
-def choose_aspect(project: Project, name: str, *, judged_by: Literal["ratings", "comparisons"]) -> Aspect:
-    """The aspect of that name; without a name the first one that people judged."""
-    aspects = list(Aspect.objects.filter(project=project))
-    if name:
-        for aspect in aspects:
-            if aspect.name == name:
-                return aspect
-        known = ", ".join(aspect.name for aspect in aspects)
-        raise NotThere(f"There is no aspect “{name}” in {project.slug}. There are: {known or 'none yet'}.")
-    rows: Any = Rating.objects if judged_by == "ratings" else Comparison.objects
-    for aspect in aspects:
-        found = rows.filter(aspect=aspect)
-        if judged_by == "ratings":
-            found = found.filter(output__isnull=False)
-        if found.exists():
-            return aspect
-    raise BadInput(
-        f"Nobody has made {judged_by} of outputs in {project.slug} yet. "
-        "Upload some, or open a campaign to have outputs judged."
-    )
 
 
 def load_ratings(project: Project, aspect: Aspect) -> Ratings:

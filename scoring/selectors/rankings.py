@@ -11,8 +11,9 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
 from ..models import Evaluator, Score, ScoreSet
+from .aspects import choose_aspect
 from .leaderboards import SystemsQuery
-from .people import CHUNK, Labels, Unit, Units, choose_aspect, get_units, load_comparisons, load_ratings
+from .people import CHUNK, Labels, Unit, Units, get_units, load_comparisons, load_ratings
 from .score_sets import get_current_set
 
 if TYPE_CHECKING:

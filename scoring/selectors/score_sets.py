@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from django.db.models import Q
 
 from annotation.models import Output, ReferenceSet, Upload
@@ -112,38 +110,6 @@ def scores_of_outputs(project: Project, outputs: Iterable[int]) -> list[Score]:
 def _reference_names(project: Project) -> list[str]:
     names = ScoreSet.objects.filter(project=project).values_list("references", flat=True).distinct()
     return sorted({name for name in names if name} | {ORIGINAL})
-
-
-def summarise_scores(score_set: ScoreSet) -> list[dict[str, Any]]:
-    """Count, mean and percentiles of the scores of every system at every step, by name."""
-    values: dict[tuple[str, int | None], array[float]] = {}
-    undefined: dict[tuple[str, int | None], int] = {}
-    rows = Score.objects.filter(score_set=score_set).order_by()
-    fields = ("output__system__name", "output__step", "value")
-    for system, step, value in rows.values_list(*fields).iterator(chunk_size=20_000):
-        key = (system, step)
-        undefined[key] = undefined.get(key, 0) + (value is None)
-        column = values.setdefault(key, array("d"))
-        if value is not None:
-            column.append(value)
-    return [
-        _summary(system, step, np.array(values[system, step]), undefined[system, step])
-        for system, step in sorted(values, key=lambda key: (key[0], key[1] or 0))
-    ]
-
-
-def _summary(system: str, step: int | None, values: np.ndarray, n_undefined: int) -> dict[str, Any]:
-    percents = (5, 25, 50, 75, 95)
-    places = np.percentile(values, percents) if len(values) else [None] * len(percents)
-    return {
-        "label": system if step is None else f"{system} @ {step}",
-        "system": system,
-        "step": step,
-        "n": len(values),
-        "n_undefined": n_undefined,
-        "mean": float(values.mean()) if len(values) else None,
-        **{f"p{percent}": None if at is None else float(at) for percent, at in zip(percents, places, strict=True)},
-    }
 
 
 def count_of_upload(*, upload: Upload) -> int:

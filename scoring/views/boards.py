@@ -18,8 +18,7 @@ from evalapp.common.pages import page
 
 from ..forms import QueryForm, aspect_names
 from ..models import Evaluator, ScoreSet
-from ..selectors.leaderboards import EvaluatorsQuery, SystemsQuery, parse_query
-from ..selectors.meta_evaluation import COEFFICIENTS
+from ..selectors.leaderboards import COEFFICIENTS, EvaluatorsQuery, SystemsQuery, parse_query
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..tables import as_csv, as_latex, place
 

@@ -15,8 +15,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere
 
 from .. import plots
-from ..selectors.leaderboards import LEVELS, EvaluatorsQuery, SystemsQuery, parse_query, stamp_of
-from ..selectors.meta_evaluation import COEFFICIENTS, load_points
+from ..selectors.leaderboards import COEFFICIENTS, LEVELS, EvaluatorsQuery, SystemsQuery, parse_query, stamp_of
 from ..services.leaderboards import answer_leaderboard
 from .boards import get_plotted_set
 from .evaluators import get_set
@@ -78,6 +77,8 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse
     score_set = get_plotted_set(project, query, evaluator)
 
     def draw() -> str:
+        from ..selectors.meta_evaluation import load_points
+
         points = load_points(project, query, score_set)
         what = "systems" if query.level == "system" else "outputs"
         drawn = min(len(points), plots.MAX_POINTS)

@@ -8,8 +8,15 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines, interval
-from scoring.selectors.leaderboards import GROUPINGS, LEVELS, RATINGS, SUBSETS, EvaluatorsQuery, parse_query
-from scoring.selectors.meta_evaluation import COEFFICIENTS
+from scoring.selectors.leaderboards import (
+    COEFFICIENTS,
+    GROUPINGS,
+    LEVELS,
+    RATINGS,
+    SUBSETS,
+    EvaluatorsQuery,
+    parse_query,
+)
 from scoring.services.leaderboards import get_leaderboard
 
 

@@ -10,6 +10,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score, ScoreSet
+from scoring.selectors.inputs import iterate_inputs
 from scoring.services.scores import apply_evaluator, slug_of
 from tests.factories import make_items, make_outputs
 
@@ -199,3 +200,20 @@ def test_slug_names_what_is_not_default():
     )
     long = slug_of("x", {"encoder": "a" * 200}, {"encoder": None})
     assert len(long) <= 80
+
+
+def test_stored_hashes_are_those_of_the_set_and_come_in_one_question_a_chunk(cast, django_assert_num_queries):
+    make_outputs(cast.project, make_items(cast.project, 5))
+    apply(cast.project, "length")
+    apply(cast.project, "random")
+    other, ours = ScoreSet.objects.order_by("pk")
+    Score.objects.filter(score_set=ours, output=Output.objects.first()).delete()
+    # Is there any score, names of systems; then items and outputs of each of three chunks, and the end.
+    with django_assert_num_queries(2 + 3 * 2 + 1):
+        chunks = list(iterate_inputs(cast.project, references=None, known=ours, items=2))
+    assert [len(chunk) for chunk in chunks] == [4, 4, 2]
+    found = {row.output: row.known for chunk in chunks for row in chunk}
+    stored = dict(Score.objects.filter(score_set=ours).values_list("output", "input_hash"))
+    assert found == {pk: stored.get(pk) for pk in Output.objects.values_list("pk", flat=True)}
+    assert sum(value is None for value in found.values()) == 1
+    assert Score.objects.filter(score_set=other).count() == 10

@@ -7,7 +7,8 @@ import pytest
 
 from annotation.models import Aspect, Dialogue, Output, Rating
 from evalapp.common.errors import BadInput, NotThere
-from scoring.selectors.people import choose_aspect, load_ratings
+from scoring.selectors.aspects import choose_aspect
+from scoring.selectors.people import load_ratings
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db

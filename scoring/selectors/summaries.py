@@ -1,0 +1,45 @@
+"""What a score set looks like in figures, computed when scoring ends and kept with the set. For workers: numpy stays
+out of the web process until a leaderboard is computed."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+
+from annotation.models import System
+
+from ..models import Score, ScoreSet
+
+
+def summarise_scores(score_set: ScoreSet) -> list[dict[str, Any]]:
+    """Count, mean and percentiles of the scores of every system at every step, by name."""
+    values: dict[tuple[int, int | None], array[float]] = {}
+    undefined: dict[tuple[int, int | None], int] = {}
+    rows = Score.objects.filter(score_set=score_set).order_by()
+    for system, step, value in rows.values_list("output__system", "output__step", "value").iterator(chunk_size=20_000):
+        key = (system, step)
+        if key not in values:
+            values[key], undefined[key] = array("d"), 0
+        if value is None:
+            undefined[key] += 1
+        else:
+            values[key].append(value)
+    names = System.objects.in_bulk({system for system, _ in values})
+    named = sorted((names[key[0]].name, key[1] or 0, key) for key in values)
+    return [_summary(name, key[1], np.array(values[key]), undefined[key]) for name, _, key in named]
+
+
+def _summary(system: str, step: int | None, values: np.ndarray, n_undefined: int) -> dict[str, Any]:
+    percents = (5, 25, 50, 75, 95)
+    places = np.percentile(values, percents) if len(values) else [None] * len(percents)
+    return {
+        "label": system if step is None else f"{system} @ {step}",
+        "system": system,
+        "step": step,
+        "n": len(values),
+        "n_undefined": n_undefined,
+        "mean": float(values.mean()) if len(values) else None,
+        **{f"p{percent}": None if at is None else float(at) for percent, at in zip(percents, places, strict=True)},
+    }
