@@ -48,6 +48,8 @@ class Scores:
     components: Mapping[str, Floats] = field(default_factory=dict)
     #: Which records had a text that was cut; None where nothing is ever cut.
     truncated: npt.NDArray[np.bool_] | None = None
+    #: What the evaluator says about itself on this machine, e.g. that it had to do without a resource.
+    remarks: tuple[str, ...] = ()
 
     @property
     def n_undefined(self) -> int:
@@ -66,7 +68,7 @@ class Scores:
             lines.append(f"{self.n_truncated} records had a text longer than the encoder reads: it was cut")
         if self.n_duplicate:
             lines.append(f"{self.n_duplicate} records repeat an earlier one and share its score")
-        return tuple(lines)
+        return (*lines, *self.remarks)
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,11 @@ class Evaluator(ABC):
     def notes(self) -> tuple[str, ...]:
         """The notes of the last `score` call."""
         return self.details.notes if self.details else ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of its scores should know about this machine; one short sentence each, mostly none."""
+        return ()
 
     @property
     def worst(self) -> float:
@@ -181,6 +188,7 @@ class Evaluator(ABC):
             n_duplicate=n_duplicate,
             components=components,
             truncated=truncated,
+            remarks=self.remarks,
         )
 
     def system_score(self, records: Sequence[Record]) -> float:

@@ -16,6 +16,7 @@ from scoring.ml.baselines import (
     chrf,
     distinct,
     embedding,
+    meteor,
     rouge_l,
     sentinels,
     token_f1,
@@ -30,6 +31,7 @@ _MODULES = (
     token_f1,
     chrf,
     rouge_l,
+    meteor,
     distinct,
     embedding,
     bertscore,
@@ -38,28 +40,42 @@ _MODULES = (
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
-    """Everything that can be loaded by name: sentinels, then baselines."""
+    """Everything that can be loaded or trained by name: sentinels, baselines, then what learns."""
     return tuple(entry for module in _MODULES for entry in module.ENTRIES)
 
 
-def load(name_or_folder: str | Path, **options: Any) -> Evaluator:
-    """An evaluator by its catalogue name, with its options, or from a folder `save_pretrained` wrote.
-
-    A folder may take options too; they override the saved ones. Raises `UnknownEvaluator` (with near names) and
-    `InvalidOption`.
-    """
+def get_entry(name: str) -> Entry:
+    """The line of the catalogue with this name. Raises `UnknownEvaluator` with near names."""
     entries = {entry.name: entry for entry in catalogue()}
-    name = str(name_or_folder)
-    given: dict[str, Any] = {}
-    saved = ""
-    artifact = Path(name_or_folder) / ARTIFACT
-    if name not in entries and artifact.is_file():
-        name, given, saved = _read_artifact(artifact)
     if name not in entries:
         raise UnknownEvaluator(name, difflib.get_close_matches(name.lower(), entries, n=3, cutoff=0.5))
-    entry = entries[name]
-    evaluator = entry.build(entry, entry.parse_options({**given, **options}))
-    if saved and not options and _unversioned(saved) != _unversioned(evaluator.signature):
+    return entries[name]
+
+
+def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> Evaluator:
+    """An evaluator by its catalogue name, with its options, or from a folder `save_pretrained` wrote.
+
+    A folder may take options too; they override the saved ones. `verify` scores the fixtures of a trained evaluator
+    anew. Raises `UnknownEvaluator` (with near names), `InvalidOption`, `NotTrained` for the bare name of what learns,
+    and `ArtefactError` for a folder that is damaged or scores otherwise than when it was saved.
+    """
+    name = str(name_or_folder)
+    folder = Path(name_or_folder)
+    artifact = folder / ARTIFACT
+    if any(entry.name == name for entry in catalogue()) or not artifact.is_file():
+        entry = get_entry(name)
+        return entry.build(entry, entry.parse_options(options))
+    content = _read_artifact(artifact)
+    entry = get_entry(str(content["evaluator"]))
+    if "folds" in content:
+        from scoring.ml.training.cross_fit import CrossFitted
+
+        return CrossFitted.from_folder(entry, folder, options, verify=verify)
+    if entry.learns:
+        return entry.load_implementation().from_folder(entry, folder, options, verify=verify)
+    evaluator = entry.build(entry, entry.parse_options({**content["options"], **options}))
+    saved = str(content["signature"])
+    if not options and _unversioned(saved) != _unversioned(evaluator.signature):
         raise ScoringError(
             f"{name_or_folder} was saved as {saved} but would now score as {evaluator.signature}: its encoder "
             "has changed. Put the old one back, or save the evaluator anew."
@@ -71,9 +87,13 @@ def _unversioned(signature: str) -> str:
     return signature.rpartition("|v:")[0]
 
 
-def _read_artifact(path: Path) -> tuple[str, dict[str, Any], str]:
+def _read_artifact(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return str(content["evaluator"]), dict(content["options"]), str(content["signature"])
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ScoringError(f"{path} is not a saved evaluator: {error!r}. Save it again.") from error
+    trained = isinstance(content, dict) and (content.get("trained") or "folds" in content)
+    wanted = ("evaluator",) if trained else ("evaluator", "options", "signature")
+    if not isinstance(content, dict) or any(key not in content for key in wanted):
+        raise ScoringError(f"{path} is not a saved evaluator: it lacks {', '.join(wanted)}. Save it again.")
+    return content

@@ -1,0 +1,198 @@
+"""METEOR as nltk defines it: unigrams aligned by word, stem and synonym, with a penalty for scattered matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from scoring.ml.base import Floats, PairEvaluator, Progress, Query
+from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
+from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.errors import InvalidOption
+from scoring.ml.signature import SignatureField
+from scoring.ml.text.ngrams import index_queries
+from scoring.ml.text.tokens import tokenize
+from scoring.ml.text.wordnet import WordNet, find_wordnet, open_wordnet
+
+Synonyms = Callable[[int], Iterable[int]]
+_INSTALL = (
+    "put WordNet into an nltk_data folder (python -m nltk.downloader wordnet), "
+    "or install the system package wordnet-base"
+)
+
+
+def align(
+    hyp: Sequence[int], ref: Sequence[int], stems: Sequence[int], synonyms: Synonyms | None
+) -> list[tuple[int, int]]:
+    """Matched positions (i, j), i rising: equal words first, then equal stems, then synonyms.
+
+    At each stage the words of the hypothesis choose from the last to the first, each the last free word of the
+    reference that matches; that is nltk's order. `stems[w]` is the number of word w's stem. The third stage knows
+    words by their stems only, as nltk's does: `synonyms(stem)` gives the stems that stand for it.
+    """
+    partner = [-1] * len(hyp)
+    free = _choose(range(len(hyp) - 1, -1, -1), hyp, _places(range(len(ref)), ref), partner)
+    taken = {j for j in partner if j >= 0}
+    left = [j for j in range(len(ref)) if j not in taken]
+    if free and left:
+        hyp_stems, ref_stems = [stems[w] for w in hyp], [stems[w] for w in ref]
+        places = _places(left, ref_stems)
+        free = _choose(free, hyp_stems, places, partner)
+        if synonyms is not None:
+            for i in free:
+                options = [places[s] for s in synonyms(hyp_stems[i]) if places.get(s)]
+                if options:
+                    partner[i] = max(options, key=lambda stack: stack[-1]).pop()
+    return [(i, j) for i, j in enumerate(partner) if j >= 0]
+
+
+def count_chunks(pairs: Sequence[tuple[int, int]]) -> int:
+    """Runs of matches that are neighbours, in the same order, on both sides."""
+    breaks = sum(not (after[0] == before[0] + 1 and after[1] == before[1] + 1) for before, after in pairwise(pairs))
+    return breaks + 1 if pairs else 0
+
+
+def _places(positions: Iterable[int], keys: Sequence[int]) -> dict[int, list[int]]:
+    """The positions at which each key stands, rising."""
+    places: dict[int, list[int]] = {}
+    for position in positions:
+        places.setdefault(keys[position], []).append(position)
+    return places
+
+
+def _choose(
+    positions: Iterable[int], keys: Sequence[int], places: dict[int, list[int]], partner: list[int]
+) -> list[int]:
+    """Give each position in turn the last free place of its key; returns those that got none."""
+    left = []
+    for position in positions:
+        stack = places.get(keys[position])
+        if stack:
+            partner[position] = stack.pop()
+        else:
+            left.append(position)
+    return left
+
+
+class Meteor(PairEvaluator):
+    """F (1 - gamma (chunks / m)^beta) of the m aligned tokens, best reference; in 0..1.
+
+    P = m / |hyp|, R = m / |ref|, F = P R / (alpha P + (1 - alpha) R); alpha .9, beta 3, gamma .5. Texts are
+    lower-cased. Equal to nltk's METEOR on the same tokens (see `align`); not the Java METEOR 1.5, which knows
+    paraphrases and other weights. Without WordNet data only words and stems match; signature and notes say so.
+    Source: Banerjee & Lavie 2005; Lavie & Agarwal 2007.
+    """
+
+    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
+        super().__init__(entry, options)
+        self.tokenizer = resolve_tokenizer(self.options)
+        asked = self.option_text("synonyms")
+        path = None if asked == "none" else find_wordnet()
+        if asked == "wordnet" and path is None:
+            raise InvalidOption(self.name, "synonyms", f"needs WordNet, which this machine does not have; {_INSTALL}")
+        self.wordnet: WordNet | None = None if path is None else open_wordnet(path)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if self.wordnet is None and self.options["synonyms"] == "auto":
+            return (f"without synonyms, because no WordNet was found: {_INSTALL}",)
+        return ()
+
+    def signature_fields(self) -> list[SignatureField]:
+        synonyms = "none" if self.wordnet is None else f"wordnet@{self.wordnet.fingerprint[:8]}"
+        return [
+            SignatureField("nrefs", "#", "var"),
+            SignatureField("case", "c", "lc"),
+            SignatureField("tok", "tok", self.tokenizer),
+            SignatureField("stem", "st", "porter"),
+            SignatureField("syn", "syn", synonyms),
+            *(SignatureField(key, key[0], f"{self.option_float(key):g}") for key in ("alpha", "beta", "gamma")),
+        ]
+
+    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
+        """METEOR of every hypothesis against every reference of its query: matrices (H, R)."""
+        texts, rows = index_queries(queries)
+        words = _Vocabulary()
+        tokens = [words.numbers_of(tokenize(text.lower(), self.tokenizer)) for text in texts]
+        stems = words.stems()
+        synonyms = None if self.wordnet is None else words.synonyms(self.wordnet)
+        matrices = []
+        for hyps, refs in rows:
+            matrix = [[self._value(tokens[hyp], tokens[ref], stems, synonyms) for ref in refs] for hyp in hyps]
+            matrices.append(np.array(matrix, dtype=np.float64).reshape(len(hyps), len(refs)))
+            if progress is not None:
+                progress(len(matrices), len(rows))
+        return matrices
+
+    def _value(self, hyp: Sequence[int], ref: Sequence[int], stems: Sequence[int], synonyms: Synonyms | None) -> float:
+        pairs = align(hyp, ref, stems, synonyms)
+        if not pairs:
+            return 0.0
+        alpha = self.option_float("alpha")
+        precision, recall = len(pairs) / len(hyp), len(pairs) / len(ref)
+        f_mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
+        scatter = count_chunks(pairs) / len(pairs)
+        return f_mean * (1 - self.option_float("gamma") * scatter ** self.option_float("beta"))
+
+
+class _Vocabulary:
+    """Words and stems of one call by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def numbers_of(self, words: Sequence[str]) -> list[int]:
+        return [self.numbers.setdefault(word, len(self.numbers)) for word in words]
+
+    def stems(self) -> list[int]:
+        """The number of each word's stem; a stem that is no word gets a number after all words."""
+        stem = _porter()
+        return [self.numbers.setdefault(stem(word), len(self.numbers)) for word in list(self.numbers)]
+
+    def synonyms(self, wordnet: WordNet) -> Synonyms:
+        """The numbers of a stem's synonyms among the words and stems of the call."""
+        names = list(self.numbers)
+
+        @cache
+        def look_up(number: int) -> tuple[int, ...]:
+            return tuple(self.numbers[name] for name in wordnet.synonyms(names[number]) if name in self.numbers)
+
+        return look_up
+
+
+@cache
+def _porter() -> Callable[[str], str]:
+    """Porter's stemmer with nltk's extensions; importing nltk takes a while, so it waits until it is needed."""
+    from nltk.stem.porter import PorterStemmer
+
+    stem: Callable[[str], str] = cache(PorterStemmer().stem)
+    return stem
+
+
+ENTRIES = (
+    Entry(
+        name="meteor",
+        kind="baseline",
+        summary="Words aligned by form, stem and synonym, with a penalty for scattered matches; best reference.",
+        build=Meteor,
+        scale=(0.0, 1.0),
+        needs=("references",),
+        options=(
+            Option(
+                "synonyms",
+                "str",
+                "auto",
+                "auto: WordNet's where this machine has it; wordnet: refuse to do without; none: words and stems only.",
+                choices=("auto", "wordnet", "none"),
+            ),
+            *TOKEN_OPTIONS[:2],
+            Option("alpha", "float", 0.9, "Weight of recall in F, 0 to 1.", minimum=0),
+            Option("beta", "float", 3.0, "Power of the penalty for scattered matches.", minimum=0),
+            Option("gamma", "float", 0.5, "Weight of that penalty.", minimum=0),
+        ),
+        citation="Banerjee & Lavie 2005, METEOR: an automatic metric for MT evaluation; Lavie & Agarwal 2007",
+    ),
+)
