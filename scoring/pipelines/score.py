@@ -47,10 +47,14 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         context.log(f"Signature: {score_set.full_signature}")
         work = _Work(context, measure, score_set, against)
         work.score_outputs()
-        systems = work.score_systems() if entry.system_score == "corpus" else []
+        unchanged = bool(score_set.scored_at) and not work.n_scored and work.data.text == score_set.data_hash
+        if unchanged:
+            systems, summary = score_set.systems, score_set.summary
+        else:
+            systems = work.score_systems() if entry.system_score == "corpus" else []
+            summary = summarise_scores(score_set)
     except ScoringError as error:
         raise BadInput(str(error)) from error
-    summary = summarise_scores(score_set)
     finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary)
     return {
         "evaluator": score_set.evaluator.slug,
@@ -145,8 +149,8 @@ class _Work:
         rows = []
         for done, (system, step) in enumerate(pairs):
             self.context.progress(done, len(pairs), "systems", "systems")
-            chunks = iterate_inputs(self.context.project, references=self.against, system=system)
-            records = [row.record for chunk in chunks for row in chunk if row.step == step]
+            chunks = iterate_inputs(self.context.project, references=self.against, only=(system, step))
+            records = [row.record for chunk in chunks for row in chunk]
             value = self.measure.system_score(records)
             rows.append(
                 {

@@ -52,17 +52,17 @@ def iterate_inputs(
     project: Project,
     *,
     references: ReferenceSet | None,
-    system: int | None = None,
+    only: tuple[int, int | None] | None = None,
     known: ScoreSet | None = None,
     items: int = ITEMS_PER_CHUNK,
 ) -> Iterator[list[Input]]:
-    """All outputs (or those of one system) with context, source and references, some items at a time; with `known`
-    also what the scores of that set were computed from."""
+    """All outputs (or those of `only` one system at one step) with context, source and references, some items at a
+    time; with `known` also what the scores of that set were computed from."""
     from scoring.ml import Record
 
     outputs = Output.objects.filter(project=project).order_by("item", "pk")
-    if system is not None:
-        outputs = outputs.filter(system=system)
+    if only is not None:
+        outputs = outputs.filter(system=only[0], step=only[1])
     hashes: Any = Value(None, BigIntegerField())
     if known is not None and known.scores.exists():
         # A query inside the query looks each one up by the index on (set, output). A join may read the whole table of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from annotation.models import Item, Output, Reference
@@ -133,7 +135,7 @@ def test_interrupted_run_goes_on_where_it_stopped(cast, monkeypatch):
     from scoring.selectors import inputs
 
     make_outputs(cast.project, make_items(cast.project, 4))
-    monkeypatch.setattr(inputs.iterate_inputs, "__kwdefaults__", {"system": None, "items": 1})
+    monkeypatch.setattr(score, "iterate_inputs", partial(inputs.iterate_inputs, items=1))
     stored = score.store_scores
 
     def stop_after_two(**arguments: object) -> None:
@@ -217,3 +219,27 @@ def test_stored_hashes_are_those_of_the_set_and_come_in_one_question_a_chunk(cas
     assert found == {pk: stored.get(pk) for pk in Output.objects.values_list("pk", flat=True)}
     assert sum(value is None for value in found.values()) == 1
     assert Score.objects.filter(score_set=other).count() == 10
+
+
+def test_systems_are_measured_anew_only_when_something_changed(cast, monkeypatch):
+    from scoring.ml import load
+
+    items = make_items(cast.project, 3)
+    make_outputs(cast.project, items)
+    apply(cast.project, "bleu-corpus")
+    before = ScoreSet.objects.get()
+    assert [(row["system"], row["n"]) for row in before.systems] == [("sys-a", 3), ("sys-b", 3)]
+
+    def forbidden(self, records):
+        raise AssertionError("nothing has changed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(load("bleu-corpus")), "system_score", forbidden)
+        apply(cast.project, "bleu-corpus")
+    again = ScoreSet.objects.get()
+    assert (again.systems, again.summary, again.data_hash) == (before.systems, before.summary, before.data_hash)
+    Output.objects.filter(item=items[0], system__name="sys-a").delete()
+    apply(cast.project, "bleu-corpus")
+    after = ScoreSet.objects.get()
+    assert [(row["system"], row["n"]) for row in after.systems] == [("sys-a", 2), ("sys-b", 3)]
+    assert [row["n"] for row in after.summary] == [2, 3]
