@@ -13,6 +13,7 @@ from scoring.ml.baselines import (
     bertscore,
     bleu,
     bleu_star,
+    bleurt,
     chrf,
     distinct,
     embedding,
@@ -35,6 +36,7 @@ _MODULES = (
     distinct,
     embedding,
     bertscore,
+    bleurt,
 )
 
 

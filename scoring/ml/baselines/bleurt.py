@@ -1,0 +1,158 @@
+"""BLEURT: a text's score against a reference by a regression checkpoint from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references, scatter_best
+from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.encoders.loading import without_progress_bar
+from scoring.ml.encoders.source import find_encoder
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.engine import Batch, Dtype, Engine
+from scoring.ml.errors import EncoderError, InvalidOption
+from scoring.ml.signature import SignatureField
+from scoring.ml.types import Record
+
+if TYPE_CHECKING:
+    import torch
+
+EMPTY = -2.0
+_HEAD = "ForSequenceClassification"
+# Pairs are tokenised and scored in chunks of this size, which bounds memory.
+_CHUNK_PAIRS = 1 << 16
+
+
+class Bleurt(PairEvaluator):
+    """The one output of a sequence classifier for `[CLS] reference [SEP] text [SEP]`, best reference.
+
+    The checkpoint is a folder in the form of transformers: config.json with one label, safetensors weights,
+    tokenizer. There is no default one: published checkpoints differ in scale, and a score of one says nothing
+    about a score of another. BLEURT-20 gives roughly 0 to 1, older ones also less than 0. An empty text gets -2,
+    below what any of them gives. Too long a pair loses the reference's end first, then the text's; that is counted.
+    Source: Sellam et al. 2020.
+    """
+
+    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
+        super().__init__(entry, options)
+        if not self.options["encoder"]:
+            message = (
+                "must name a checkpoint, for there is no default: the folder of a BLEURT converted to transformers "
+                "(a sequence classifier with one label, model.safetensors and tokenizer)"
+            )
+            raise InvalidOption(self.name, "encoder", message)
+        self.source = find_encoder(self.option_text("encoder"))
+        architectures = self.source.config.get("architectures") or [""]
+        if not str(architectures[0]).endswith(_HEAD):
+            message = (
+                f"is no regression checkpoint but a {architectures[0] or 'model without a name'}; take one *{_HEAD}"
+            )
+            raise EncoderError(self.source.name, message)
+        n_labels = len(self.source.config.get("id2label") or ("0", "1"))
+        if n_labels != 1:
+            raise EncoderError(self.source.name, f"has {n_labels} labels; a regression checkpoint has 1")
+        longest = options["max_length"]
+        self.tokenizer = PairTokenizer(self.source, max_length=None if longest is None else int(longest))
+        self.dtype: Dtype = "bf16" if options["dtype"] == "bf16" else "fp32"
+
+    @property
+    def worst(self) -> float:
+        return EMPTY
+
+    def signature_fields(self) -> list[SignatureField]:
+        return [
+            SignatureField("nrefs", "#", "var"),
+            SignatureField("enc", "enc", f"{self.source.short_name}@{self.source.weights[:8]}"),
+            SignatureField("ml", "ml", str(self.tokenizer.max_length)),
+            SignatureField("trunc", "tr", "reference-right"),
+            SignatureField("dt", "dt", self.dtype),
+            SignatureField("attn", "at", self.source.attention),
+        ]
+
+    def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
+        """BLEURT of every hypothesis against every reference of its query: matrices (H, R)."""
+        return [values for values, _ in self._score(queries, progress)]
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        queries, places = group_by_references(records)
+        found = self._score(queries, progress)
+        cut = np.zeros(len(records), dtype=np.bool_)
+        for (_, truncated), rows in zip(found, places, strict=True):
+            cut[rows] = truncated.any(axis=1)
+        return Partial(scatter_best([values for values, _ in found], places, len(records)), cut)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine all batches go through."""
+        budget = self.options["batch_tokens"]
+        tokens = None if budget is None else int(budget)
+        return Engine(device=self.option_text("device"), batch_tokens=tokens, pad_id=self.tokenizer.pad_id)
+
+    @cached_property
+    def model(self) -> torch.nn.Module:
+        """The checkpoint with its head, in evaluation mode on the engine's device."""
+        import torch
+        from transformers import AutoModelForSequenceClassification
+
+        with without_progress_bar():
+            model: torch.nn.Module = AutoModelForSequenceClassification.from_pretrained(
+                str(self.source.folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                attn_implementation=self.source.attention,
+                dtype=torch.bfloat16 if self.dtype == "bf16" else torch.float32,
+            )
+        return model.eval().to(self.engine.device)
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """(rows,) the scores of a batch."""
+        types = {} if batch.token_type_ids is None else {"token_type_ids": batch.token_type_ids}
+        output = self.model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **types)
+        logits: torch.Tensor = output.logits
+        return logits[:, 0]
+
+    def _score(self, queries: Sequence[Query], progress: Progress | None) -> list[tuple[Floats, npt.NDArray[np.bool_]]]:
+        """Scores and what was cut, (H, R) each; a pair of two queries is scored once."""
+        number: dict[tuple[str, str], int] = {}
+        places = []
+        for hypotheses, references in queries:
+            pairs = [[(ref, hyp) for ref in references] for hyp in hypotheses]
+            rows = [[number.setdefault(p, len(number)) if all(map(str.strip, p)) else -1 for p in row] for row in pairs]
+            places.append(np.array(rows, dtype=np.int64).reshape(len(hypotheses), len(references)))
+        distinct = list(number)
+        # One more place at the end, which -1 finds: a blank text or reference.
+        values, cut = np.full(len(distinct) + 1, EMPTY), np.zeros(len(distinct) + 1, dtype=np.bool_)
+        for start in range(0, len(distinct), _CHUNK_PAIRS):
+            chunk = distinct[start : start + _CHUNK_PAIRS]
+            found = self.tokenizer.pairs([ref for ref, _ in chunk], [hyp for _, hyp in chunk], cut="right")
+            values[start : start + len(chunk)] = self.engine.map(found.encodings, self.forward).numpy()
+            cut[start : start + len(chunk)] = found.truncated
+            if progress is not None:
+                progress(len(queries) * (start + len(chunk)) // len(distinct), len(queries))
+        return [(values[rows], cut[rows]) for rows in places]
+
+
+ENTRIES = (
+    Entry(
+        name="bleurt",
+        kind="baseline",
+        summary="A regression checkpoint reads reference and text, best reference; the checkpoint must be given.",
+        build=Bleurt,
+        scale=(None, None),
+        needs=("references", "encoder"),
+        options=(
+            Option("encoder", "str", None, "Folder of a sequence classifier with one label; there is no default."),
+            Option("max_length", "int", None, "Longest pair in tokens; none is what the model reads.", minimum=5),
+            Option("dtype", "str", "fp32", "Number format; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
+            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+            Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
+        ),
+        citation="Sellam et al. 2020, BLEURT: learning robust metrics for text generation",
+    ),
+)
