@@ -1,0 +1,72 @@
+"""The Python client of an installation: typed, over HTTP, without Django. What a training loop uses is in
+`evalapp.client.callback`, which needs transformers and is not imported here."""
+
+from evalapp.client.campaigns import Assignment, Campaign
+from evalapp.client.client import Client
+from evalapp.client.errors import (
+    ApiError,
+    BadRequest,
+    ClientError,
+    Conflict,
+    ConnectionFailed,
+    Fault,
+    MissingPackage,
+    NotAllowed,
+    NotFinished,
+    NotFound,
+    NotSignedIn,
+    RunCancelled,
+    RunFailed,
+    ServerError,
+    TimedOut,
+    TooManyRequests,
+    Unavailable,
+    UnexpectedAnswer,
+    UploadCancelled,
+    UploadFaulty,
+)
+from evalapp.client.evaluators import Evaluator, OnlineScores, Pair, Record
+from evalapp.client.exports import Export
+from evalapp.client.projects import Leaderboard, Project
+from evalapp.client.rows import Rows
+from evalapp.client.runs import Progress, Run
+from evalapp.client.session import Retry
+from evalapp.client.uploads import Upload
+
+__all__ = [
+    "ApiError",
+    "Assignment",
+    "BadRequest",
+    "Campaign",
+    "Client",
+    "ClientError",
+    "Conflict",
+    "ConnectionFailed",
+    "Evaluator",
+    "Export",
+    "Fault",
+    "Leaderboard",
+    "MissingPackage",
+    "NotAllowed",
+    "NotFinished",
+    "NotFound",
+    "NotSignedIn",
+    "OnlineScores",
+    "Pair",
+    "Progress",
+    "Project",
+    "Record",
+    "Retry",
+    "Rows",
+    "Run",
+    "RunCancelled",
+    "RunFailed",
+    "ServerError",
+    "TimedOut",
+    "TooManyRequests",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "Upload",
+    "UploadCancelled",
+    "UploadFaulty",
+]

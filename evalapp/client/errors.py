@@ -1,0 +1,176 @@
+"""What can go wrong between a program and an installation: one family, so that `except ClientError` catches all of
+it. Answers of the server carry the fields of their problem document (RFC 9457)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evalapp.client.runs import Run
+    from evalapp.client.uploads import Upload
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with an input: where it is and what to do. `line` counts from 1."""
+
+    message: str
+    field: str = ""
+    file: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line) if part not in ("", None))
+        return f"{place}: {self.message}" if place else self.message
+
+    @classmethod
+    def from_wire(cls, row: Mapping[str, Any]) -> Fault:
+        line = row.get("line")
+        return cls(
+            message=str(row.get("message", "")),
+            field=str(row.get("field") or ""),
+            file=str(row.get("file") or ""),
+            line=line if isinstance(line, int) else None,
+        )
+
+
+def _with_faults(text: str, faults: Sequence[Fault], total: int | None = None, most: int = 5) -> str:
+    lines = [text, *(f"  {fault}" for fault in faults[:most])]
+    left = (total or len(faults)) - min(most, len(faults))
+    return "\n".join([*lines, f"  and {left} more"] if left > 0 else lines)
+
+
+class ClientError(Exception):
+    """The root of the family."""
+
+
+class MissingPackage(ClientError, ImportError):
+    """Something optional is not installed."""
+
+    def __init__(self, package: str, what: str) -> None:
+        super().__init__(f"{what} needs {package}, which is not installed here: pip install {package}")
+        self.package = package
+
+
+class ConnectionFailed(ClientError):
+    """No connection, or it broke; the attempts are used up."""
+
+    def __init__(self, detail: str, *, url: str, attempts: int = 1) -> None:
+        tried = f" ({attempts} attempts)" if attempts > 1 else ""
+        super().__init__(f"{url}: {detail}{tried}")
+        self.detail, self.url, self.attempts = detail, url, attempts
+
+
+class TimedOut(ConnectionFailed):
+    """The server did not answer within the time-out."""
+
+
+class UnexpectedAnswer(ClientError):
+    """An answer that this API does not give: a proxy or another program is at that address."""
+
+
+class ApiError(ClientError):
+    """The server refused. `type`, `title`, `status` and `detail` are those of its problem document, `errors` its
+    list of faults, `extra` what else stood in it (a conflict carries both versions there)."""
+
+    def __init__(
+        self, status: int, problem: Mapping[str, Any], *, method: str = "", url: str = "", retry_after: float | None
+    ) -> None:
+        rows = problem.get("errors")
+        known = ("type", "title", "status", "detail", "errors")
+        self.status = status
+        self.type = str(problem.get("type", "about:blank"))
+        self.title = str(problem.get("title", ""))
+        self.detail = str(problem.get("detail", ""))
+        self.errors = tuple(Fault.from_wire(row) for row in rows or () if isinstance(row, Mapping))
+        self.extra = {key: value for key, value in problem.items() if key not in known}
+        self.method, self.url, self.retry_after = method, url, retry_after
+        words = ": ".join(part for part in (self.title.rstrip("."), self.detail) if part) or "no reason given"
+        others = [fault for fault in self.errors if str(fault) != self.detail]
+        super().__init__(_with_faults(f"{status} {words}", others))
+
+
+class BadRequest(ApiError):
+    """400, 413, 415, 422: the input has faults, is too large or of a kind that is not read."""
+
+
+class NotSignedIn(ApiError):
+    """401: no token, or one that is wrong, expired or revoked."""
+
+
+class NotAllowed(ApiError):
+    """403: the role or the scopes of the token do not reach so far."""
+
+
+class NotFound(ApiError):
+    """404: it is not there, or not yours to see."""
+
+
+class Conflict(ApiError):
+    """409: it was changed in the meantime, or something rests on it."""
+
+
+class TooManyRequests(ApiError):
+    """429: wait `retry_after` seconds."""
+
+
+class ServerError(ApiError):
+    """5xx: a fault of the server."""
+
+
+class Unavailable(ServerError):
+    """502, 503, 504: a part of the installation is not running."""
+
+
+_BY_STATUS: dict[int, type[ApiError]] = {
+    400: BadRequest, 401: NotSignedIn, 403: NotAllowed, 404: NotFound, 409: Conflict, 413: BadRequest,
+    415: BadRequest, 422: BadRequest, 429: TooManyRequests, 502: Unavailable, 503: Unavailable, 504: Unavailable,
+}  # fmt: skip
+
+
+def error_class(status: int) -> type[ApiError]:
+    return _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
+
+
+class UploadFaulty(ClientError):
+    """Rows of an upload have faults; nothing of it was stored. `faults` holds the first thousand, `fault_count` says
+    how many there are."""
+
+    def __init__(self, upload: Upload) -> None:
+        self.upload, self.faults, self.fault_count = upload, upload.faults, upload.fault_count
+        text = f"upload {upload.id}: {upload.fault_count} faults, nothing was stored"
+        super().__init__(_with_faults(text, self.faults, self.fault_count))
+
+
+class UploadCancelled(ClientError):
+    """An upload was cancelled while somebody waited for it."""
+
+    def __init__(self, upload: Upload) -> None:
+        self.upload = upload
+        super().__init__(f"upload {upload.id} was cancelled; nothing was stored")
+
+
+class RunFailed(ClientError):
+    """A run ended with an error; `run.log()` tells more."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.faults = run, run.errors
+        super().__init__(_with_faults(f"run {run.id} ({run.title}) failed: {run.error}", self.faults))
+
+
+class RunCancelled(ClientError):
+    """A run was cancelled while somebody waited for it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        super().__init__(f"run {run.id} ({run.title}) was cancelled")
+
+
+class NotFinished(ClientError):
+    """What was waited for goes on: the time for waiting is over, nothing else happened."""
+
+    def __init__(self, what: str, seconds: float, state: str) -> None:
+        super().__init__(f"{what} is still {state} after {seconds:g} s; it goes on, wait for it again")
+        self.state = state

@@ -1,0 +1,266 @@
+"""A project as a program sees it: its rows, uploads, runs, scores, leaderboards, exports and campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalapp.client.campaigns import Campaign
+from evalapp.client.exports import Export
+from evalapp.client.rows import (
+    Comparison,
+    Dialogue,
+    Item,
+    Output,
+    Rating,
+    Reference,
+    Rows,
+    Score,
+    ScoreSet,
+    System,
+    need_pandas,
+    to_frame,
+)
+from evalapp.client.runs import OnProgress, Run
+from evalapp.client.session import Session, segment
+from evalapp.client.uploads import Upload, send_files, send_rows
+
+if TYPE_CHECKING:
+    import pandas
+
+#: Kinds of run that find their work done already when they come twice.
+REPEATABLE = frozenset({"score", "export"})
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A leaderboard: `rows` best first, each with its estimate and interval; `table` is the whole answer, with the
+    signature, how many items and raters it stands on, and whether the data have changed since."""
+
+    table: dict[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self.table["rows"])
+
+    @property
+    def signature(self) -> str:
+        return str(self.table["signature"])
+
+    @property
+    def is_current(self) -> bool:
+        return bool(self.table["is_current"])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row each; nested estimates become columns such as `pearson.value`, `pearson.low`."""
+        need_pandas("to_pandas()")
+        return to_frame([_flat(row) for row in self.rows])
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": one for inner, one in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+@dataclass
+class Project:
+    """A project as it was when last asked for."""
+
+    _session: Session = field(repr=False, compare=False)
+    slug: str
+    name: str = ""
+    task: str = ""
+    lang: str = ""
+    role: str | None = None
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Project:
+        return cls(
+            session,
+            str(row["slug"]),
+            name=str(row.get("name") or ""),
+            task=str(row.get("task") or ""),
+            lang=str(row.get("lang") or ""),
+            role=row.get("role"),
+            raw=dict(row),
+        )
+
+    @property
+    def _path(self) -> str:
+        return f"projects/{segment(self.slug)}/"
+
+    # ---- what stands in it --------------------------------------------------------------------------------------
+
+    def items(self, *, key: str | None = None, group: str | None = None) -> Rows[Item]:
+        return Rows(self._session, f"{self._path}items/", {"key": key, "group": group})
+
+    def systems(self, *, kind: str | None = None) -> Rows[System]:
+        return Rows(self._session, f"{self._path}systems/", {"kind": kind})
+
+    def outputs(self, *, item: str | None = None, system: str | None = None) -> Rows[Output]:
+        return Rows(self._session, f"{self._path}outputs/", {"item": item, "system": system})
+
+    def references(self, *, item: str | None = None, set: str | None = None) -> Rows[Reference]:
+        return Rows(self._session, f"{self._path}references/", {"item": item, "set": set})
+
+    def ratings(
+        self,
+        *,
+        item: str | None = None,
+        system: str | None = None,
+        aspect: str | None = None,
+        rater: str | None = None,
+    ) -> Rows[Rating]:
+        query = {"item": item, "system": system, "aspect": aspect, "rater": rater}
+        return Rows(self._session, f"{self._path}ratings/", query)
+
+    def comparisons(
+        self, *, item: str | None = None, aspect: str | None = None, rater: str | None = None
+    ) -> Rows[Comparison]:
+        return Rows(self._session, f"{self._path}comparisons/", {"item": item, "aspect": aspect, "rater": rater})
+
+    def dialogues(self, *, system: str | None = None) -> Rows[Dialogue]:
+        return Rows(self._session, f"{self._path}dialogues/", {"system": system})
+
+    def scores(
+        self,
+        *,
+        evaluator: str | None = None,
+        references: str | None = None,
+        system: str | None = None,
+        item: str | None = None,
+    ) -> Rows[Score]:
+        """The current scores of every output; `references` names the reference set (default: original)."""
+        query = {"evaluator": evaluator, "references": references, "system": system, "item": item}
+        return Rows(self._session, f"{self._path}scores/", query)
+
+    def score_sets(self) -> list[ScoreSet]:
+        """What has been applied here: one row per evaluator, signature and reference set, newest first."""
+        rows: list[ScoreSet] = self._session.get(f"{self._path}evaluators/")["results"]
+        return rows
+
+    # ---- uploads ------------------------------------------------------------------------------------------------
+
+    def upload(
+        self,
+        *paths: str | Path,
+        dry_run: bool = False,
+        replace: bool = False,
+        wait: bool = True,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+    ) -> Upload:
+        """Send files of the interchange format, or folders of them, as one upload: all of it is stored or nothing.
+
+        With `dry_run` it is only checked; `replace` overwrites rows stored with other content. `progress` sees first
+        the bytes sent, then the check. `wait=False` returns as soon as the server has the files; else it raises as
+        `Upload.wait` does, UploadFaulty with the faulty rows among it.
+        """
+        upload = send_files(self._session, self.slug, paths, dry_run=dry_run, replace=replace, progress=progress)
+        return upload.wait(progress=progress, timeout=timeout) if wait else upload
+
+    def upload_rows(
+        self,
+        kind: str,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        dry_run: bool = False,
+        replace: bool = False,
+        wait: bool = True,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+    ) -> Upload:
+        """The same for rows of one table (`items`, `outputs`, `ratings`, ...), from any iterable, in constant
+        memory. Raises ValueError, before anything is sent, for a row that JSON cannot hold."""
+        upload = send_rows(self._session, self.slug, kind, rows, dry_run=dry_run, replace=replace, progress=progress)
+        return upload.wait(progress=progress, timeout=timeout) if wait else upload
+
+    def uploads(self) -> Rows[Upload]:
+        """Newest first."""
+        return Rows(self._session, f"{self._path}uploads/", make=lambda row: Upload.from_wire(self._session, row))
+
+    # ---- runs ---------------------------------------------------------------------------------------------------
+
+    def start(self, kind: str, **wishes: Any) -> Run:
+        """Queue a run; what else it takes depends on its kind. The same request joins the run already under way.
+
+        Raises BadRequest, naming what is missing, before anything is computed.
+        """
+        body = {"kind": kind, **wishes}
+        row = self._session.post(f"{self._path}runs/", body, idempotent=kind in REPEATABLE)
+        return Run.from_wire(self._session, row)
+
+    def score(self, evaluator: str, *, options: Mapping[str, Any] | None = None, references: str | None = None) -> Run:
+        """Apply an evaluator to every output that has no score of it yet."""
+        wishes = {"options": dict(options) if options else None, "references": references}
+        return self.start("score", evaluator=evaluator, **{k: v for k, v in wishes.items() if v is not None})
+
+    def train(self, evaluator: str, **wishes: Any) -> Run:
+        """Train an evaluator on this project; the wishes are those of the run: aspect, profile, seed, ..."""
+        return self.start("train", evaluator=evaluator, **wishes)
+
+    def runs(self) -> Rows[Run]:
+        """Newest first."""
+        return Rows(self._session, f"{self._path}runs/", make=lambda row: Run.from_wire(self._session, row))
+
+    # ---- leaderboards, exports, campaigns -----------------------------------------------------------------------
+
+    def leaderboard(
+        self, of: str = "systems", *, progress: OnProgress | None = None, timeout: float | None = None, **query: Any
+    ) -> Leaderboard:
+        """The leaderboard of `systems` (aspect, method, ratings, systems, by, references) or of `evaluators` (aspect,
+        level, grouping, systems, references, ratings). One that is large is computed by a run, which is waited for.
+        """
+        path = f"{self._path}leaderboards/{segment(of)}/"
+        table = self._session.get(path, query)
+        if "rows" not in table:
+            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(table['run'])}/"))
+            run.wait(progress=progress, timeout=timeout)
+            table = self._session.get(path, query)
+        return Leaderboard(dict(table))
+
+    def export(
+        self,
+        format: str = "jsonl",
+        *,
+        wait: bool = True,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+    ) -> Export:
+        """Write the project as interchange files: jsonl, csv or parquet."""
+        row = self._session.post(f"{self._path}exports/", {"format": format}, idempotent=True)
+        export = Export.from_wire(self._session, row)
+        return export.wait(progress=progress, timeout=timeout) if wait else export
+
+    def exports(self) -> Rows[Export]:
+        """Newest first."""
+        return Rows(self._session, f"{self._path}exports/", make=lambda row: Export.from_wire(self._session, row))
+
+    def download(self, folder: str | Path, *, format: str = "jsonl", progress: OnProgress | None = None) -> list[Path]:
+        """Export, wait, and write the files into `folder`; returns their paths."""
+        return self.export(format, progress=progress).download(folder, progress=progress)
+
+    def to_pandas(self, *, progress: OnProgress | None = None) -> dict[str, pandas.DataFrame]:
+        """The whole project as DataFrames by table. Raises MissingPackage without pandas."""
+        need_pandas("to_pandas()")
+        return self.export(progress=progress).to_pandas(progress=progress)
+
+    def campaigns(self) -> Rows[Campaign]:
+        """Newest first."""
+        return Rows(self._session, f"{self._path}campaigns/", make=lambda row: Campaign.from_wire(self._session, row))
+
+    def create_campaign(
+        self, *, name: str, kind: str, aspects: Iterable[str | Mapping[str, Any]], **plan: Any
+    ) -> Campaign:
+        """Plan a campaign, as a draft; `open()` it then. An aspect is a name or an object with question and scale."""
+        asked = [{"name": aspect} if isinstance(aspect, str) else dict(aspect) for aspect in aspects]
+        body = {"name": name, "kind": kind, "aspects": asked, **plan}
+        return Campaign.from_wire(self._session, self._session.post(f"{self._path}campaigns/", body))

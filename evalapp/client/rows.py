@@ -1,0 +1,228 @@
+"""The rows of a project as a program sees them, and the lazy lists they come in. The names and types are those of
+the API's answers; new members of an answer are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
+
+from evalapp.client.errors import MissingPackage
+from evalapp.client.session import PAGE_SIZE, Session
+
+if TYPE_CHECKING:
+    import pandas
+
+T = TypeVar("T")
+
+
+class Item(TypedDict):
+    id: int
+    key: str
+    context: list[str]
+    source: str | None
+    group: str
+    meta: dict[str, Any]
+
+
+class System(TypedDict):
+    id: int
+    name: str
+    kind: str
+    meta: dict[str, Any]
+    declared: bool
+
+
+class Output(TypedDict):
+    id: int
+    item: str
+    system: str
+    step: int | None
+    text: str
+    meta: dict[str, Any]
+
+
+class Reference(TypedDict):
+    id: int
+    item: str
+    set: str
+    position: int
+    text: str
+    meta: dict[str, Any]
+
+
+class Rating(TypedDict):
+    id: int
+    item: str | None
+    system: str | None
+    step: int | None
+    dialogue: str | None
+    aspect: str
+    rater: str
+    value: float
+    simulated: bool
+    judgement: int | None
+    meta: dict[str, Any]
+
+
+class Comparison(TypedDict):
+    id: int
+    item: str
+    system_a: str
+    step_a: int | None
+    system_b: str | None
+    step_b: int | None
+    reference: int | None
+    aspect: str
+    rater: str
+    verdict: str
+    simulated: bool
+    judgement: int | None
+    meta: dict[str, Any]
+
+
+class Dialogue(TypedDict):
+    id: int
+    key: str
+    turns: list[str]
+    speakers: list[str] | None
+    system: str | None
+    meta: dict[str, Any]
+
+
+class Score(TypedDict):
+    """`value` None is undefined, and `note` says why."""
+
+    id: int
+    item: str
+    system: str
+    step: int | None
+    evaluator: str
+    value: float | None
+    note: str
+    signature: str
+
+
+class Judgement(TypedDict):
+    """`answer` is in the order system, system_b, whatever the sides were when it was given."""
+
+    id: int
+    rater: str
+    item: str
+    system: str
+    step: int | None
+    system_b: str | None
+    step_b: int | None
+    reference: int | None
+    unit: str
+    repeat: int
+    version: int
+    current: bool
+    answer: dict[str, Any]
+    swapped: bool
+    note: str
+    seconds: float | None
+    extra: bool
+    passed: bool | None
+    created_at: str
+
+
+class Flag(TypedDict):
+    id: int
+    item: str
+    system: str
+    reason: str
+    text: str
+    created_at: str
+    resolved_at: str | None
+
+
+class CatalogueEntry(TypedDict):
+    """What can be applied or trained by name."""
+
+    name: str
+    kind: str
+    summary: str
+    needs: list[str]
+    level: str
+    scale: list[float | None]
+    profiles: list[str]
+    options: list[dict[str, Any]]
+    citation: str
+
+
+class ScoreSet(TypedDict):
+    """What has been applied in a project, under one signature. `stale` says why it is out of date, or is empty."""
+
+    id: int
+    evaluator: str
+    name: str
+    kind: str
+    options: dict[str, Any]
+    references: str
+    signature: str
+    run: int | None
+    created_at: str
+    scored_at: str | None
+    stale: str
+    n_scores: int
+    n_undefined: int
+    n_truncated: int
+    n_empty: int
+    n_duplicate: int
+    systems: Any
+    summary: Any
+
+
+def need_pandas(what: str) -> Any:
+    """The module `pandas`. Raises MissingPackage."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingPackage("pandas", what) from error
+    return pandas
+
+
+def to_frame(rows: list[Any]) -> pandas.DataFrame:
+    """Rows as a table with the same names."""
+    return cast("pandas.DataFrame", need_pandas("a DataFrame").DataFrame(rows))
+
+
+def _same(row: Any) -> Any:
+    return row
+
+
+class Rows(Generic[T]):
+    """A list on the server, read page by page while it is gone through. Each loop asks anew."""
+
+    def __init__(
+        self,
+        session: Session,
+        path: str,
+        params: Mapping[str, Any] | None = None,
+        make: Callable[[Any], T] = _same,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        self._session, self._path, self._params, self._make = session, path, dict(params or {}), make
+        self.page_size = page_size
+
+    def __iter__(self) -> Iterator[T]:
+        for page in self.pages():
+            yield from page
+
+    def pages(self) -> Iterator[list[T]]:
+        """Page by page, each of at most `page_size` rows."""
+        for page in self._session.pages(self._path, self._params, self.page_size):
+            yield [self._make(row) for row in page]
+
+    def first(self) -> T | None:
+        """The first row, with a request for no more than that; None when there is none."""
+        page = next(self._session.pages(self._path, self._params, 1), [])
+        return self._make(page[0]) if page else None
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a DataFrame. Raises MissingPackage without pandas."""
+        need_pandas("to_pandas()")
+        return to_frame([row for page in self._session.pages(self._path, self._params, self.page_size) for row in page])
+
+    def __repr__(self) -> str:
+        return f"<Rows of {self._path}>"

@@ -1,0 +1,309 @@
+"""HTTP as the client speaks it: the token, time-outs, retries with back-off, problem documents as errors, cursor
+pages, downloads to a file. What the addresses mean is in the other modules."""
+
+from __future__ import annotations
+
+import json as json_module
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import httpx
+
+from evalapp.client.errors import ApiError, ConnectionFailed, TimedOut, UnexpectedAnswer, error_class
+
+PREFIX = "/api/v1/"
+#: Statuses after which an idempotent request is sent again.
+AGAIN = frozenset({429, 502, 503, 504})
+PAGE_SIZE = 500
+
+Parameters = Mapping[str, Any]
+#: (bytes done, bytes in all or None)
+Meter = Callable[[int, int | None], None]
+#: Makes the arguments of `httpx.Client.build_request` anew for each attempt; what it opens it hands to the stack.
+Body = Callable[[ExitStack], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often and how patiently a request is sent again.
+
+    The n-th pause is a random part, from half to all, of `first * 2^(n-1)` seconds, at most `longest`; a server that
+    says `Retry-After` is obeyed if that is at most `longest_asked` seconds, else its refusal stands at once."""
+
+    times: int = 4
+    first: float = 0.5
+    longest: float = 20.0
+    longest_asked: float = 60.0
+
+    def pause(self, attempt: int) -> float:
+        """Seconds before attempt number `attempt` + 1, from 1."""
+        whole = min(self.longest, self.first * 2.0 ** (attempt - 1))
+        return whole * random.uniform(0.5, 1.0)
+
+
+class _Metered(httpx.SyncByteStream):
+    """A request body that tells how much of it has been taken."""
+
+    def __init__(self, stream: httpx.SyncByteStream, total: int | None, meter: Meter) -> None:
+        self._stream, self._total, self._meter = stream, total, meter
+
+    def __iter__(self) -> Iterator[bytes]:
+        done = 0
+        for chunk in self._stream:
+            yield chunk
+            done += len(chunk)
+            self._meter(done, self._total)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A request as often as it is sent; `sink` takes the body of a good answer as it comes in."""
+
+    method: str
+    url: str
+    params: Parameters | None = None
+    json: Any = None
+    body: Body | None = None
+    meter: Meter | None = None
+    timeout: float | None = None
+    sink: Callable[[httpx.Response], None] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def segment(text: object) -> str:
+    """A part of an address, with everything escaped that could leave it."""
+    return quote(str(text), safe="")
+
+
+def base_of(url: str) -> str:
+    """`http://host:8000` from that or from an address of its API. Raises ValueError for what is no http address."""
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError(f"{url!r} is not the address of an installation; write it as http://127.0.0.1:8000")
+    path = parts.path.partition(PREFIX.rstrip("/"))[0].rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def seconds_asked(headers: httpx.Headers) -> float | None:
+    """`Retry-After` in seconds, from a number or a date."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isdigit():
+        return float(text)
+    try:
+        then = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    return max(0.0, (then - datetime.now(UTC)).total_seconds())
+
+
+class Session:
+    """One installation as one person sees it. Safe to share among threads."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float | httpx.Timeout,
+        retries: int | Retry,
+        transport: httpx.BaseTransport | None,
+        verify: bool | str,
+    ) -> None:
+        if not token.isprintable() or not token.isascii() or " " in token:
+            raise ValueError("the token holds characters that no token has; copy it once more")
+        self.base = base_of(url)
+        self.retry = Retry(times=retries) if isinstance(retries, int) else retries
+        if not isinstance(timeout, httpx.Timeout):
+            timeout = httpx.Timeout(timeout, connect=min(timeout, 10.0))
+        headers = {"Accept": "application/json", "User-Agent": "evalapp-client"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if isinstance(verify, str):
+            import ssl
+
+            context: ssl.SSLContext | bool = ssl.create_default_context(cafile=verify)
+        else:
+            context = verify
+        self.http = httpx.Client(headers=headers, timeout=timeout, transport=transport, verify=context)
+
+    def close(self) -> None:
+        self.http.close()
+
+    # ---- requests -------------------------------------------------------------------------------------------
+
+    def get(self, path: str, params: Parameters | None = None, **rest: Any) -> Any:
+        return self.call("GET", path, params=params, **rest)
+
+    def post(self, path: str, json: Any = None, **rest: Any) -> Any:
+        return self.call("POST", path, json=json, **rest)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Parameters | None = None,
+        json: Any = None,
+        body: Body | None = None,
+        meter: Meter | None = None,
+        idempotent: bool | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """The JSON of the answer, None for an empty one. `path` stands under /api/v1/.
+
+        Sent again after a failed connection and after 429, 502, 503 and 504, if `idempotent` (default: GET, PUT and
+        DELETE are). Any request is sent again when it cannot have arrived: the connection was not made, or the
+        answer is 429, by which the server says that it did nothing.
+        """
+        call = _Call(method, f"{self.base}{PREFIX}{path}", params, json, body, meter, timeout)
+        response = self._send(call, method in ("GET", "PUT", "DELETE") if idempotent is None else idempotent)
+        if response.status_code == 204 or not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError as error:
+            kind = response.headers.get("Content-Type", "no type")
+            raise UnexpectedAnswer(
+                f"{response.request.url} answers {response.status_code} with {kind} where JSON was due; is this the "
+                "address of an installation, without a sign-in page of a proxy before it?"
+            ) from error
+
+    def _send(self, call: _Call, again: bool) -> httpx.Response:
+        """One request with its repetitions."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = self._attempt(call)
+            except httpx.RequestError as error:
+                unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+                if attempt > self.retry.times or not (again or unsent):
+                    raise self._broken(error, call.url, attempt) from error
+                time.sleep(self.retry.pause(attempt))
+                continue
+            if response.is_success:
+                return response
+            pause = self._pause_after(response, attempt, again)
+            if pause is None:
+                raise self._refused(response)
+            time.sleep(pause)
+
+    def _attempt(self, call: _Call) -> httpx.Response:
+        with ExitStack() as stack:
+            given = call.body(stack) if call.body is not None else {}
+            request = self.http.build_request(
+                call.method,
+                call.url,
+                params={name: value for name, value in (call.params or {}).items() if value is not None},
+                headers={**given.pop("headers", {}), **call.headers},
+                json=call.json,
+                timeout=httpx.USE_CLIENT_DEFAULT if call.timeout is None else call.timeout,
+                **given,
+            )
+            if call.meter is not None and isinstance(request.stream, httpx.SyncByteStream):
+                length = request.headers.get("Content-Length", "")
+                request.stream = _Metered(request.stream, int(length) if length.isdigit() else None, call.meter)
+            response = self.http.send(request, stream=True)
+            stack.callback(response.close)
+            if call.sink is not None and response.is_success:
+                call.sink(response)
+            else:
+                response.read()
+            return response
+
+    def _pause_after(self, response: httpx.Response, attempt: int, again: bool) -> float | None:
+        """Seconds until the request is sent again; None when the answer stands."""
+        status = response.status_code
+        if attempt > self.retry.times or status not in AGAIN or not (again or status == 429):
+            return None
+        asked = seconds_asked(response.headers)
+        if asked is None:
+            return self.retry.pause(attempt)
+        return asked * random.uniform(1.0, 1.1) if asked <= self.retry.longest_asked else None
+
+    def _broken(self, error: httpx.RequestError, url: str, attempts: int) -> ConnectionFailed:
+        kind = TimedOut if isinstance(error, httpx.TimeoutException) else ConnectionFailed
+        what = "no answer within the time-out" if kind is TimedOut else str(error) or type(error).__name__
+        return kind(what, url=url, attempts=attempts)
+
+    def _refused(self, response: httpx.Response) -> Exception:
+        request = response.request
+        if response.is_redirect:
+            target = response.headers.get("Location", "")
+            return UnexpectedAnswer(f"{request.url} points to {target}; give the client that address")
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict):
+            problem = {"title": response.reason_phrase, "detail": f"no problem document from {request.url.host}"}
+        found: type[ApiError] = error_class(response.status_code)
+        return found(
+            response.status_code,
+            problem,
+            method=request.method,
+            url=str(request.url),
+            retry_after=seconds_asked(response.headers),
+        )
+
+    # ---- pages and files --------------------------------------------------------------------------------------
+
+    def pages(self, path: str, params: Parameters | None = None, size: int = PAGE_SIZE) -> Iterator[list[Any]]:
+        """The pages of a list, one request each, when they are asked for. Of the link to the next page only the
+        cursor is used: the token goes to no other address, whatever an answer says."""
+        query = {**(params or {}), "limit": size}
+        while True:
+            page = self.get(path, query)
+            if not isinstance(page, dict) or not isinstance(page.get("results"), list):
+                raise UnexpectedAnswer(f"{path} did not answer with a list of results")
+            yield page["results"]
+            cursors = parse_qs(urlsplit(page.get("next") or "").query).get("cursor")
+            if not cursors:
+                return
+            if query.get("cursor") == cursors[0]:
+                raise UnexpectedAnswer(f"{path} leads to the same page again and again")
+            query["cursor"] = cursors[0]
+
+    def download(self, path: str, target: Path, *, size: int | None = None, meter: Meter | None = None) -> None:
+        """Write a file of the server to `target`, which appears only when it is whole; a broken transfer begins
+        anew. `size` is checked if given."""
+        part = target.with_name(target.name + ".part")
+
+        def sink(response: httpx.Response) -> None:
+            done = 0
+            with part.open("wb") as file:
+                for chunk in response.iter_bytes(1 << 16):
+                    file.write(chunk)
+                    done += len(chunk)
+                    if meter is not None:
+                        meter(done, size)
+            if size is not None and done != size:
+                raise httpx.RemoteProtocolError(f"{done} of {size} bytes arrived")
+
+        try:
+            headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
+            self._send(_Call("GET", f"{self.base}{PREFIX}{path}", sink=sink, headers=headers), again=True)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def line_of(row: Mapping[str, Any], number: int) -> bytes:
+    """A row as a line of NDJSON. Raises ValueError naming the row for what JSON cannot hold, nan among it."""
+    try:
+        return json_module.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"row {number} cannot be written as JSON: {error}") from error

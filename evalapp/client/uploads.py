@@ -1,0 +1,211 @@
+"""Uploads: send files of the interchange format or rows, follow the check, read the faults, take it back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from evalapp.client.errors import Conflict, Fault, UploadCancelled, UploadFaulty
+from evalapp.client.runs import OnProgress, Poll, Progress, Run
+from evalapp.client.session import Session, line_of, segment
+
+#: The files of an interchange folder, by the beginning of their names.
+TABLES = ("dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "pairs")
+ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
+STORED = frozenset({"checked", "done"})
+ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled"})
+#: Rows are kept in memory up to this size, then on disk, until they are sent.
+IN_MEMORY = 8 << 20
+
+
+@dataclass
+class Upload:
+    """An upload as it was when last asked for. `counts` has for each table rows, added, same, replaced, faulty."""
+
+    _session: Session = field(repr=False, compare=False)
+    id: int
+    project: str = ""
+    title: str = ""
+    state: str = ""
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    fault_count: int = 0
+    faults: tuple[Fault, ...] = ()
+    error: str = ""
+    progress: Progress | None = None
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Upload:
+        upload = cls(session, int(row["id"]))
+        upload._take(row)
+        return upload
+
+    def _take(self, row: Mapping[str, Any]) -> None:
+        self.raw = dict(row)
+        self.project, self.title, self.state = str(row["project"]), str(row["title"]), str(row["state"])
+        self.counts = dict(row.get("counts") or {})
+        self.ignored = tuple(row.get("ignored") or ())
+        self.fault_count, self.error = int(row.get("fault_count") or 0), str(row.get("error") or "")
+        self.faults = tuple(Fault.from_wire(fault) for fault in row.get("faults") or ())
+        self.progress = Progress.from_wire(row["progress"]) if row.get("progress") else None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+    def refresh(self) -> Upload:
+        self._take(self._session.get(f"uploads/{self.id}/"))
+        return self
+
+    @property
+    def run(self) -> Run | None:
+        """The run that checks and stores it, asked for anew."""
+        address = self.raw.get("run")
+        if not address:
+            return None
+        number = str(address).rstrip("/").rsplit("/", 1)[-1]
+        return Run.from_wire(self._session, self._session.get(f"runs/{segment(number)}/"))
+
+    def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Upload:
+        """Wait until it is stored, or checked after a dry run.
+
+        Raises UploadFaulty with the faulty rows, UploadCancelled, RunFailed when the check itself broke, and
+        NotFinished when `timeout` seconds have passed; the check goes on then.
+        """
+        poll = Poll(f"upload {self.id} ({self.title})", timeout)
+        while not self.refresh().has_ended:
+            if self.progress is not None:
+                if progress is not None:
+                    progress(self.progress)
+            elif (run := self.run) is not None and run.has_ended and not self.refresh().has_ended:
+                run.wait()  # ended without a word to the upload: says how
+                break
+            poll.rest(self.state)
+        if self.state == "faulty":
+            raise UploadFaulty(self)
+        if self.state not in STORED:
+            raise UploadCancelled(self)
+        return self
+
+    def undo(self) -> Upload:
+        """Stop it, drop it after a dry run, or take its rows out again. Undoing twice is no error.
+
+        Raises Conflict, with the list in `errors`, once other things rest on its rows, and UploadFaulty when nothing
+        had been stored.
+        """
+        try:
+            self._session.call("DELETE", f"uploads/{self.id}/")
+        except Conflict:
+            if self.refresh().state == "faulty":
+                raise UploadFaulty(self) from None
+            if self.state not in ("undone", "cancelled"):
+                raise
+        return self.refresh()
+
+
+def files_of(paths: Sequence[str | Path]) -> list[Path]:
+    """The files to send: each file given, and of a folder those with names of the interchange format.
+
+    Raises FileNotFoundError, naming what is missing or which folder has none.
+    """
+    found: list[Path] = []
+    for given in map(Path, paths):
+        if given.is_dir():
+            inside = [path for path in sorted(given.iterdir()) if path.is_file() and _is_table(path.name)]
+            if not inside:
+                raise FileNotFoundError(f"{given} has no file of the interchange format, such as outputs.jsonl")
+            found += inside
+        elif given.is_file():
+            found.append(given)
+        else:
+            raise FileNotFoundError(f"{given} is not there")
+    if not found:
+        raise FileNotFoundError("no file was given")
+    return found
+
+
+def _is_table(name: str) -> bool:
+    name = name.lower().removesuffix(".gz")
+    return name.startswith(TABLES) and name.endswith(ENDINGS)
+
+
+def _meter(progress: OnProgress | None) -> Any:
+    if progress is None:
+        return None
+    return lambda done, total: progress(Progress("sending", done, total, "bytes"))
+
+
+def _flags(dry_run: bool, replace: bool) -> dict[str, int | None]:
+    return {"dry_run": 1 if dry_run else None, "replace": 1 if replace else None}
+
+
+def send_files(
+    session: Session,
+    slug: str,
+    paths: Sequence[str | Path],
+    *,
+    dry_run: bool,
+    replace: bool,
+    progress: OnProgress | None,
+) -> Upload:
+    """One upload of these files. It may be sent twice when an answer is lost: rows that are there already count as
+    `same` the second time and change nothing."""
+    files = files_of(paths)
+
+    def body(stack: ExitStack) -> dict[str, Any]:
+        opened = [stack.enter_context(path.open("rb")) for path in files]
+        parts = [("file", (path.name, file)) for path, file in zip(files, opened, strict=True)]
+        return {"files": parts}
+
+    row = session.call(
+        "POST",
+        f"projects/{segment(slug)}/uploads/",
+        params=_flags(dry_run, replace),
+        body=body,
+        meter=_meter(progress),
+        idempotent=True,
+    )
+    return Upload.from_wire(session, row)
+
+
+def send_rows(
+    session: Session,
+    slug: str,
+    kind: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    dry_run: bool,
+    replace: bool,
+    progress: OnProgress | None,
+) -> Upload:
+    """One upload of rows of one table. They are written to a temporary file first, in constant memory: the server
+    wants to know the length, and a repeated request needs them again."""
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
+        for number, row in enumerate(rows, 1):
+            spool.write(line_of(row, number))
+        length = spool.tell()
+
+        def body(stack: ExitStack) -> dict[str, Any]:
+            spool.seek(0)
+            headers = {"Content-Type": "application/x-ndjson", "Content-Length": str(length)}
+            return {"content": _chunks(spool), "headers": headers}
+
+        row = session.call(
+            "POST",
+            f"projects/{segment(slug)}/uploads/",
+            params={"kind": kind, **_flags(dry_run, replace)},
+            body=body,
+            meter=_meter(progress),
+            idempotent=True,
+        )
+    return Upload.from_wire(session, row)
+
+
+def _chunks(file: IO[bytes]) -> Iterable[bytes]:
+    while chunk := file.read(1 << 16):
+        yield chunk

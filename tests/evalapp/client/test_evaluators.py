@@ -1,0 +1,122 @@
+"""Online scores as INTERFACE.md describes them: `{"pairs": [...]}` in, `{"signature": ..., "scores": [...]}` out, at
+most 64 pairs a call, 503 with a problem document while the live worker is down. The server is scripted."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import httpx
+import pytest
+
+from evalapp.client import Client, Record, Retry, Unavailable, UnexpectedAnswer
+
+MOST = 64
+
+
+class Live:
+    """Scores a text by its length; against one reference by 3, 1 or 0, as the comparative evaluator does."""
+
+    def __init__(self, *, by_reference: bool = False, down: int = 0, change: bool = False) -> None:
+        self.by_reference, self.down, self.change = by_reference, down, change
+        self.calls: list[list[dict]] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        assert (request.method, request.url.path) == ("POST", "/api/v1/evaluators/maude/score/")
+        if self.down:
+            self.down -= 1
+            body = {"title": "A part is not running", "status": 503, "detail": "The live worker is down."}
+            return httpx.Response(503, json=body, headers={"Retry-After": "0"})
+        pairs = json.loads(request.content)["pairs"]
+        assert len(pairs) <= MOST
+        self.calls.append(pairs)
+        signature = f"maude|v:{len(self.calls) if self.change else 1}"
+        return httpx.Response(200, json={"signature": signature, "scores": [self.score(pair) for pair in pairs]})
+
+    def score(self, pair: dict) -> float | None:
+        if not pair["text"]:
+            return None
+        if not self.by_reference:
+            return len(pair["text"])
+        (other,) = pair["references"]
+        return 3 * (len(pair["text"]) > len(other)) + (len(pair["text"]) == len(other))
+
+
+def evaluator(live: Live):
+    client = Client("http://host", "t", transport=httpx.MockTransport(live), retries=Retry(times=2, first=0.001))
+    return client.evaluator("maude")
+
+
+def test_many_texts_are_cut_into_calls():
+    live = Live()
+    scores = evaluator(live).score("x" * k for k in range(1, 151))
+    assert [len(call) for call in live.calls] == [64, 64, 22]
+    assert list(scores) == list(range(1, 151))
+    assert (scores.signature, len(scores)) == ("maude|v:1", 150)
+
+
+def test_texts_mappings_and_records():
+    live = Live()
+    record = Record("Yes.", references=("No.",), context=("Well?",))
+    evaluator(live).score(["Hi.", {"text": "Ho.", "context": ["Hey?"]}, record])
+    assert live.calls[0] == [
+        {"context": [], "text": "Hi.", "references": []},
+        {"context": ["Hey?"], "text": "Ho.", "references": []},
+        {"context": ["Well?"], "text": "Yes.", "references": ["No."]},
+    ]
+
+
+def test_records_of_the_library_are_taken():
+    from scoring.ml import Record as LibraryRecord
+
+    live = Live()
+    evaluator(live).score([LibraryRecord(text="Yes.", context=("Well?",))])
+    assert live.calls[0][0]["context"] == ["Well?"]
+
+
+@pytest.mark.parametrize("pair", [{}, {"text": 3}, {"text": "a", "reference": "b"}, {"text": "a", "context": "b"}])
+def test_what_is_no_pair(pair):
+    with pytest.raises(ValueError, match=r"pair|lists of texts"):
+        evaluator(Live()).score([pair])
+
+
+def test_an_undefined_score_is_nan_and_nothing_asks_nothing():
+    live = Live()
+    first, second = evaluator(live).score(["", "ab"])
+    assert math.isnan(first)
+    assert second == 2
+    assert evaluator(live).score([]).values == ()
+    assert len(live.calls) == 1
+
+
+def test_a_worker_that_comes_back_and_one_that_does_not():
+    assert evaluator(Live(down=2)).score(["ab"]).values == (2.0,)
+    with pytest.raises(Unavailable, match="The live worker is down"):
+        evaluator(Live(down=3)).score(["ab"])
+
+
+def test_an_evaluator_exchanged_between_two_calls_is_noticed():
+    scores = evaluator(Live(change=True)).score(["a"] * 65)
+    assert scores.signatures == ("maude|v:1", "maude|v:2")
+    with pytest.raises(UnexpectedAnswer, match="several signatures"):
+        _ = scores.signature
+
+
+def test_an_answer_with_too_few_scores():
+    def short(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"signature": "s", "scores": [1.0]})
+
+    client = Client("http://host", "t", transport=httpx.MockTransport(short))
+    with pytest.raises(UnexpectedAnswer, match="one score for each of 2"):
+        client.evaluator("maude").score(["a", "b"])
+
+
+@pytest.mark.parametrize("by_reference", [True, False])
+def test_verdicts_from_scores(by_reference):
+    live = Live(by_reference=by_reference)
+    a = [Record(text, context=("c",)) for text in ("long", "a", "ab", "")]
+    b = [Record(text, context=("c",)) for text in ("ab", "abc", "cd", "a")]
+    assert evaluator(live).compare(a, b) == (1, -1, 0, 0)
+    assert live.calls[0][0] == {"context": ["c"], "text": "long", "references": ["ab"]}
+    with pytest.raises(ValueError, match="cannot be compared"):
+        evaluator(live).compare(a, b[:1])

@@ -1,0 +1,359 @@
+"""What the client does when the wire or the server misbehaves: pages, retries, time-outs, broken streams, answers of
+strangers. The faults are scripted, the last ones are real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import pytest
+
+from evalapp.client import (
+    Client,
+    ClientError,
+    ConnectionFailed,
+    NotFound,
+    Retry,
+    ServerError,
+    TimedOut,
+    TooManyRequests,
+    Unavailable,
+    UnexpectedAnswer,
+)
+from evalapp.client.session import base_of, seconds_asked, segment
+
+RUN = {"id": 7, "project": "p", "kind": "train", "title": "T", "state": "queued", "attempt": 0}
+DONE = {**RUN, "state": "succeeded"}
+
+
+class Script:
+    """Answers in turn; an exception is raised, a callable is called with the request. The last one stays."""
+
+    def __init__(self, *answers) -> None:
+        self.answers, self.requests = list(answers), []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(request) if callable(answer) else answer
+
+
+@pytest.fixture
+def pauses(monkeypatch) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr("evalapp.client.session.time.sleep", slept.append)
+    return slept
+
+
+def client(*answers, **options) -> tuple[Client, Script]:
+    script = Script(*answers)
+    return Client("http://host", "t", transport=httpx.MockTransport(script), **options), script
+
+
+def ok(body: object = None) -> httpx.Response:
+    return httpx.Response(200, json=DONE if body is None else body)
+
+
+def problem(status: int, **headers: str) -> Callable[[httpx.Request], httpx.Response]:
+    body = {"type": "/docs/errors#x", "title": "No", "status": status, "detail": "Wait.", "wait": 3}
+    return lambda request: httpx.Response(status, json=body, headers=headers)
+
+
+# ---- addresses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        ("http://host:8000", "http://host:8000"),
+        ("https://host/", "https://host"),
+        ("https://host/eval/api/v1/", "https://host/eval"),
+        (" http://host/api/v1/projects/ ", "http://host"),
+    ],
+)
+def test_the_address_of_an_installation(given, base):
+    assert base_of(given) == base
+
+
+@pytest.mark.parametrize("given", ["", "host:8000", "ftp://host", "http://"])
+def test_what_is_no_address(given):
+    with pytest.raises(ValueError, match="address of an installation"):
+        Client(given, "t")
+
+
+def test_a_token_with_a_line_break_is_refused_at_once():
+    with pytest.raises(ValueError, match="copy it once more"):
+        Client("http://host", "secret\n")
+
+
+def test_parts_of_addresses_are_escaped():
+    assert segment("a/../b?c") == "a%2F..%2Fb%3Fc"
+
+
+# ---- retries --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [httpx.ConnectError("refused"), httpx.ReadError("reset"), httpx.ReadTimeout("slow")])
+def test_reading_is_tried_again_after_a_broken_connection(pauses, fault):
+    here, script = client(fault, fault, ok())
+    assert here.run(7).state == "succeeded"
+    assert len(script.requests) == 3
+    assert 0.25 <= pauses[0] <= 0.5 <= pauses[1] <= 1.0
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_reading_is_tried_again_while_a_part_is_down(pauses, status):
+    here, _ = client(problem(status), ok())
+    assert here.run(7).state == "succeeded"
+    here, script = client(problem(status), retries=2)
+    with pytest.raises(Unavailable) as raised:
+        here.run(7)
+    assert len(script.requests) == 3
+    assert (raised.value.status, raised.value.title, raised.value.detail) == (status, "No", "Wait.")
+    assert raised.value.extra == {"wait": 3}
+
+
+def test_retry_after_is_obeyed_as_seconds_and_as_a_date(pauses):
+    then = format_datetime(datetime.now(UTC) + timedelta(seconds=9), usegmt=True)
+    here, _ = client(problem(429, **{"Retry-After": "5"}), problem(503, **{"Retry-After": then}), ok())
+    here.run(7)
+    assert 5.0 <= pauses[0] <= 5.5
+    assert 7.0 <= pauses[1] <= 9.9
+
+
+def test_a_server_that_asks_for_an_hour_is_not_waited_for(pauses):
+    here, script = client(problem(429, **{"Retry-After": "3600"}))
+    with pytest.raises(TooManyRequests) as raised:
+        here.run(7)
+    assert (len(script.requests), raised.value.retry_after, pauses) == (1, 3600.0, [])
+
+
+def test_pauses_grow_to_a_limit_and_are_jittered():
+    retry = Retry(first=1.0, longest=4.0)
+    means = [sum(retry.pause(k) for _ in range(400)) / 400 for k in range(1, 6)]
+    assert means == pytest.approx([0.75, 1.5, 3.0, 3.0, 3.0], rel=0.05)
+    assert len({retry.pause(1) for _ in range(9)}) > 1
+
+
+def test_what_must_not_be_done_twice_is_sent_once(pauses):
+    for fault in (httpx.ReadError("reset"), problem(503), httpx.ReadTimeout("slow")):
+        here, script = client(fault, ok())
+        with pytest.raises((ConnectionFailed, Unavailable)):
+            here.session.post("projects/p/campaigns/", {"name": "Q"})
+        assert len(script.requests) == 1
+
+
+def test_training_is_sent_once_and_scoring_again(pauses):
+    project = {"slug": "p", "name": "P"}
+    here, script = client(ok(project), httpx.ReadError("reset"), ok(RUN))
+    with pytest.raises(ConnectionFailed):
+        here.project("p").train("maude", seed=13)
+    assert script.requests[-1].content == b'{"kind":"train","evaluator":"maude","seed":13}'
+    here, script = client(ok(project), httpx.ReadError("reset"), ok(RUN))
+    assert here.project("p").score("chrf").id == 7
+    assert len(script.requests) == 3
+
+
+def test_what_never_arrived_is_sent_again(pauses):
+    here, script = client(httpx.ConnectError("refused"), problem(429), ok(RUN))
+    assert here.session.post("x/", {})["id"] == 7
+    assert len(script.requests) == 3
+
+
+def test_a_refusal_is_not_tried_again(pauses):
+    here, script = client(problem(404))
+    with pytest.raises(NotFound):
+        here.run(7)
+    here, other = client(problem(500))
+    with pytest.raises(ServerError, match="500 No: Wait"):
+        here.run(7)
+    assert (len(script.requests), len(other.requests), pauses) == (1, 1, [])
+
+
+def test_a_repeated_upload_sends_everything_again(pauses, tmp_path):
+    (tmp_path / "items.jsonl").write_bytes(b'{"id": "i1"}\n' * 9)
+    received = {"id": 3, "project": "p", "title": "items.jsonl", "state": "received"}
+    project = {"slug": "p", "name": "P"}
+    steps = []
+    here, script = client(ok(project), httpx.WriteError("reset"), problem(503), ok(received))
+    here.project("p").upload(tmp_path, wait=False, progress=steps.append)
+    bodies = [request.content for request in script.requests[1:]]
+    assert len(bodies) == 3
+    assert all(body.count(b'{"id": "i1"}') == 9 for body in bodies)
+    here, script = client(ok(project), httpx.ReadError("reset"), ok(received))
+    here.project("p").upload_rows("items", ({"id": f"i{k}"} for k in range(3)), wait=False)
+    first, second = script.requests[1:]
+    assert first.content == second.content == b'{"id": "i0"}\n{"id": "i1"}\n{"id": "i2"}\n'
+    assert second.headers["Content-Length"] == str(len(second.content))
+    assert "Transfer-Encoding" not in second.headers
+
+
+def test_the_url_and_the_attempts_stand_in_the_error(pauses):
+    here, _ = client(httpx.ConnectError("refused"), retries=1)
+    with pytest.raises(ConnectionFailed, match=r"http://host/api/v1/runs/7/: refused \(2 attempts\)") as raised:
+        here.run(7)
+    assert not isinstance(raised.value, TimedOut)
+    assert isinstance(raised.value, ClientError)
+
+
+# ---- pages ----------------------------------------------------------------------------------------------------
+
+
+def page(rows: list, following: str | None) -> httpx.Response:
+    return ok({"results": rows, "next": following, "previous": None})
+
+
+def test_pages_keep_the_filters_and_send_the_token_nowhere_else():
+    here, script = client(
+        ok({"slug": "p", "name": "P"}),
+        page([{"id": 1}], "http://elsewhere.example/api/v1/projects/p/outputs/?cursor=WzBd&limit=500"),
+        page([{"id": 2}], None),
+    )
+    assert [row["id"] for row in here.project("p").outputs(system="s")] == [1, 2]
+    assert [request.url.host for request in script.requests] == ["host"] * 3
+    assert dict(script.requests[2].url.params) == {"system": "s", "limit": "500", "cursor": "WzBd"}
+
+
+def test_a_page_that_fails_is_asked_for_again(pauses):
+    here, script = client(
+        ok({"slug": "p", "name": "P"}),
+        page([{"id": 1}], "http://host/x?cursor=a"),
+        httpx.ReadError("reset"),
+        page([{"id": 2}], None),
+    )
+    assert [row["id"] for row in here.project("p").items()] == [1, 2]
+    assert script.requests[2].url == script.requests[3].url
+
+
+def test_a_list_that_runs_in_a_circle_ends():
+    here, _ = client(ok({"slug": "p", "name": "P"}), page([{"id": 1}], "http://host/x?cursor=a"))
+    with pytest.raises(UnexpectedAnswer, match="same page"):
+        list(here.project("p").items())
+
+
+# ---- answers of strangers -------------------------------------------------------------------------------------
+
+
+def test_a_page_where_json_was_due():
+    here, _ = client(httpx.Response(200, html="<h1>Sign in</h1>"))
+    with pytest.raises(UnexpectedAnswer, match="sign-in page"):
+        here.run(7)
+
+
+def test_a_redirect_is_named_and_not_followed():
+    here, script = client(httpx.Response(301, headers={"Location": "https://host/api/v1/runs/7/"}))
+    with pytest.raises(UnexpectedAnswer, match="https://host/api/v1/runs/7/"):
+        here.run(7)
+    assert len(script.requests) == 1
+
+
+def test_an_error_without_a_problem_document(pauses):
+    here, _ = client(httpx.Response(502, text="<html>Bad Gateway"), retries=0)
+    with pytest.raises(Unavailable, match="502 Bad Gateway: no problem document from host"):
+        here.run(7)
+
+
+def test_retry_after_that_is_neither_number_nor_date():
+    assert seconds_asked(httpx.Headers({"Retry-After": "soon"})) is None
+    assert seconds_asked(httpx.Headers()) is None
+
+
+# ---- downloads ------------------------------------------------------------------------------------------------
+
+EXPORT = {"id": 9, "format": "jsonl", "state": "succeeded", "files": [{"name": "items.jsonl", "bytes": 6, "rows": 1}]}
+
+
+def exported(**changes):
+    from evalapp.client import Export
+
+    def make(here: Client) -> Export:
+        return Export.from_wire(here.session, {**EXPORT, **changes})
+
+    return make
+
+
+def test_a_short_file_is_fetched_again_and_never_left_behind(pauses, tmp_path):
+    here, script = client(httpx.Response(200, content=b"{}\n"), httpx.Response(200, content=b"{1:2}\n"))
+    assert [path.read_bytes() for path in exported()(here).download(tmp_path)] == [b"{1:2}\n"]
+    assert len(script.requests) == 2
+    here, _ = client(httpx.Response(200, content=b"{}\n"), retries=1)
+    with pytest.raises(ConnectionFailed, match=r"3 of 6 bytes arrived \(2 attempts\)"):
+        exported()(here).download(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/passwd", ".bashrc", "", "a/b"])
+def test_a_file_name_that_leaves_the_folder_is_refused(tmp_path, name):
+    here, _ = client(httpx.Response(200, content=b"x"))
+    with pytest.raises(UnexpectedAnswer, match="no plain file name"):
+        exported(files=[{"name": name, "bytes": 1}])(here).download(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- real sockets ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def server(*answers: bytes | float | None):
+    """Answers one connection after the other: these bytes, then it hangs up; a number: silence for so long."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        served: list[bytes] = []
+
+        def serve() -> None:
+            for answer in answers:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    served.append(connection.recv(65536))
+                    if isinstance(answer, bytes):
+                        connection.sendall(answer)
+                    elif answer is not None:
+                        time.sleep(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", served
+    thread.join(5)
+
+
+def answer(body: bytes, length: int | None = None, kind: str = "application/json") -> bytes:
+    length = len(body) if length is None else length
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n".encode() + body
+
+
+def test_a_connection_cut_in_the_middle_of_a_stream(tmp_path):
+    whole = b"x" * 200_000
+    cut = answer(whole[:90_000], len(whole), "application/octet-stream")
+    with server(cut, None, answer(whole, kind="application/octet-stream")) as (url, served):
+        with Client(url, "t", retries=Retry(times=3, first=0.01)) as here:
+            files = [{"name": "outputs.jsonl", "bytes": len(whole)}]
+            (path,) = exported(files=files)(here).download(tmp_path)
+        assert path.read_bytes() == whole
+        assert len(served) == 3
+        assert b"Authorization: Bearer t\r\n" in served[0]
+
+
+def test_a_silent_server_costs_the_time_out_and_no_more():
+    with server(3.0, 3.0) as (url, _), Client(url, "t", timeout=0.15, retries=Retry(times=1, first=0.01)) as here:
+        start = time.monotonic()
+        with pytest.raises(TimedOut, match="no answer within the time-out"):
+            here.run(7)
+        assert time.monotonic() - start < 1.0
+
+
+def test_nobody_listens():
+    with server() as (url, _):
+        pass
+    with Client(url, "t", retries=0) as here, pytest.raises(ConnectionFailed):
+        here.run(7)
