@@ -1,23 +1,29 @@
-"""What an evaluator says about itself: its entry in the catalogue and its options.
+"""What an evaluator says about itself: its entry in the catalogue, its options and, if it learns, its profiles.
 
-The list of entries stands in `registry.py`; the evaluators stand one a file beside it.
+The list of entries stands in `registry.py`; the evaluators stand one a file beside it. No torch here: the web
+process reads the catalogue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from scoring.ml.errors import InvalidOption
+from scoring.ml.errors import InvalidOption, NotTrained
 
 if TYPE_CHECKING:
     from scoring.ml.base import Evaluator
+    from scoring.ml.trained import TrainedEvaluator
 
 OptionValue: TypeAlias = bool | int | float | str | None
 Options: TypeAlias = Mapping[str, OptionValue]
 Kind: TypeAlias = Literal["sentinel", "baseline", "trained"]
 Need: TypeAlias = Literal["references", "context", "encoder"]
+#: What a training reads of the data; `judgements` is ratings or comparisons, whichever there are.
+TrainNeed: TypeAlias = Literal["ratings", "comparisons", "judgements", "references", "outputs", "dialogues", "steps"]
+PAPER, RECOMMENDED = "paper", "recommended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,8 @@ class Option:
     help: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    #: Shown folded away on a page: few people need it.
+    advanced: bool = False
 
     def parse(self, evaluator: str, value: Any) -> OptionValue:
         """The value in the option's type; texts as a form or a command line gives them are understood."""
@@ -61,12 +69,20 @@ class Option:
             raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}") from error
 
 
+def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> Evaluator:
+    """`Entry.build` of what learns: there is nothing to load by name. Raises `NotTrained`."""
+    raise NotTrained(entry.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A line of the catalogue.
 
     `scale` is the range of a score (None = open); `level` is where the evaluator is defined, `system_score`
-    whether a system's score is the mean over its texts or computed from all of them at once.
+    whether a system's score is the mean over its texts or computed from all of them at once. `options` are those
+    of scoring. What learns also has `implementation` ("module:class", imported when it is trained or loaded),
+    `train_options`, what it needs to be trained (`train_needs`), and per profile the defaults that differ.
+    `aspect`: whether it learns none, one or many of the aspects people judge.
     """
 
     name: str
@@ -81,15 +97,48 @@ class Entry:
     higher_is_better: bool = True
     profiles: tuple[str, ...] = ()
     citation: str = ""
+    implementation: str = ""
+    train_options: tuple[Option, ...] = ()
+    train_needs: tuple[TrainNeed, ...] = ()
+    aspect: Literal["none", "one", "many"] = "none"
+    profile_defaults: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+
+    @property
+    def learns(self) -> bool:
+        """Whether it must be trained before it can score."""
+        return bool(self.implementation)
+
+    def load_implementation(self) -> type[TrainedEvaluator]:
+        """The class behind `implementation`; imports torch."""
+        module, _, name = self.implementation.partition(":")
+        return cast("type[TrainedEvaluator]", getattr(import_module(module), name))
 
     def parse_options(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
-        """All options with their values: defaults, overridden by what was given. Raises `InvalidOption`."""
-        known = {option.name: option for option in self.options}
+        """All options of scoring with their values: defaults, overridden by what was given. Raises `InvalidOption`."""
+        return self._parse(self.options, given, {})
+
+    def parse_train_options(self, profile: str, given: Mapping[str, Any]) -> dict[str, OptionValue]:
+        """All options of training with their values: the profile's defaults, overridden by what was given.
+
+        Raises `InvalidOption`, also for a profile the evaluator does not have.
+        """
+        if profile not in self.profiles:
+            raise InvalidOption(self.name, "profile", f"must be one of {', '.join(self.profiles) or 'none'}")
+        return self._parse(self.train_options, given, self.profile_defaults.get(profile, {}))
+
+    def train_defaults(self, profile: str) -> dict[str, OptionValue]:
+        """The options of training as a profile sets them."""
+        return self.parse_train_options(profile, {})
+
+    def _parse(
+        self, options: tuple[Option, ...], given: Mapping[str, Any], defaults: Mapping[str, OptionValue]
+    ) -> dict[str, OptionValue]:
+        known = {option.name: option for option in options}
         for name in given:
             if name not in known:
                 names = ", ".join(known) or "none"
                 raise InvalidOption(self.name, name, f"does not exist; it has: {names}")
         return {
-            name: option.parse(self.name, given[name]) if name in given else option.default
+            name: option.parse(self.name, given[name]) if name in given else defaults.get(name, option.default)
             for name, option in known.items()
         }

@@ -44,3 +44,30 @@ class EncoderError(ScoringError):
     def __init__(self, encoder: str, message: str) -> None:
         self.encoder = encoder
         super().__init__(f"encoder {encoder!r}: {message}")
+
+
+class NotTrained(ScoringError):
+    """A learned evaluator that was asked for by its name alone."""
+
+    def __init__(self, evaluator: str) -> None:
+        self.evaluator = evaluator
+        super().__init__(
+            f"{evaluator} has to be trained first: fit({evaluator!r}, dataset) gives one, and load() takes the "
+            "folder that its save_pretrained wrote."
+        )
+
+
+class TrainingDataError(ScoringError):
+    """Data an evaluator cannot learn from; raised before any training starts."""
+
+    def __init__(self, evaluator: str, message: str) -> None:
+        self.evaluator = evaluator
+        super().__init__(f"{evaluator} cannot be trained: {message}")
+
+
+class ArtefactError(ScoringError):
+    """A folder that does not hold what a saved evaluator must hold."""
+
+    def __init__(self, folder: str, message: str) -> None:
+        self.folder = folder
+        super().__init__(f"{folder}: {message}")

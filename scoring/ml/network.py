@@ -1,0 +1,135 @@
+"""The base of every network that is trained here: a `PreTrainedModel` around an encoder, or without one.
+
+Imports torch; only evaluators' implementations may import this module.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+
+from scoring.ml.encoders.loading import Attention, load_model
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.errors import ArtefactError
+
+#: Architectures an artefact's encoder may have: none of them runs code of its own.
+ARCHITECTURES = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "distilbert",
+    "deberta",
+    "deberta-v2",
+    "modernbert",
+    "electra",
+    "mpnet",
+    "albert",
+    "camembert",
+)
+
+
+class NetworkConfig(PreTrainedConfig):
+    """`encoder` is the config of the encoder inside, None where the network works on cached vectors; `network` holds
+    the sizes and switches of the rest."""
+
+    model_type = "evalapp"
+    encoder: dict[str, Any] | None = None
+    network: dict[str, Any] | None = None
+    attention: str = "sdpa"
+
+
+class Network(PreTrainedModel):
+    """Subclasses build their heads in `build` and return at least `{"loss": ...}` from `forward` in training."""
+
+    config_class = NetworkConfig
+    base_model_prefix = "encoder"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: NetworkConfig, encoder: torch.nn.Module | None = None) -> None:
+        super().__init__(config)
+        self.encoder: torch.nn.Module | None = None
+        if config.encoder is not None:
+            self.encoder = encoder if encoder is not None else _bare_encoder(config.encoder, config.attention)
+        self.build(config.network or {}, width=_width(config.encoder))
+        self.post_init()
+        #: The loss of the last step, and the sum since the curve was last asked.
+        self.last_loss: float | None = None
+        self._loss_sum, self._loss_n = 0.0, 0
+
+    @classmethod
+    def from_source(
+        cls, source: EncoderSource | None, network: dict[str, Any], *, attention: Attention | None = None
+    ) -> Self:
+        """A fresh network around the encoder of a source with its weights, or without encoder.
+
+        `network` are the sizes and switches `build` gets; JSON values only. Set torch's seed before: heads are drawn.
+        """
+        if source is None:
+            return cls(NetworkConfig(encoder=None, network=network))
+        chosen: Attention = attention or ("eager" if source.attention == "eager" else "sdpa")
+        config = NetworkConfig(encoder=dict(source.config), network=network, attention=chosen)
+        return cls(config, load_model(source, attention=chosen))
+
+    def build(self, network: dict[str, Any], width: int) -> None:
+        """Make the parts beside the encoder; `width` is its hidden size, 0 without one."""
+        raise NotImplementedError
+
+    def _init_weights(self, module: torch.nn.Module) -> None:
+        """Heads are initialised where they are built; the encoder brings its weights."""
+
+    def note_loss(self, loss: torch.Tensor) -> torch.Tensor:
+        """Remember a step's loss for the curve; call it in `forward` on the loss that is returned."""
+        if self.training:
+            self.last_loss = float(loss.detach())
+            self._loss_sum += self.last_loss
+            self._loss_n += 1
+        return loss
+
+    def mean_loss(self) -> float | None:
+        """The mean loss of the steps since the last call, None without any."""
+        mean = self._loss_sum / self._loss_n if self._loss_n else None
+        self._loss_sum, self._loss_n = 0.0, 0
+        return mean
+
+    @property
+    def width(self) -> int:
+        """The encoder's hidden size."""
+        return _width(self.config.encoder)
+
+    def hidden(
+        self,
+        input_ids: torch.Tensor | None,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+        **more: torch.Tensor,
+    ) -> torch.Tensor:
+        """(rows, tokens, width) last hidden states of the encoder."""
+        assert self.encoder is not None
+        given: dict[str, torch.Tensor] = {"attention_mask": attention_mask, **more}
+        if input_ids is not None:
+            given["input_ids"] = input_ids
+        if token_type_ids is not None:
+            given["token_type_ids"] = token_type_ids
+        output: torch.Tensor = self.encoder(**given).last_hidden_state
+        return output
+
+
+def _bare_encoder(config: dict[str, Any], attention: str) -> torch.nn.Module:
+    kind = str(config.get("model_type", ""))
+    if kind not in ARCHITECTURES:
+        raise ArtefactError(
+            "config.json", f"its encoder is of the kind {kind!r}; allowed are {', '.join(ARCHITECTURES)}"
+        )
+    plain = {key: value for key, value in config.items() if key not in ("model_type", "auto_map", "architectures")}
+    model: torch.nn.Module = AutoModel.from_config(
+        AutoConfig.for_model(kind, **plain), attn_implementation=attention, trust_remote_code=False
+    )
+    return model
+
+
+def _width(config: dict[str, Any] | None) -> int:
+    if config is None:
+        return 0
+    return int(config.get("hidden_size") or config.get("dim") or config.get("d_model") or 0)

@@ -1,0 +1,171 @@
+"""The base of every evaluator that was trained: its artefact, signature, saving, loading, fixtures.
+
+What it learns and how it scores stands in `evaluators/`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from scoring.ml.artefact import (
+    FIXTURE_TOLERANCE,
+    N_FIXTURES,
+    Artefact,
+    Fixture,
+    read_artefact,
+    weights_hash,
+    write_artefact,
+)
+from scoring.ml.base import Evaluator, references_of
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.engine import resolve_device
+from scoring.ml.errors import ArtefactError
+from scoring.ml.signature import SignatureField
+from scoring.ml.training.card import write_card
+from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.record import TrainingRecord
+from scoring.ml.training.store import write_folder
+from scoring.ml.types import Record
+
+if TYPE_CHECKING:
+    from scoring.ml.network import Network
+
+
+class TrainedEvaluator(Evaluator):
+    """A network with everything that is needed to score with it again. Subclasses implement `plan`, `train` and
+    `measure`, name their `network_class`, and may keep values of their own in `Artefact.state`."""
+
+    network_class: ClassVar[type[Network]]
+
+    def __init__(self, entry: Entry, artefact: Artefact, options: Mapping[str, OptionValue] | None = None) -> None:
+        super().__init__(entry, entry.parse_options(options or {}))
+        self.artefact = artefact
+
+    @classmethod
+    @abstractmethod
+    def plan(cls, job: FitJob) -> Plan:
+        """The dry check before any training: counts and time. Raises `TrainingDataError` naming what is missing."""
+
+    @classmethod
+    @abstractmethod
+    def train(cls, job: FitJob) -> Artefact:
+        """Train; checkpoints in `job.folder`. The record's correlations and the fixtures are added by `fit`."""
+
+    @property
+    def record(self) -> TrainingRecord:
+        """What remains of the training."""
+        return self.artefact.record
+
+    @property
+    def settings(self) -> Mapping[str, OptionValue]:
+        """The options it was trained with."""
+        return self.artefact.settings
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The aspects it learned; empty where it learned none."""
+        return self.artefact.aspects
+
+    @property
+    def trained_on(self) -> frozenset[str]:
+        """Split groups whose scores are no evidence: those it learned from and those that chose its weights."""
+        return frozenset(self.record.groups) | frozenset(self.record.dev_groups)
+
+    @cached_property
+    def weights(self) -> str:
+        """The hash of its weights."""
+        return weights_hash(self.artefact.network)
+
+    @cached_property
+    def device(self) -> str:
+        """Where the network runs."""
+        return resolve_device(str(self.options["device"]))
+
+    @cached_property
+    def network(self) -> Network:
+        """The network in evaluation mode, on the device of the options and in their number format."""
+        import torch
+
+        network = self.artefact.network
+        if self.options["dtype"] == "bf16":
+            import copy
+
+            network = copy.deepcopy(network).bfloat16()
+        network.eval()
+        torch.nn.Module.to(network, self.device)
+        return network
+
+    def signature_fields(self) -> list[SignatureField]:
+        artefact = self.artefact
+        fields = [SignatureField("profile", "p", artefact.profile)]
+        if artefact.aspects:
+            fields.append(SignatureField("aspect", "a", "+".join(artefact.aspects)))
+        if artefact.encoder is not None:
+            encoder = f"{artefact.encoder.short_name}@{artefact.encoder.weights[:8]}"
+            fields.append(SignatureField("enc", "enc", encoder))
+        fields += [
+            SignatureField("w", "w", self.weights[:8]),
+            SignatureField("train", "tr", f"{artefact.record.dataset}@{artefact.record.data_hash}"),
+            SignatureField("seed", "s", str(artefact.seed)),
+        ]
+        inputs = self.settings.get("inputs", "both")
+        if inputs != "both":
+            fields.append(SignatureField("inputs", "in", str(inputs)))
+        return [*fields, *self.own_fields(), SignatureField("dt", "dt", str(self.options["dtype"]))]
+
+    def own_fields(self) -> list[SignatureField]:
+        """What an evaluator adds to the signature: everything else that changes a score."""
+        return []
+
+    def identity(self, record: Record) -> Hashable:
+        references = references_of(record) if "references" in self.entry.needs else ()
+        return (record.text, record.context, record.source, references)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the whole artefact; a folder that stood there is replaced at once. `load(folder)` reads it."""
+        artefact = self.artefact
+        card = write_card(self)
+        write_folder(Path(folder), lambda draft: write_artefact(artefact, draft, signature=self.signature, card=card))
+
+    @classmethod
+    def from_folder(
+        cls, entry: Entry, folder: Path, options: Mapping[str, OptionValue] | None = None, *, verify: bool = True
+    ) -> Self:
+        """The evaluator of a folder; `verify` scores its fixtures anew. Raises `ArtefactError` where they differ."""
+        artefact = read_artefact(folder, cls.network_class)
+        if verify:
+            cls(entry, artefact).verify(folder)
+        return cls(entry, artefact, options)
+
+    def with_fixtures(self, records: Sequence[Record]) -> Self:
+        """The same evaluator with fixtures from up to ten of the records, evenly taken."""
+        places = np.unique(np.linspace(0, len(records) - 1, min(N_FIXTURES, len(records))).astype(int))
+        chosen = [records[int(place)] for place in places]
+        values = self.evaluate(chosen).values if chosen else np.empty(0)
+        fixtures = [
+            Fixture(record, None if math.isnan(value) else float(value))
+            for record, value in zip(chosen, values, strict=True)
+        ]
+        return type(self)(self.entry, self.artefact.with_fixtures(fixtures), self.options)
+
+    def verify(self, folder: str | Path = "") -> None:
+        """Score the fixtures anew. Raises `ArtefactError` when one differs by more than 1e-4 of its size or of 1."""
+        fixtures = self.artefact.fixtures
+        if not fixtures:
+            return
+        values = self.evaluate([fixture.record for fixture in fixtures]).values
+        for number, (fixture, value) in enumerate(zip(fixtures, values, strict=True), start=1):
+            saved = math.nan if fixture.score is None else fixture.score
+            if not np.isclose(value, saved, rtol=FIXTURE_TOLERANCE, atol=FIXTURE_TOLERANCE, equal_nan=True):
+                raise ArtefactError(
+                    str(folder or self.name),
+                    f"fixture {number} scores {value:.6g} here but scored {saved:.6g} when it was saved: the "
+                    "libraries or the files differ. Train it again, or install the versions its card names.",
+                )

@@ -1,0 +1,189 @@
+"""Cross-fitting: one model per fold, and every group is scored by the model that did not see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from scoring.ml.base import ARTIFACT, Evaluator, Floats, Partial, Progress
+from scoring.ml.catalogue import RECOMMENDED, Entry, OptionValue
+from scoring.ml.errors import ArtefactError, TrainingDataError
+from scoring.ml.registry import get_entry
+from scoring.ml.signature import VERSION, SignatureField, text_hash
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.fit import fit
+from scoring.ml.training.job import Report, TrainingProgress
+from scoring.ml.training.record import group_of
+from scoring.ml.training.store import write_folder
+from scoring.ml.types import Dataset, Record
+
+DEV_SHARE = 0.125
+
+
+class CrossFitted(Evaluator):
+    """The models of all folds as one evaluator. A record of a group that some model did not see is scored by that
+    model; one of a group nobody saw by the mean of all."""
+
+    def __init__(
+        self, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
+    ) -> None:
+        super().__init__(entry, entry.parse_options(options or {}))
+        self.members = tuple(members)
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """The aspects it learned."""
+        return self.members[0].aspects
+
+    @property
+    def component_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As its members have them."""
+        return self.members[0].component_names
+
+    @property
+    def trained_on(self) -> frozenset[str]:
+        """Groups that every member saw; with whole folds there are none."""
+        return frozenset.intersection(*(member.trained_on for member in self.members))
+
+    def signature_fields(self) -> list[SignatureField]:
+        first = [field for field in self.members[0].signature_fields() if field.key not in ("w", "train")]
+        weights = text_hash(member.weights for member in self.members)
+        return [*first, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
+
+    def undefined(self, record: Record) -> str:
+        return self.members[0].undefined(record)
+
+    def identity(self, record: Record) -> Hashable:
+        return (self.members[0].identity(record), self._unseen(record))
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        by_member: dict[int, list[int]] = {}
+        for place, record in enumerate(records):
+            for member in self._unseen(record):
+                by_member.setdefault(member, []).append(place)
+        values, times = np.zeros(len(records)), np.zeros(len(records))
+        columns = {name: np.zeros(len(records)) for name in self.component_names}
+        truncated = np.zeros(len(records), dtype=np.bool_)
+        done, total = 0, sum(len(places) for places in by_member.values())
+        for number in sorted(by_member):
+            places = by_member[number]
+            part = self.members[number].measure([records[place] for place in places], _shifted(progress, done, total))
+            values[places] += part.values
+            times[places] += 1
+            for name, column in part.components.items():
+                columns[name][places] += column
+            if part.truncated is not None:
+                truncated[places] |= part.truncated
+            done += len(places)
+        means: dict[str, Floats] = {name: column / times for name, column in columns.items()}
+        return Partial(values / times, truncated, means)
+
+    def _unseen(self, record: Record) -> tuple[int, ...]:
+        """The members that may score a record: those that did not see its group; all, when each one did."""
+        group = group_of(record.group, record.item)
+        found = tuple(n for n, member in enumerate(self.members) if group not in member.trained_on)
+        return found or tuple(range(len(self.members)))
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """`evaluator.json` and one folder per fold, whole or absent."""
+        content = {
+            "evaluator": self.name,
+            "folds": len(self.members),
+            "signature": self.signature,
+            "version": VERSION,
+        }
+
+        def write(draft: Path) -> None:
+            for number, member in enumerate(self.members):
+                member.save_pretrained(draft / f"fold-{number}")
+            text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+            (draft / ARTIFACT).write_text(text, encoding="utf-8")
+
+        write_folder(Path(folder), write)
+
+    @classmethod
+    def from_folder(
+        cls, entry: Entry, folder: Path, options: Mapping[str, OptionValue] | None = None, *, verify: bool = True
+    ) -> Self:
+        """The models of all folds. Raises `ArtefactError` when one is missing or damaged."""
+        content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
+        n_folds = int(content["folds"])
+        missing = [f"fold-{n}" for n in range(n_folds) if not (folder / f"fold-{n}" / ARTIFACT).is_file()]
+        if missing or n_folds < 2:
+            raise ArtefactError(str(folder), f"{', '.join(missing) or 'folds'} missing; save the evaluator again")
+        implementation = entry.load_implementation()
+        members = [
+            implementation.from_folder(entry, folder / f"fold-{n}", options, verify=verify) for n in range(n_folds)
+        ]
+        return cls(entry, members, options)
+
+
+def cross_fit(
+    name: str,
+    data: Dataset,
+    *,
+    folds: int = 5,
+    profile: str = RECOMMENDED,
+    encoder: str | None = None,
+    seed: int = 13,
+    aspect: str | None = None,
+    folder: str | Path,
+    progress: Report | None = None,
+    **options: Any,
+) -> CrossFitted:
+    """Train `folds` models, each on the groups outside its fold; an eighth of those chooses its weights.
+
+    `folder` keeps checkpoints and the models of finished folds, so that a training that was cut off goes on.
+    Arguments as `fit`. Raises `TrainingDataError` when there are fewer than two groups per fold.
+    """
+    entry = get_entry(name)
+    if folds < 2:
+        raise TrainingDataError(name, "cross-fitting needs at least 2 folds")
+    try:
+        parts = data.split(seed=seed, shares=(1.0,) * folds)
+    except ValueError as error:
+        raise TrainingDataError(name, f"{folds} folds need as many groups: {error}") from error
+    members = []
+    for number in range(folds):
+        rest = merge([part for n, part in enumerate(parts) if n != number])
+        train, dev = rest.split(seed=seed + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
+        place = Path(folder) / f"fold-{number}"
+        if (place / "model" / ARTIFACT).is_file():
+            member = entry.load_implementation().from_folder(entry, place / "model")
+        else:
+            report = None if progress is None else _of_fold(progress, number, folds)
+            member = fit(
+                name, train, dev=dev, profile=profile, encoder=encoder, seed=seed, aspect=aspect,
+                folder=place / "work", progress=report, **options,
+            )  # fmt: skip
+            member.save_pretrained(place / "model")
+        members.append(member)
+    return CrossFitted(entry, members)
+
+
+def merge(parts: Sequence[Dataset]) -> Dataset:
+    """The rows of several parts of one dataset as one again."""
+    return replace(
+        parts[0],
+        items=tuple(row for part in parts for row in part.items),
+        outputs=tuple(row for part in parts for row in part.outputs),
+        ratings=tuple(row for part in parts for row in part.ratings),
+        comparisons=tuple(row for part in parts for row in part.comparisons),
+        dialogues=tuple(row for part in parts for row in part.dialogues),
+    )
+
+
+def _of_fold(report: Report, number: int, folds: int) -> Report:
+    def say(progress: TrainingProgress) -> None:
+        report(replace(progress, phase=f"fold {number + 1} of {folds}, {progress.phase}"))
+
+    return say
+
+
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)

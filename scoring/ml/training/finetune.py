@@ -1,0 +1,339 @@
+"""Training a network whose encoder learns, by `transformers.Trainer`: checkpoints, resume, best evaluation, progress.
+
+Loss and sampler come from the evaluator: its network returns the loss, its `Batches` are ready batches.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+    set_seed,
+)
+from transformers.utils import logging as transformers_logging
+
+from scoring.ml.engine import resolve_device
+from scoring.ml.network import Network
+from scoring.ml.training.job import FitJob, TrainingProgress
+from scoring.ml.training.store import read_tensors, write_json, write_tensors, write_whole
+
+COMPLETE, DONE, BEST = "complete", "done.json", "best.safetensors"
+CHECKPOINT_SECONDS = 60.0
+Evaluate = Callable[[Network], Mapping[str, float]]
+
+
+class Batches(Protocol):
+    """One epoch of ready batches: keyword arguments of the network's `forward`, tensors on the CPU.
+
+    A batch must depend on the epoch and its number only, so that a resumed training sees the same ones.
+    """
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int) -> dict[str, Any]: ...
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called before each epoch: draw anew what is drawn."""
+
+
+@dataclass(frozen=True)
+class FinetuneSettings:
+    """`evaluate_every` steps, None = each epoch; `patience` evaluations without a better one end it, None = never.
+
+    `better` names the figure of an evaluation that chooses the weights kept; with `lower_is_better` the least.
+    Warm-up is a share of all steps; the rate then falls linearly to 0, or stays with schedule "constant".
+    """
+
+    learning_rate: float
+    epochs: int
+    better: str = "loss"
+    lower_is_better: bool = True
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    schedule: str = "linear"
+    max_grad_norm: float = 1.0
+    adam: bool = False
+    evaluate_every: int | None = None
+    patience: int | None = None
+    max_steps: int | None = None
+    bf16: bool = False
+    gradient_checkpointing: bool = False
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class FinetuneResult:
+    """The curve, and the evaluation of the weights that were kept (the last ones without an evaluation)."""
+
+    log: tuple[Mapping[str, Any], ...]
+    metrics: Mapping[str, float]
+    steps: int
+    seconds: float
+
+
+def finetune(
+    network: Network,
+    batches: Batches,
+    settings: FinetuneSettings,
+    job: FitJob,
+    *,
+    phase: str = "training",
+    evaluate: Evaluate | None = None,
+    after_step: Callable[[Network, int], None] | None = None,
+) -> FinetuneResult:
+    """Train `network` in place and leave it with its best weights, in evaluation mode.
+
+    Checkpoints stand in `job.folder / phase`. Started again there it goes on from the last whole one and ends with
+    the same weights (CPU; on a GPU up to its non-deterministic kernels); a phase that had ended is not repeated.
+    `after_step(network, step)` may change buffers of the network, nothing else.
+    """
+    folder = job.folder / phase
+    done = folder / DONE
+    if done.is_file():
+        content = json.loads(done.read_text(encoding="utf-8"))
+        network.load_state_dict(read_tensors(folder / BEST))
+        network.eval()
+        return FinetuneResult(tuple(content["log"]), content["metrics"], content["steps"], content["seconds"])
+    folder.mkdir(parents=True, exist_ok=True)
+    set_seed(job.torch_seed(phase))
+    keeper = _Keeper(folder, batches, settings, job, phase, evaluate, after_step)
+    transformers_logging.disable_progress_bar()
+    trainer = _Trainer(
+        model=network,
+        args=_arguments(folder, settings, job, phase),
+        train_dataset=_AsDataset(batches),
+        data_collator=_only,
+        callbacks=[keeper],
+    )
+    trainer.remove_callback(PrinterCallback)
+    checkpoint = last_checkpoint(folder)
+    keeper.restore(checkpoint)
+    network.train()
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    return keeper.finish(network)
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that was written to its end; half-written ones are removed."""
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    for path in reversed(found):
+        if (path / COMPLETE).is_file():
+            return path
+        shutil.rmtree(path, ignore_errors=True)
+    return None
+
+
+class _AsDataset(torch.utils.data.Dataset[dict[str, Any]]):
+    """`Batches` as a dataset whose rows are batches."""
+
+    def __init__(self, batches: Batches) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        return self.batches[number]
+
+
+def _only(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return rows[0]
+
+
+class _Trainer(Trainer):
+    """Batches come in the order their owner chose; the loss is the network's own."""
+
+    model_accepts_loss_kwargs = False
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int]:
+        rows: Any = train_dataset if train_dataset is not None else self.train_dataset
+        return torch.utils.data.SequentialSampler(rows)
+
+
+def _arguments(folder: Path, settings: FinetuneSettings, job: FitJob, phase: str) -> TrainingArguments:
+    device = resolve_device(settings.device)
+    return TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=1,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        # Adam is AdamW without decay.
+        optim="adamw_torch",
+        max_grad_norm=settings.max_grad_norm,
+        warmup_steps=settings.warmup,
+        lr_scheduler_type=settings.schedule,
+        bf16=settings.bf16,
+        activation_checkpointing=settings.gradient_checkpointing,
+        activation_checkpointing_kwargs={"use_reentrant": False} if settings.gradient_checkpointing else None,
+        save_strategy="no",
+        save_total_limit=2,
+        eval_strategy="no",
+        logging_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        seed=job.torch_seed(phase),
+        data_seed=job.torch_seed(phase),
+        use_cpu=device == "cpu",
+        dataloader_num_workers=0,
+        dataloader_pin_memory=False,
+        remove_unused_columns=False,
+        label_names=[],
+    )
+
+
+class _Keeper(TrainerCallback):
+    """Epochs, evaluations, best weights, checkpoints by the clock, progress."""
+
+    def __init__(
+        self,
+        folder: Path,
+        batches: Batches,
+        settings: FinetuneSettings,
+        job: FitJob,
+        phase: str,
+        evaluate: Evaluate | None,
+        after_step: Callable[[Network, int], None] | None,
+    ) -> None:
+        self.folder, self.batches, self.settings, self.job, self.phase = folder, batches, settings, job, phase
+        self.evaluate, self.after_step = evaluate, after_step
+        self.log: list[dict[str, Any]] = []
+        self.best: float | None = None
+        self.metrics: dict[str, float] = {}
+        self.latest: dict[str, float] = {}
+        self.worse = 0
+        self.steps = 0
+        self.seconds_before = 0.0
+        self.began = self.saved_at = time.monotonic()
+        self.first_step = 0
+
+    # What must survive a restart beside weights, optimiser and generators.
+    def state(self) -> dict[str, Any]:
+        keys = ("log", "best", "metrics", "latest", "worse")
+        return {**{key: getattr(self, key) for key in keys}, "seconds_before": self.seconds}
+
+    def restore(self, checkpoint: Path | None) -> None:
+        if checkpoint is None:
+            return
+        for key, value in json.loads((checkpoint / COMPLETE).read_text(encoding="utf-8")).items():
+            setattr(self, key, value)
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + time.monotonic() - self.began
+
+    def finish(self, network: Network) -> FinetuneResult:
+        if self.best is None:
+            write_tensors(self.folder / BEST, network.state_dict())
+        else:
+            network.load_state_dict(read_tensors(self.folder / BEST))
+        network.eval()
+        content = {"log": self.log, "metrics": self.metrics, "steps": self.steps, "seconds": self.seconds}
+        write_json(self.folder / DONE, content)
+        for path in self.folder.glob("checkpoint-*"):
+            shutil.rmtree(path, ignore_errors=True)
+        return FinetuneResult(tuple(self.log), self.metrics, self.steps, self.seconds)
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **more: Any) -> None:
+        self.first_step = state.global_step
+        self.began = self.saved_at = time.monotonic()
+
+    def on_epoch_begin(self, args: Any, state: TrainerState, control: TrainerControl, **more: Any) -> None:
+        self.batches.set_epoch(int(state.epoch or 0))
+
+    def on_step_end(
+        self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any
+    ) -> None:
+        self.steps = state.global_step
+        network: Network = getattr(model, "module", model)
+        if self.after_step is not None:
+            self.after_step(network, state.global_step)
+        every = self.settings.evaluate_every
+        if every is not None and state.global_step % every == 0:
+            self._evaluate(network, state, control)
+        if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
+            control.should_save = True
+        self._report(network, state)
+
+    def on_epoch_end(
+        self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any
+    ) -> None:
+        if self.settings.evaluate_every is None:
+            self._evaluate(getattr(model, "module", model), state, control)
+
+    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **more: Any) -> None:
+        """The mark that a checkpoint is whole; the Trainer writes its files one after another."""
+        path = self.folder / f"checkpoint-{state.global_step}"
+        content = json.dumps(self.state())
+        write_whole(path / COMPLETE, lambda draft: draft.write_text(content, encoding="utf-8"))
+        self.saved_at = time.monotonic()
+
+    def _evaluate(self, network: Network, state: TrainerState, control: TrainerControl) -> None:
+        row: dict[str, Any] = {"step": state.global_step, "epoch": round(float(state.epoch or 0), 4)}
+        row |= {"loss": network.mean_loss(), "seconds": round(self.seconds, 3)}
+        if self.evaluate is not None:
+            random = _random_states()
+            network.eval()
+            with torch.no_grad():
+                self.latest = {key: float(value) for key, value in self.evaluate(network).items()}
+            network.train()
+            _restore(random)
+            row |= {f"dev_{key}": value if math.isfinite(value) else None for key, value in self.latest.items()}
+            self._keep(network, control)
+        self.log.append(row)
+
+    def _keep(self, network: Network, control: TrainerControl) -> None:
+        value = self.latest[self.settings.better]
+        sign = -1.0 if self.settings.lower_is_better else 1.0
+        if math.isfinite(value) and (self.best is None or sign * value > sign * self.best):
+            self.best, self.worse = value, 0
+            self.metrics = dict(self.latest)
+            write_tensors(self.folder / BEST, network.state_dict())
+            return
+        self.worse += 1
+        if self.settings.patience is not None and self.worse >= self.settings.patience:
+            control.should_training_stop = True
+
+    def _report(self, network: Network, state: TrainerState) -> None:
+        elapsed = time.monotonic() - self.began
+        gained = state.global_step - self.first_step
+        rate = gained / elapsed if elapsed > 0 and gained else None
+        total = state.max_steps
+        self.job.report(
+            TrainingProgress(
+                done=state.global_step,
+                total=total,
+                phase=self.phase,
+                loss=network.last_loss,
+                rate=rate,
+                seconds_left=(total - state.global_step) / rate if rate else None,
+                epoch=float(state.epoch or 0),
+                metrics=self.latest,
+            )
+        )
+
+
+def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return torch.get_rng_state(), cuda
+
+
+def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
+    torch.set_rng_state(states[0])
+    if states[1]:
+        torch.cuda.set_rng_state_all(states[1])

@@ -1,0 +1,121 @@
+"""`fit`: train an evaluator by its name; `plan`: the dry check of the same."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scoring.ml.base import Evaluator
+from scoring.ml.catalogue import RECOMMENDED
+from scoring.ml.errors import InvalidOption
+from scoring.ml.registry import get_entry, load
+from scoring.ml.training.job import FitJob, Plan, Report, silent
+from scoring.ml.types import Dataset
+
+if TYPE_CHECKING:
+    from scoring.ml.trained import TrainedEvaluator
+
+SENTINELS = ("length", "overlap", "random")
+
+
+def plan(
+    name: str,
+    train: Dataset,
+    *,
+    dev: Dataset | None = None,
+    profile: str = RECOMMENDED,
+    encoder: str | None = None,
+    seed: int = 13,
+    aspect: str | None = None,
+    **options: Any,
+) -> Plan:
+    """What `fit` with the same arguments would learn from, in how many steps and about what time.
+
+    Raises what `fit` would raise before it begins.
+    """
+    job = _job(name, train, dev, profile, encoder, seed, aspect, Path(), silent, options)
+    return job.entry.load_implementation().plan(job)
+
+
+def fit(
+    name: str,
+    train: Dataset,
+    *,
+    dev: Dataset | None = None,
+    profile: str = RECOMMENDED,
+    encoder: str | None = None,
+    seed: int = 13,
+    aspect: str | None = None,
+    folder: str | Path | None = None,
+    progress: Report | None = None,
+    **options: Any,
+) -> TrainedEvaluator:
+    """Train the evaluator `name` and return it, ready to score and to be saved.
+
+    `dev` chooses the epoch (without it the last one is kept) and is what the card's correlations are measured on.
+    `encoder`: name or folder. `folder` keeps checkpoints, and a training that was cut off goes on from them.
+    `progress(TrainingProgress)` is called after every step; an exception it raises ends the training. Further
+    keywords are the evaluator's own options (`catalogue()` lists them). The same arguments give the same weights on
+    the same kind of machine. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError`
+    before any training when the data lack what is needed.
+    """
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
+            job = _job(name, train, dev, profile, encoder, seed, aspect, Path(temporary), progress or silent, options)
+            return run_job(job)
+    return run_job(_job(name, train, dev, profile, encoder, seed, aspect, Path(folder), progress or silent, options))
+
+
+def run_job(job: FitJob) -> TrainedEvaluator:
+    """Dry check, training, correlations with people on the held-out part, fixtures."""
+    implementation = job.entry.load_implementation()
+    implementation.plan(job)
+    artefact = implementation.train(job)
+    evaluator = implementation(job.entry, artefact)
+    held_out = job.dev
+    if held_out is not None and held_out.ratings and job.entry.level == "segment":
+        from scoring.ml.training.record import correlations_with_people
+
+        rows: list[Mapping[str, Any]] = []
+        for aspect in artefact.aspects or _aspects(held_out):
+            beside: list[tuple[str, Evaluator]] = [(sentinel, load(sentinel)) for sentinel in SENTINELS]
+            rows += correlations_with_people([(job.name, _of_aspect(evaluator, aspect)), *beside], held_out, aspect)
+        record = replace(artefact.record, correlations=tuple(rows))
+        evaluator = implementation(job.entry, replace(artefact, record=record))
+    fixtures = (held_out if held_out is not None and held_out.outputs else job.train).outputs_with_context()
+    return evaluator.with_fixtures(fixtures)
+
+
+def _of_aspect(evaluator: TrainedEvaluator, aspect: str) -> Evaluator:
+    """The evaluator as it scores one aspect, for those that learn several."""
+    chosen = {option.name for option in evaluator.entry.options}
+    if evaluator.entry.aspect == "many" and "aspect" in chosen:
+        return type(evaluator)(evaluator.entry, evaluator.artefact, {**evaluator.options, "aspect": aspect})
+    return evaluator
+
+
+def _aspects(dataset: Dataset) -> Sequence[str]:
+    return tuple(dict.fromkeys(rating.aspect for rating in dataset.ratings))
+
+
+def _job(
+    name: str,
+    train: Dataset,
+    dev: Dataset | None,
+    profile: str,
+    encoder: str | None,
+    seed: int,
+    aspect: str | None,
+    folder: Path,
+    report: Report,
+    options: dict[str, Any],
+) -> FitJob:
+    entry = get_entry(name)
+    if not entry.learns:
+        raise InvalidOption(name, "fit", f"needs no training: load({name!r}) gives it")
+    given = dict(options) if encoder is None else {**options, "encoder": encoder}
+    parsed = entry.parse_train_options(profile, given)
+    return FitJob(entry, train, dev, profile, parsed, seed, folder, aspect, report)

@@ -1,0 +1,115 @@
+"""What people said, as labels: one value per output from ratings, and verdicts between pairs of outputs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evalapp.stats import RatingMethod, normalise_ratings
+from scoring.ml.errors import TrainingDataError
+from scoring.ml.types import Dataset, Record
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Key: TypeAlias = tuple[str, str, int | None]
+
+
+@dataclass(frozen=True)
+class Rated:
+    """Rated outputs of one aspect: `values[i]` holds the ratings of `records[i]`, made comparable by `method`."""
+
+    records: list[Record]
+    values: list[Floats]
+    simulated: int
+
+    def means(self) -> Floats:
+        """(n,) mean over raters."""
+        return np.array([float(values.mean()) for values in self.values])
+
+    def medians(self) -> Floats:
+        """(n,) median over raters."""
+        return np.array([float(np.median(values)) for values in self.values])
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One verdict of a person: `sign` 1 = a is better, 0 = tie, -1 = b is better."""
+
+    a: Record
+    b: Record
+    sign: int
+    rater: str
+    simulated: bool
+
+
+def key_of(record: Record) -> Key:
+    """What names an output: item, system, step."""
+    return (record.item, record.system, record.step)
+
+
+def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw") -> Rated:
+    """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out."""
+    rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
+    if not rows:
+        return Rated([], [], 0)
+    values = normalise_ratings(
+        np.array([row.value for row in rows]),
+        np.array([row.item or "" for row in rows], dtype=object),
+        np.array([row.rater for row in rows], dtype=object),
+        method=method,
+    )
+    of_output: dict[Key, list[float]] = defaultdict(list)
+    for row, value in zip(rows, values, strict=True):
+        of_output[(row.item or "", row.system or "", row.step)].append(float(value))
+    records = [record for record in dataset.outputs_with_context() if key_of(record) in of_output]
+    return Rated(
+        records,
+        [np.array(of_output[key_of(record)]) for record in records],
+        sum(row.simulated for row in rows),
+    )
+
+
+def compared_records(dataset: Dataset, aspect: str | None) -> list[Compared]:
+    """People's verdicts between outputs; against references only those whose text is known. `both_bad` is a tie.
+
+    `aspect` None takes every aspect.
+    """
+    of_key = {key_of(record): record for record in dataset.outputs_with_context()}
+    signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
+    found = []
+    for row in dataset.comparisons:
+        if (aspect is not None and row.aspect != aspect) or row.verdict not in signs or row.system_b is None:
+            continue
+        a = of_key[(row.item, row.system_a, row.step_a)]
+        b = of_key[(row.item, row.system_b, row.step_b)]
+        found.append(Compared(a, b, signs[row.verdict], row.rater, row.simulated))
+    return found
+
+
+def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"]) -> list[str]:
+    """Aspects that were judged so, the most judged first."""
+    counts: dict[str, int] = defaultdict(int)
+    for row in dataset.ratings if judged_by == "ratings" else dataset.comparisons:
+        counts[row.aspect] += 1
+    return sorted(counts, key=lambda aspect: (-counts[aspect], aspect))
+
+
+def choose_aspect(name: str, dataset: Dataset, asked: str | None, judged_by: Sequence[str]) -> str:
+    """The aspect asked for, or the only one there is. Raises `TrainingDataError` when it has to be named."""
+    there: dict[str, None] = {}
+    for way in judged_by:
+        there.update(dict.fromkeys(aspects_with(dataset, "ratings" if way == "ratings" else "comparisons")))
+    nouns = " or ".join(judged_by)
+    if not there:
+        raise TrainingDataError(name, f"the data hold no {nouns}. Collect some in a campaign, or load them.")
+    if asked is None:
+        if len(there) == 1:
+            return next(iter(there))
+        raise TrainingDataError(name, f"say which aspect it shall learn: {', '.join(there)}")
+    if asked not in there:
+        raise TrainingDataError(name, f"there are no {nouns} of the aspect {asked!r}; there are: {', '.join(there)}")
+    return asked

@@ -1,0 +1,110 @@
+"""One training as plain values: the data, the options, the seed, and how it tells its progress."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import numpy as np
+
+from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.encoders.source import EncoderSource, find_encoder
+
+if TYPE_CHECKING:
+    from scoring.ml.types import Dataset
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingProgress:
+    """Where a training stands. `done` of `total` steps; `rate` in steps a second; `metrics` of the last evaluation."""
+
+    done: int
+    total: int | None
+    phase: str = "training"
+    loss: float | None = None
+    rate: float | None = None
+    seconds_left: float | None = None
+    epoch: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+Report: TypeAlias = Callable[[TrainingProgress], object]
+
+
+def silent(progress: TrainingProgress) -> None:
+    """The report of those who do not ask."""
+
+
+@dataclass(frozen=True)
+class FitJob:
+    """Everything a training depends on. The same job gives the same weights on the same kind of machine.
+
+    `folder` holds checkpoints: a job that was cut off goes on from them when it is started again with the same
+    folder. `report` is called after every step; an exception it raises ends the training, its checkpoints stay.
+    """
+
+    entry: Entry
+    train: Dataset
+    dev: Dataset | None
+    profile: str
+    options: Mapping[str, OptionValue]
+    seed: int
+    folder: Path
+    aspect: str | None = None
+    report: Report = silent
+
+    @property
+    def name(self) -> str:
+        """The evaluator's name in the catalogue."""
+        return self.entry.name
+
+    @cached_property
+    def encoder(self) -> EncoderSource:
+        """The encoder of the option `encoder`; none is the one that is installed."""
+        name = self.options.get("encoder")
+        return find_encoder(None if name is None else str(name))
+
+    def text(self, name: str) -> str:
+        """An option that is a text."""
+        return str(self.options[name])
+
+    def integer(self, name: str) -> int:
+        """An option that is a whole number."""
+        return int(cast(int, self.options[name]))
+
+    def optional_integer(self, name: str) -> int | None:
+        """An option that is a whole number or not given."""
+        value = self.options[name]
+        return None if value is None else int(cast(int, value))
+
+    def number(self, name: str) -> float:
+        """An option that is a number."""
+        return float(cast(float, self.options[name]))
+
+    def flag(self, name: str) -> bool:
+        """An option that is a switch."""
+        return bool(self.options[name])
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """A generator of its own for each purpose, so that one part's draws never shift another's."""
+        digest = hashlib.sha256(f"{self.seed}:{purpose}".encode()).digest()
+        return np.random.default_rng(int.from_bytes(digest[:8], "big"))
+
+    def torch_seed(self, purpose: str) -> int:
+        """A seed for torch, likewise."""
+        digest = hashlib.sha256(f"{self.seed}:torch:{purpose}".encode()).digest()
+        return int.from_bytes(digest[:4], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The dry check of a training: what it would learn from, how many steps, about how long; and warnings."""
+
+    examples: Mapping[str, int]
+    steps: int
+    seconds: float | None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,58 @@
+"""Options that most trainings share, so that they are named and explained alike."""
+
+from __future__ import annotations
+
+from scoring.ml.catalogue import Option
+
+ENCODER = Option("encoder", "str", None, "Name or folder of a transformers encoder; none is the installed MiniLM.")
+MAX_LENGTH = Option("max_length", "int", None, "Longest input in tokens; none is what the encoder reads.", minimum=8)
+INPUTS = Option(
+    "inputs",
+    "str",
+    "both",
+    "What the network may read: both; text alone; context alone. The last two are sentinels: they cannot know "
+    "whether a text fits its context.",
+    choices=("both", "text", "context"),
+    advanced=True,
+)
+RATINGS = Option(
+    "ratings",
+    "str",
+    "raw",
+    "How ratings of several people are made comparable: as given; standardised per person; rank within an item.",
+    choices=("raw", "z", "rank"),
+)
+BATCH_SIZE = Option("batch_size", "int", 32, "Examples in one step.", minimum=1)
+EPOCHS = Option("epochs", "int", 3, "Passes over the training data.", minimum=1)
+LEARNING_RATE = Option("learning_rate", "float", 2e-5, "Step size of the optimiser.", minimum=0)
+PATIENCE = Option(
+    "patience", "int", None, "Stop after so many evaluations without a better one; none never.", minimum=1
+)
+MAX_STEPS = Option("max_steps", "int", None, "Stop after so many steps; none is no limit.", minimum=1, advanced=True)
+TRAIN_DTYPE = Option(
+    "train_dtype", "str", "fp32", "Number format of training.", choices=("fp32", "bf16"), advanced=True
+)
+GRADIENT_CHECKPOINTING = Option(
+    "gradient_checkpointing", "bool", False, "Save memory in training by computing activations twice.", advanced=True
+)
+TRAIN_DEVICE = Option("train_device", "str", "auto", "auto, cpu, cuda or cuda:N.", advanced=True)
+
+#: Of every evaluator whose encoder learns.
+FINETUNING = (
+    ENCODER,
+    MAX_LENGTH,
+    BATCH_SIZE,
+    EPOCHS,
+    LEARNING_RATE,
+    PATIENCE,
+    MAX_STEPS,
+    TRAIN_DTYPE,
+    GRADIENT_CHECKPOINTING,
+    TRAIN_DEVICE,
+)
+#: Of scoring with any trained evaluator.
+SCORING = (
+    Option("dtype", "str", "fp32", "Number format of the network; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
+    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+    Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
+)

@@ -1,0 +1,98 @@
+"""What remains of a training: data, groups, counts, curve, correlations with people. The card is written from it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from evalapp.stats import COEFFICIENTS, correlate
+from scoring.ml.base import Evaluator
+from scoring.ml.signature import VERSION
+from scoring.ml.training.gold import rated_records
+from scoring.ml.types import Dataset
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """Plain values only. `groups` are the split groups the evaluator learned from (`dev_groups`: those that chose its
+    epoch or its options), so that scores on its own training items can be marked. `log` is the training curve."""
+
+    dataset: str
+    data_hash: str
+    examples: Mapping[str, int]
+    groups: tuple[str, ...]
+    dev_groups: tuple[str, ...]
+    simulated_judgements: int
+    seconds: float
+    steps: int
+    metrics: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+    correlations: tuple[Row, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    log: tuple[Row, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the log and the groups, which have files of their own."""
+        content = asdict(self)
+        for key in ("log", "groups", "dev_groups"):
+            del content[key]
+        return content
+
+
+def groups_of(dataset: Dataset | None) -> tuple[str, ...]:
+    """The split groups of a dataset, sorted; an item or dialogue without one is its own."""
+    if dataset is None:
+        return ()
+    groups = {group_of(item.group, item.id) for item in dataset.items}
+    return tuple(sorted(groups | {f"dialogue:{dialogue.id}" for dialogue in dataset.dialogues}))
+
+
+def group_of(group: str, item: str) -> str:
+    """The split group of an item, named as `Dataset.split` names it."""
+    return group or f"item:{item}"
+
+
+def data_hash(dataset: Dataset) -> str:
+    """A short hash of all rows that training may read, independent of their order."""
+    rows = (*dataset.items, *dataset.outputs, *dataset.ratings, *dataset.comparisons, *dataset.dialogues)
+    total = 0
+    for row in rows:
+        digest = hashlib.sha256(repr(row).encode("utf-8", "surrogatepass")).digest()
+        total = (total + int.from_bytes(digest[:16], "big")) % (1 << 128)
+    return f"{total:032x}"[:12]
+
+
+def library_versions() -> dict[str, str]:
+    """The versions a result depends on."""
+    found = {name: version(name) for name in ("torch", "transformers", "numpy")}
+    return {"scoring.ml": VERSION, "python": platform.python_version(), **found}
+
+
+def correlations_with_people(
+    evaluators: Sequence[tuple[str, Evaluator]], dataset: Dataset, aspect: str, *, seed: int = 13
+) -> tuple[Row, ...]:
+    """Segment-level coefficients with 95 % intervals (bootstrap over split groups), one row per evaluator."""
+    rated = rated_records(dataset, aspect)
+    if len(rated.records) < 3:
+        return ()
+    human = rated.means()
+    item = np.array([record.item for record in rated.records], dtype=object)
+    system = np.array([record.system for record in rated.records], dtype=object)
+    cluster = np.array([group_of(record.group, record.item) for record in rated.records], dtype=object)
+    rows: list[Row] = []
+    for name, evaluator in evaluators:
+        values = evaluator.evaluate(rated.records).values
+        found = correlate(values, human, item, system, cluster=cluster, level="segment", seed=seed)
+        row: dict[str, Any] = {"evaluator": name, "aspect": aspect}
+        for kind in COEFFICIENTS:
+            row[kind] = found[kind].as_dict()
+        rows.append(row)
+    return tuple(rows)

@@ -1,0 +1,75 @@
+"""Files that are whole or absent: written beside their place, flushed to the disk, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` fills a temporary file beside `path`; the file then takes the place of `path` at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        write(draft)
+        _flush(draft)
+        draft.replace(path)
+        _flush(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_folder(path: Path, write: Callable[[Path], object]) -> None:
+    """As `write_whole` for a folder; what stood there before is replaced."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex
+    draft, old = path.with_name(f".{path.name}.{mark}"), path.with_name(f".{path.name}.{mark}.old")
+    try:
+        draft.mkdir()
+        write(draft)
+        for file in sorted(draft.rglob("*")):
+            _flush(file)
+        if path.exists():
+            path.rename(old)
+        draft.rename(path)
+        _flush(path.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """One JSON value, whole or absent."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """A safetensors file, whole or absent; every tensor gets memory of its own."""
+    from safetensors.torch import save_file
+
+    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_whole(path, lambda draft: save_file(owned, str(draft)))
+
+
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a safetensors file, on the CPU."""
+    from safetensors.torch import load_file
+
+    return load_file(str(path))
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

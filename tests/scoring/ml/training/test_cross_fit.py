@@ -1,0 +1,48 @@
+"""Cross-fitting: nobody scores what it saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scoring.ml import TrainingDataError, cross_fit, load
+from scoring.ml.types import Record
+from tests.scoring.ml.training.toy import toy_data
+
+
+def test_every_group_is_scored_by_the_model_that_did_not_see_it(tmp_path: Path) -> None:
+    data = toy_data(10)
+    phases: set[str] = set()
+    evaluator = cross_fit(
+        "toy", data, folds=3, folder=tmp_path / "work", epochs=2, frozen=True, progress=lambda p: phases.add(p.phase)
+    )
+    assert phases == {f"fold {n} of 3, training" for n in (1, 2, 3)}
+    assert not evaluator.trained_on
+    records = data.outputs_with_context()
+    values = evaluator.score(records)
+    for record, value in zip(records, values, strict=True):
+        unseen = [member for member in evaluator.members if record.group not in member.trained_on]
+        assert len(unseen) == 1
+        assert value == pytest.approx(unseen[0].score([record])[0], abs=1e-6)
+    stranger = Record("cat sat", item="new", group="new")
+    mean = np.mean([member.score([stranger])[0] for member in evaluator.members])
+    assert evaluator.score([stranger])[0] == pytest.approx(mean, abs=1e-6)
+    evaluator.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    np.testing.assert_allclose(loaded.score(records), values, atol=1e-6)
+    assert loaded.signature == evaluator.signature
+    assert "folds:3" in loaded.signature
+
+
+def test_finished_folds_are_not_trained_again(tmp_path: Path) -> None:
+    arguments = {"folds": 2, "folder": tmp_path, "epochs": 1, "frozen": True}
+    one = cross_fit("toy", toy_data(8), **arguments)
+    two = cross_fit("toy", toy_data(8), progress=lambda p: pytest.fail("trained again"), **arguments)
+    assert one.signature == two.signature
+
+
+def test_too_few_groups_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingDataError, match="5 folds need as many groups"):
+        cross_fit("toy", toy_data(4), folder=tmp_path)

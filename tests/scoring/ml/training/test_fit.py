@@ -1,0 +1,163 @@
+"""The common frame: train, stop, go on, save, load, refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import ArtefactError, InvalidOption, NotTrained, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml.training import finetune as finetune_module
+from tests.scoring.ml.tiny import tiny_encoder
+from tests.scoring.ml.training.toy import Toy, toy_data
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"), dropout=0.1)
+
+
+@pytest.fixture(params=[False, True], ids=["tuned", "frozen"])
+def frozen(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def weights(evaluator: Toy) -> dict[str, torch.Tensor]:
+    return evaluator.artefact.network.state_dict()
+
+
+def same(a: Toy, b: Toy) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(weights(a).values(), weights(b).values(), strict=True))
+
+
+class Stop(Exception):
+    pass
+
+
+def test_saved_and_loaded_scores_the_same(tmp_path: Path, encoder: str, frozen: bool) -> None:
+    data = toy_data()
+    evaluator = fit("toy", data, dev=toy_data(8, seed=9), encoder=encoder, epochs=2, frozen=frozen)
+    evaluator.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    records = data.outputs_with_context()
+    np.testing.assert_allclose(loaded.score(records), evaluator.score(records), atol=1e-6)
+    assert loaded.signature == evaluator.signature
+    assert "profile:recommended" in loaded.signature
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"card.md", "train_log.jsonl", "fixtures.jsonl", "split.json", "model.safetensors"} <= names
+    card = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+    assert "24 of the judgements it learned from were simulated" in card
+    assert "| length | fluency |" in card
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_one_others(encoder: str, frozen: bool) -> None:
+    one, two, other = (fit("toy", toy_data(), encoder=encoder, epochs=2, frozen=frozen, seed=s) for s in (1, 1, 2))
+    assert same(one, two)
+    assert not same(one, other)
+
+
+@pytest.mark.parametrize("stop_at", [1, 7, 12])
+def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+    tmp_path: Path, encoder: str, frozen: bool, stop_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
+    whole = fit("toy", toy_data(), encoder=encoder, epochs=3, learning_rate=1e-3, frozen=frozen)
+
+    def interrupt(progress: TrainingProgress) -> None:
+        if progress.done == stop_at:
+            raise Stop
+
+    arguments = {"encoder": encoder, "epochs": 3, "learning_rate": 1e-3, "frozen": frozen, "folder": tmp_path}
+    if not frozen or stop_at < 9:
+        with pytest.raises(Stop):
+            fit("toy", toy_data(), progress=interrupt, **arguments)
+    seen: list[int] = []
+    resumed = fit("toy", toy_data(), progress=lambda p: seen.append(p.done), **arguments)
+    assert same(whole, resumed)
+    if not frozen:
+        assert seen[0] == stop_at  # the step whose report failed had not been saved, those before it were
+    assert not list(tmp_path.rglob("checkpoint-*"))
+    again = fit("toy", toy_data(), progress=lambda p: pytest.fail("a finished training ran again"), **arguments)
+    assert same(whole, again)
+
+
+def test_a_half_written_checkpoint_is_passed_over(tmp_path: Path) -> None:
+    for step in (2, 10, 4):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        if step != 10:
+            (tmp_path / f"checkpoint-{step}" / finetune_module.COMPLETE).write_text("{}")
+    assert finetune_module.last_checkpoint(tmp_path) == tmp_path / "checkpoint-4"
+    assert not (tmp_path / "checkpoint-10").exists()
+
+
+def test_progress_tells_loss_rate_and_time_left(encoder: str) -> None:
+    seen: list[TrainingProgress] = []
+    fit("toy", toy_data(), encoder=encoder, epochs=2, progress=seen.append)
+    assert [p.done for p in seen] == list(range(1, 13))
+    assert all(p.total == 12 and p.loss is not None and p.loss > 0 for p in seen)
+    assert seen[-1].seconds_left == 0.0
+    assert seen[-1].rate
+
+
+def test_the_loss_falls_and_the_encoder_learns(encoder: str) -> None:
+    evaluator = fit("toy", toy_data(4), encoder=encoder, epochs=30, learning_rate=3e-3)
+    losses = [row["dev_loss"] for row in evaluator.record.log]
+    assert losses[-1] < 0.2 * losses[0]
+    fresh = Toy.network_class.from_source(evaluator.artefact.encoder, {})
+    before, after = fresh.state_dict(), weights(evaluator)
+    moved = [name for name in before if name.startswith("encoder") and not torch.equal(before[name], after[name])]
+    assert len(moved) > 10
+
+
+def test_what_is_missing_is_said_before_training() -> None:
+    with pytest.raises(TrainingDataError, match="no ratings"):
+        fit("toy", replace(toy_data(), ratings=()))
+    with pytest.raises(TrainingDataError, match="there are: fluency"):
+        plan("toy", toy_data(), aspect="taste")
+    with pytest.raises(TrainingDataError, match="too few"):
+        plan("toy", toy_data(1))
+    with pytest.raises(InvalidOption, match="one of recommended"):
+        fit("toy", toy_data(), profile="paper")
+    with pytest.raises(NotTrained, match="has to be trained first"):
+        load("toy")
+    with pytest.raises(InvalidOption, match="needs no training"):
+        fit("length", toy_data())
+    assert plan("toy", toy_data(), epochs=5).steps == 30
+
+
+def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
+    evaluator = fit("toy", toy_data(), epochs=1, frozen=True)
+    folder = tmp_path / "out"
+
+    def damaged(name: str, content: str | None) -> None:
+        evaluator.save_pretrained(folder)
+        if content is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_text(content, encoding="utf-8")
+
+    damaged("card.md", None)
+    with pytest.raises(ArtefactError, match=r"card\.md missing"):
+        load(folder)
+    damaged("model.safetensors", "no tensors")
+    with pytest.raises(ArtefactError, match="cannot be read"):
+        load(folder)
+    damaged("split.json", "[")
+    with pytest.raises(ArtefactError, match="is damaged"):
+        load(folder)
+    evaluator.save_pretrained(folder)
+    lines = (folder / "fixtures.jsonl").read_text(encoding="utf-8").splitlines()
+    row = json.loads(lines[0])
+    row["score"] += 0.5
+    damaged("fixtures.jsonl", "\n".join([json.dumps(row), *lines[1:]]))
+    with pytest.raises(ArtefactError, match="fixture 1 scores"):
+        load(folder)
+    fit("toy", toy_data(), epochs=1, frozen=True, seed=2).save_pretrained(tmp_path / "other")
+    evaluator.save_pretrained(folder)
+    (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
+    with pytest.raises(ArtefactError, match="not the file that was saved"):
+        load(folder, verify=False)
