@@ -18,12 +18,14 @@ from scoring.ml.baselines import (
     distinct,
     embedding,
     meteor,
+    moverscore,
     rouge_l,
     sentinels,
     token_f1,
 )
 from scoring.ml.catalogue import Entry
 from scoring.ml.errors import ScoringError, UnknownEvaluator
+from scoring.ml.evaluators.shared_bert import entry as shared_bert
 
 _MODULES = (
     sentinels,
@@ -36,7 +38,9 @@ _MODULES = (
     distinct,
     embedding,
     bertscore,
+    moverscore,
     bleurt,
+    shared_bert,
 )
 
 

@@ -70,6 +70,12 @@ class EncoderPairEvaluator(PairEvaluator):
         `weights` is what `token_weights` gave; pass it on to `side`.
         """
 
+    def chunk_matrices(
+        self, vectors: TokenVectors, queries: Sequence[TextRows], weights: Floats
+    ) -> Iterator[tuple[Floats, ...]]:
+        """`matrices` of many queries, for measures that are faster on many at once."""
+        return (self.matrices(vectors, query, weights) for query in queries)
+
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
         """(vocabulary,) the weight of each token in this call: 1, and 0 for special tokens."""
         special = self.encoder.special_ids
@@ -145,8 +151,7 @@ class EncoderPairEvaluator(PairEvaluator):
                 for hyps, refs in chunk
             ]
             vectors = self.finish(self.encoder.encode(tokenized.encodings.take(list(place))))
-            for (hyps, refs), query in zip(chunk, local, strict=True):
-                parts = self.matrices(vectors, query, weights)
+            for (hyps, refs), parts in zip(chunk, self.chunk_matrices(vectors, local, weights), strict=True):
                 for part, low in zip(parts, worst, strict=True):
                     part[np.isnan(part)] = low
                     part[blank[hyps]] = low
