@@ -1,0 +1,232 @@
+"""Checking a model against its own predecessors while it trains: keeps the texts of the last checkpoints, asks a
+comparer within a time-out, applies the rule of `evalapp.stats.stopping`. Knows no training library; the callback
+for `transformers` is in `evalapp.client.callback`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.client.errors import ClientError
+from evalapp.client.evaluators import Record
+from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, StoppingRule
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+#: What a text is generated for: one text, or the turns of a dialogue, oldest first.
+Input: TypeAlias = str | Sequence[str]
+
+
+@runtime_checkable
+class Comparer(Protocol):
+    """Verdicts of a[i] over b[i], (n,): > 0 better, 0 tie, < 0 worse, nan undecided. The comparative evaluator of
+    `scoring.ml` is one, so is `client.evaluator("comparative")`."""
+
+    def compare(self, a: Sequence[Any], b: Sequence[Any]) -> ArrayLike: ...
+
+
+class TookTooLong(ClientError):
+    """Something did not end within its time."""
+
+
+def load_comparer(given: Comparer | str | Path) -> Comparer:
+    """The comparer itself, or the evaluator in a folder, which needs `scoring.ml`.
+
+    Raises ClientError when `scoring.ml` is not there or the evaluator compares nothing.
+    """
+    if isinstance(given, str | Path):
+        try:
+            library = importlib.import_module("scoring.ml")
+        except ImportError as error:
+            raise ClientError(
+                f"an evaluator in a folder needs scoring.ml, which cannot be imported: {error}"
+            ) from error
+        given = library.load(given)
+    if not isinstance(given, Comparer):
+        raise ClientError(f"{type(given).__name__} has no compare(a, b); give the comparative evaluator")
+    return given
+
+
+class Worker:
+    """Runs one thing at a time beside the caller, who waits no longer than it wants. What takes longer is left to
+    itself, and until it ends nothing else is begun: what hangs holds one thread, not one for each call."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def call(self, work: Callable[[], T], seconds: float) -> T:
+        """What `work` returns or raises. Raises TookTooLong after `seconds`, or at once while another is left over."""
+        if self.is_busy:
+            raise TookTooLong("what was begun before has not ended yet")
+        answers: queue.SimpleQueue[tuple[T | None, Exception | None]] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                answers.put((work(), None))
+            except Exception as error:  # noqa: BLE001 - handed to the caller, who raises it
+                answers.put((None, error))
+
+        self._thread = threading.Thread(target=run, daemon=True, name="comparative-stopping")
+        self._thread.start()
+        try:
+            value, error = answers.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            raise TookTooLong(f"no answer within {seconds:.3g} s") from None
+        self._thread.join()
+        if error is not None:
+            raise error
+        return value  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    check: Check
+    texts: tuple[str, ...] | None
+
+
+class Monitor:
+    """The newest checkpoint against the previous ones, on fixed inputs, never for longer than `timeout` seconds.
+
+    A check whose texts or verdicts do not come in time, or at all, counts as one without comparisons, and training
+    goes on; the first such failure is logged. `journal` is a JSONL file with texts and counts of each check, from
+    which `resume` goes on.
+    """
+
+    def __init__(
+        self,
+        comparer: Comparer | str | Path,
+        inputs: Sequence[Input],
+        *,
+        previous: int = PREVIOUS,
+        patience: int = PATIENCE,
+        timeout: float = 120.0,
+        journal: Path | None = None,
+    ) -> None:
+        if not inputs:
+            raise ValueError("there are no inputs to generate for")
+        if previous < 1 or timeout <= 0:
+            raise ValueError("previous must be at least 1 and timeout greater than 0")
+        self.comparer = load_comparer(comparer)
+        self.inputs = list(inputs)
+        self.previous, self.patience, self.timeout, self.journal = previous, patience, timeout, journal
+        self.missed = 0
+        self.worker = Worker()
+        self._contexts = [(one,) if isinstance(one, str) else tuple(one) for one in self.inputs]
+        self.reset()
+
+    def reset(self) -> None:
+        """As before the first check."""
+        self.rule = StoppingRule(self.patience)
+        self._kept: deque[tuple[str, ...]] = deque(maxlen=self.previous)
+
+    def resume(self, step: int) -> None:
+        """Go on after the checkpoint of `step`, from the journal; 0 begins anew. Later checks are dropped."""
+        self.reset()
+        rows = [row for row in self._journal() if row.check.checkpoint <= step] if step else []  # type: ignore[operator]
+        for row in rows:
+            if not self.rule.should_stop:
+                self._take(row.check, row.texts)
+        if self.journal is not None:
+            self.journal.parent.mkdir(parents=True, exist_ok=True)
+            self.journal.write_text("".join(_line(row) for row in rows), encoding="utf-8")
+
+    def check(self, step: int, generate: Callable[[float], Sequence[str]], *, beside: bool = True) -> Check:
+        """Compare the checkpoint of `step` with its predecessors and apply the rule; `rule` says what follows.
+
+        `generate` gets the seconds that are left and returns one text for each input. With `beside` it runs in a
+        thread of its own, so that it cannot hold up training; without, it must keep to the seconds itself.
+        """
+        deadline = time.monotonic() + self.timeout
+        texts: tuple[str, ...] | None = None
+        check = Check(step)
+        try:
+            if self.worker.is_busy:
+                raise TookTooLong("what was begun at an earlier check has not ended yet")
+            texts = self._texts(generate, beside)
+            if self._kept:
+                check = Check.from_verdicts(step, self._verdicts(texts, deadline - time.monotonic()))
+        except Exception as error:  # noqa: BLE001 - whatever a model, a comparer or a server does, training goes on
+            self._miss(step, error)
+        self._take(check, texts)
+        if self.journal is not None:
+            with self.journal.open("a", encoding="utf-8") as file:
+                file.write(_line(_Seen(check, texts)))
+        return check
+
+    def _take(self, check: Check, texts: tuple[str, ...] | None) -> None:
+        self.rule.add(check)
+        if texts is not None:
+            self._kept.append(texts)
+
+    def _texts(self, generate: Callable[[float], Sequence[str]], beside: bool) -> tuple[str, ...]:
+        found = self.worker.call(lambda: generate(self.timeout), self.timeout) if beside else generate(self.timeout)
+        texts = tuple(found)
+        if len(texts) != len(self.inputs) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"generate gave {len(texts)} values for {len(self.inputs)} inputs; it must give texts")
+        return texts
+
+    def _verdicts(self, texts: tuple[str, ...], seconds: float) -> np.ndarray:
+        earlier = list(self._kept)
+
+        def work() -> np.ndarray:
+            new = self._records(texts)
+            found = [np.asarray(self.comparer.compare(new, self._records(old)), dtype=np.float64) for old in earlier]
+            return np.stack(found)
+
+        verdicts = self.worker.call(work, seconds)
+        if verdicts.shape != (len(earlier), len(texts)):
+            raise ValueError(f"compare gave verdicts of shape {verdicts.shape[1:]} for {len(texts)} pairs")
+        return verdicts
+
+    def _records(self, texts: tuple[str, ...]) -> list[Record]:
+        return [Record(text, context=context) for text, context in zip(texts, self._contexts, strict=True)]
+
+    def _miss(self, step: int, error: Exception) -> None:
+        self.missed += 1
+        level = logging.WARNING if self.missed == 1 else logging.DEBUG
+        log.log(
+            level,
+            "step %s is not compared with its predecessors (%s: %s). Training goes on; this is said once.",
+            step,
+            type(error).__name__,
+            error,
+        )
+
+    def _journal(self) -> list[_Seen]:
+        if self.journal is None or not self.journal.exists():
+            return []
+        found = []
+        for line in self.journal.read_text(encoding="utf-8").splitlines():
+            try:
+                row = json.loads(line)
+                check = Check(int(row["step"]), int(row["wins"]), int(row["ties"]), int(row["losses"]))
+                texts = None if row["texts"] is None else tuple(map(str, row["texts"]))
+            except (ValueError, KeyError, TypeError):
+                break  # cut off while it was written: what follows is not to be trusted either
+            if texts is not None and len(texts) != len(self.inputs):
+                return []  # of another set of inputs
+            found.append(_Seen(check, texts))
+        return found
+
+
+def _line(row: _Seen) -> str:
+    check = row.check
+    counts = {"step": check.checkpoint, "wins": check.wins, "ties": check.ties, "losses": check.losses}
+    return json.dumps({**counts, "texts": row.texts}, ensure_ascii=False) + "\n"

@@ -1,0 +1,218 @@
+"""The monitor without any training library: what it compares, how long it waits, what it survives, how it resumes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from evalapp.client import ClientError, ConnectionFailed
+from evalapp.client.stopping import Monitor, TookTooLong, Worker, load_comparer
+
+
+class ByNumber:
+    """The text with the greater number wins."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list, list]] = []
+
+    def compare(self, a, b):
+        self.calls.append((list(a), list(b)))
+        return np.sign([float(x.text) - float(y.text) for x, y in zip(a, b, strict=True)])
+
+
+class Hanging:
+    def __init__(self) -> None:
+        self.release, self.begun = threading.Event(), 0
+
+    def compare(self, a, b):
+        self.begun += 1
+        self.release.wait(30)
+        return [1] * len(a)
+
+
+class Failing:
+    def compare(self, a, b):
+        raise ConnectionFailed("refused", url="http://host/")
+
+
+def texts(*numbers: float):
+    return lambda left: [str(number) for number in numbers]
+
+
+def test_the_newest_is_compared_with_each_of_the_two_before():
+    comparer = ByNumber()
+    monitor = Monitor(comparer, ["one", ["two", "three"]])
+    assert monitor.check(10, texts(1, 5)).n == 0
+    second = monitor.check(20, texts(2, 5))
+    assert (second.wins, second.ties, second.losses) == (1, 1, 0)
+    third = monitor.check(30, texts(0, 6))
+    assert (third.wins, third.ties, third.losses) == (2, 0, 2)
+    fourth = monitor.check(40, texts(0, 0))  # against 30 and 20; 10 is forgotten
+    assert (fourth.wins, fourth.ties, fourth.losses) == (0, 1, 3)
+    new, old = comparer.calls[0]
+    assert [record.context for record in new] == [("one",), ("two", "three")]
+    assert [record.text for record in old] == ["1", "5"]
+
+
+def test_it_stops_by_the_rule():
+    monitor = Monitor(ByNumber(), ["x"], patience=3)
+    stopped = []
+    for step, number in enumerate([1, 2, 3, 2, 1.5, 1]):
+        monitor.check(step, texts(number))
+        stopped.append(monitor.rule.should_stop)
+    assert stopped == [False] * 5 + [True]
+    assert monitor.rule.best == 2
+
+
+def test_a_hanging_comparer_costs_its_time_once(caplog):
+    comparer = Hanging()
+    monitor = Monitor(comparer, ["x"], timeout=0.2)
+    monitor.check(1, texts(1))
+    times = []
+    with caplog.at_level(logging.WARNING):
+        for step in range(2, 6):
+            start = time.monotonic()
+            assert monitor.check(step, texts(step)).n == 0
+            times.append(time.monotonic() - start)
+    assert 0.15 < times[0] < 1.0
+    assert max(times[1:]) < 0.1
+    assert (monitor.missed, comparer.begun) == (4, 1)
+    assert len(caplog.records) == 1
+    assert "step 2 is not compared" in caplog.text
+    comparer.release.set()
+    while monitor.worker.is_busy:
+        time.sleep(0.01)
+    assert monitor.check(6, texts(6)).wins == 2  # over 1 and 2: meanwhile nothing was generated
+    assert monitor.rule.best == 6
+
+
+def test_a_failing_server_is_logged_once_and_nothing_stops(caplog):
+    monitor = Monitor(Failing(), ["x"], patience=1)
+    with caplog.at_level(logging.WARNING):
+        for step in range(4):
+            monitor.check(step, texts(step))
+    (said,) = [record.message for record in caplog.records]
+    assert said.startswith("step 1 is not compared with its predecessors (ConnectionFailed: http://host/: refused).")
+    assert not monitor.rule.should_stop
+    assert monitor.missed == 3
+
+
+@pytest.mark.parametrize("found", [["1"], ["1", 2], ["1", "2", "3"]])
+def test_generating_something_else_is_no_check(found, caplog):
+    monitor = Monitor(ByNumber(), ["x", "y"])
+    assert monitor.check(1, lambda left: found).n == 0
+    assert "it must give texts" in caplog.text
+
+
+def test_generating_that_hangs_is_given_up():
+    monitor, release = Monitor(ByNumber(), ["x"], timeout=0.1), threading.Event()
+    start = time.monotonic()
+    monitor.check(1, lambda left: [str(release.wait(30))])
+    assert time.monotonic() - start < 1.0
+    assert monitor.missed == 1
+    release.set()
+
+
+def test_verdicts_of_a_wrong_shape(caplog):
+    class Wrong:
+        def compare(self, a, b):
+            return [1, 1, 1]
+
+    monitor = Monitor(Wrong(), ["x", "y"])
+    monitor.check(1, texts(1, 1))
+    assert monitor.check(2, texts(1, 1)).n == 0
+    assert "verdicts of shape (3,) for 2 pairs" in caplog.text
+
+
+def test_resuming_gives_the_same_as_going_on(tmp_path):
+    numbers = [1, 5, 4, 3, 2, 1.5, 1]
+    journal = tmp_path / "out" / "checks.jsonl"
+    whole = Monitor(ByNumber(), ["x"], patience=4)
+    for step, number in enumerate(numbers, 1):
+        if not whole.rule.should_stop:
+            whole.check(step, texts(number))
+    first = Monitor(ByNumber(), ["x"], patience=4, journal=journal)
+    first.resume(0)
+    for step in range(1, 5):
+        first.check(step, texts(numbers[step - 1]))
+    second = Monitor(ByNumber(), ["x"], patience=4, journal=journal)
+    second.resume(3)  # the checkpoint is older than the last check
+    assert len(journal.read_text().splitlines()) == 3
+    for step in range(4, len(numbers) + 1):
+        if not second.rule.should_stop:
+            second.check(step, texts(numbers[step - 1]))
+    assert second.rule.checks == whole.rule.checks
+    assert (second.rule.should_stop, second.rule.best) == (True, 3)
+
+
+def test_a_journal_that_was_cut_off_or_is_of_other_inputs(tmp_path):
+    journal = tmp_path / "checks.jsonl"
+    row = {"step": 1, "wins": 0, "ties": 0, "losses": 0, "texts": ["1"]}
+    journal.write_text(json.dumps(row) + "\n" + json.dumps({**row, "step": 2})[:30])
+    monitor = Monitor(ByNumber(), ["x"], journal=journal)
+    monitor.resume(5)
+    assert [check.checkpoint for check in monitor.rule.checks] == [1]
+    other = Monitor(ByNumber(), ["x", "y"], journal=journal)
+    other.resume(5)
+    assert other.rule.checks == []
+    monitor.resume(0)
+    assert journal.read_text() == ""
+
+
+def test_what_is_no_comparer(tmp_path):
+    with pytest.raises(ClientError, match=r"has no compare"):
+        load_comparer(object())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no inputs"):
+        Monitor(ByNumber(), [])
+    with pytest.raises(ValueError, match="greater than 0"):
+        Monitor(ByNumber(), ["x"], timeout=0)
+
+
+def test_a_folder_or_name_is_loaded_by_the_library():
+    with pytest.raises(ClientError, match="give the comparative evaluator"):
+        load_comparer("chrf")  # known to the library, but it compares nothing
+
+
+def test_the_worker_raises_what_the_work_raises():
+    def work() -> int:
+        raise KeyError("x")
+
+    worker = Worker()
+    with pytest.raises(KeyError):
+        worker.call(work, 1.0)
+    assert worker.call(lambda: 3, 1.0) == 3
+    with pytest.raises(TookTooLong):
+        worker.call(lambda: time.sleep(0.3), 0.01)
+    with pytest.raises(TookTooLong, match="not ended yet"):
+        worker.call(lambda: 3, 1.0)
+
+
+def test_the_client_alone_loads_nothing_heavy():
+    code = (
+        "import sys, evalapp.client\n"
+        "heavy = {'django', 'numpy', 'pandas', 'torch', 'transformers', 'scoring', 'annotation'} & set(sys.modules)\n"
+        "sys.exit(f'{sorted(heavy)} were imported' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "missing", "code"),
+    [
+        ("pandas", "pandas", "from evalapp.client.rows import to_frame; to_frame([])"),
+        ("transformers[torch]", "torch", "import evalapp.client.callback"),
+    ],
+)
+def test_a_missing_package_is_named(package, missing, code):
+    blocked = f"import sys; sys.modules[{missing!r}] = None\n{code}"
+    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, timeout=60)
+    assert f"needs {package}" in done.stderr
+    assert f"pip install {package}" in done.stderr
