@@ -1,6 +1,8 @@
-"""Rows of the scoring room: evaluators as applied in a project, sets of scores, scores, computed leaderboards."""
+"""Rows of the scoring room: evaluators as applied or trained in a project, curves of trainings, sets of scores, scores,
+computed leaderboards."""
 
 from .leaderboards import Leaderboard
 from .scores import Evaluator, Score, ScoreSet
+from .training import CurvePoint
 
-__all__ = ["Evaluator", "Leaderboard", "Score", "ScoreSet"]
+__all__ = ["CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet"]

@@ -14,13 +14,18 @@ from evalapp.common.models import Run
 
 
 class Evaluator(models.Model):
-    """A name of the catalogue with its options, as applied in one project. The catalogue itself is code; a row
-    comes into being when an evaluator is applied for the first time."""
+    """A name of the catalogue with its options, as applied in one project, or what was trained or uploaded there. The
+    catalogue itself is code; a row comes into being when an evaluator is applied for the first time, or when all of
+    a trained one stands in its folder."""
 
     class Kind(models.TextChoices):
         SENTINEL = "sentinel", "Sentinel"
         BASELINE = "baseline", "Baseline"
         TRAINED = "trained", "Trained"
+
+    class State(models.TextChoices):
+        READY = "ready", "Ready"
+        DAMAGED = "damaged", "Damaged"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="evaluators")
     slug = models.CharField(max_length=100)
@@ -29,6 +34,16 @@ class Evaluator(models.Model):
     #: All options with their values, defaults included, so that a later default changes nothing stored.
     options = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
+    #: Damaged: its folder was found missing or changed when it was last loaded; `damage` says how.
+    state = models.CharField(max_length=8, choices=State.choices, default=State.READY)
+    damage = models.TextField(blank=True)
+    #: Of trained ones: the artefact's folder below ARTEFACTS_DIR, and what people are told about the training
+    #: (`scoring.pipelines.publishing.describe` says which members). Empty for what needs no training.
+    folder = models.CharField(max_length=200, blank=True)
+    signature = models.CharField(max_length=500, blank=True)
+    record = models.JSONField(default=dict)
+    #: The run that trained it or took it in.
+    run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="evaluators")
 
     objects = ProjectRows.as_manager()
 
@@ -39,6 +54,10 @@ class Evaluator(models.Model):
     def __str__(self) -> str:
         return self.slug
 
+    @property
+    def is_trained(self) -> bool:
+        return self.kind == self.Kind.TRAINED
+
 
 class ScoreSet(models.Model):
     """All scores of one evaluator under one signature, against one set of references (empty: it needs none)."""
@@ -48,6 +67,8 @@ class ScoreSet(models.Model):
     signature = models.CharField(max_length=500)
     short_signature = models.CharField(max_length=300)
     references = models.CharField(max_length=63, blank=True)
+    #: Which aspect these scores are of, where one evaluator learned several; empty where it has one score.
+    aspect = models.CharField(max_length=100, blank=True)
     #: Order-free hash of every input that was scored; part of the signature that is shown.
     data_hash = models.CharField(max_length=16, blank=True)
     run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="score_sets")
@@ -63,12 +84,13 @@ class ScoreSet(models.Model):
     n_truncated = models.BigIntegerField(default=0)
     n_empty = models.BigIntegerField(default=0)
     n_duplicate = models.BigIntegerField(default=0)
+    n_in_training = models.BigIntegerField(default=0)
 
     objects = ProjectRows.as_manager()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["evaluator", "signature", "references"], name="one_score_set"),
+            models.UniqueConstraint(fields=["evaluator", "signature", "references", "aspect"], name="one_score_set"),
         ]
         indexes = [models.Index(fields=["project", "-id"], name="score_set_project")]
 
@@ -109,6 +131,8 @@ class Score(models.Model):
     input_hash = models.BigIntegerField()
     is_empty = models.BooleanField(default=False)
     is_truncated = models.BooleanField(default=False)
+    #: The evaluator learned from this item's group, or chose its weights by it: such a score is no evidence.
+    in_training = models.BooleanField(default=False, db_default=False)
 
     objects = ScoreRows.as_manager()
 

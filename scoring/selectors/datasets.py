@@ -1,0 +1,259 @@
+"""A project as the `Dataset` an evaluator learns from: the rows of the database in the order of a dump, narrowed to the
+campaigns, raters and systems that were asked for. Nothing is trained here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q, QuerySet
+
+from annotation.exporters.canonical import BATCH, by_code_point, one_moment
+from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, Reference, System
+from annotation.models.campaigns import Judgement
+from annotation.models.data import ORIGINAL
+from annotation.parsers import canonical
+from annotation.selectors.stored import as_text, decode
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, Fault
+
+from .inputs import get_reference_set
+
+if TYPE_CHECKING:
+    from scoring.ml import types
+
+#: In place of a campaign's slug: judgements that came with uploads.
+UPLOADED = "uploads"
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """Which part of a project counts as data; an empty tuple is all. Items always stand with all their references."""
+
+    references: str = ORIGINAL
+    campaigns: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> DataChoice:
+        lists = {name: tuple(given.get(name) or ()) for name in ("campaigns", "raters", "systems")}
+        return cls(references=given.get("references") or ORIGINAL, **lists)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a run's parameters; order does not matter, hence sorted."""
+        return {key: sorted(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+
+def check_choice(project: Project, choice: DataChoice) -> None:
+    """Every name that is not there is a fault with its field."""
+    faults = []
+    get_reference_set(project, choice.references)
+    known = {
+        "campaigns": {*Campaign.objects.filter(project=project).values_list("slug", flat=True), UPLOADED},
+        "systems": set(System.objects.filter(project=project).values_list("name", flat=True)),
+        "raters": set(rater_names(project)) if choice.raters else set(),
+    }
+    for name, there in known.items():
+        missing = [value for value in getattr(choice, name) if value not in there]
+        if missing:
+            listed = ", ".join(sorted(there)[:20]) or "none"
+            text = f"{project.slug} has no {name[:-1]} “{missing[0]}”. There are: {listed}."
+            faults.append(Fault(text, field=name))
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+
+
+def rater_names(project: Project) -> list[str]:
+    """Everybody who rated or compared, by name."""
+    found: set[str] = set()
+    for rows in (Rating.objects, Comparison.objects):
+        found.update(rows.filter(project=project).order_by().values_list("rater", flat=True).distinct())
+    return sorted(found)
+
+
+def build_dataset(project: Project, choice: DataChoice | None = None, *, dialogues: bool = True) -> types.Dataset:
+    """The rows of the project in canonical order: with nothing left out equal to `read_dataset` of a dump. Campaigns
+    and raters narrow judgements; systems narrow outputs and what was said of them."""
+    from scoring.ml import types
+
+    reader = _Reader(project, choice or DataChoice())
+    with one_moment():
+        reader.read_items()
+        if dialogues:
+            reader.read_dialogues()
+        aspects = tuple(
+            types.Aspect(row.name, row.low, row.high)
+            for row in Aspect.objects.filter(project=project).order_by("position", "id")
+        )
+        systems = tuple(
+            types.System(name, kind, canonical(meta))
+            for name, kind, meta in by_code_point(
+                System.objects.filter(project=project, declared=True), "name"
+            ).values_list("name", "kind", "meta")
+            if reader.wants_system(name)
+        )
+    return types.Dataset(
+        name=project.name or project.slug,
+        task=project.task,
+        lang=project.lang,
+        aspects=aspects,
+        systems=systems,
+        items=tuple(reader.items),
+        outputs=tuple(reader.outputs),
+        ratings=tuple(reader.ratings),
+        comparisons=tuple(reader.comparisons),
+        dialogues=tuple(reader.dialogues),
+        meta={"licence": project.licence, "source": project.source, "notes": project.notes},
+    )
+
+
+@dataclass
+class _Reader:
+    """Reads a project batch by batch, so that only the dataset itself is in memory."""
+
+    project: Project
+    choice: DataChoice
+    items: list[types.Item] = field(default_factory=list)
+    outputs: list[types.Output] = field(default_factory=list)
+    ratings: list[types.Rating] = field(default_factory=list)
+    comparisons: list[types.Comparison] = field(default_factory=list)
+    dialogues: list[types.Dialogue] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.systems = dict(System.objects.filter(project=self.project).values_list("id", "name"))
+        self.aspects = dict(Aspect.objects.filter(project=self.project).values_list("id", "name"))
+        self.references = get_reference_set(self.project, self.choice.references)
+
+    def wants_system(self, name: str) -> bool:
+        return not self.choice.systems or name in self.choice.systems
+
+    def read_items(self) -> None:
+        rows = by_code_point(Item.objects.filter(project=self.project), "key")
+        columns = rows.values_list("id", "key", "context", "source", "group", as_text("meta")).iterator(BATCH)
+        while batch := list(islice(columns, BATCH)):
+            self._items(batch)
+            places = self._outputs({row[0]: row[1] for row in batch})
+            self._ratings(places)
+            self._comparisons(places)
+
+    def _items(self, batch: Sequence[tuple[Any, ...]]) -> None:
+        from scoring.ml import types
+
+        texts: dict[int, list[str]] = defaultdict(list)
+        if self.references.pk:
+            stored = Reference.objects.filter(item_id__in=[row[0] for row in batch], set=self.references)
+            for item, text in stored.order_by("item_id", "position").values_list("item_id", "text"):
+                texts[item].append(text)
+        for number, key, context, source, group, meta in batch:
+            references = tuple(texts[number])
+            self.items.append(types.Item(key, tuple(context), source, references, group, canonical(decode(meta))))
+
+    def _outputs(self, keys: dict[int, str]) -> dict[int, tuple[str, str, int | None]]:
+        """Adds the outputs of these items; where each stands, by its number."""
+        from scoring.ml import types
+
+        rows = Output.objects.filter(item_id__in=keys)
+        found = [
+            (keys[item], self.systems[system], step, number, text, meta)
+            for number, item, system, step, text, meta in rows.values_list(
+                "id", "item_id", "system_id", "step", "text", as_text("meta")
+            )
+            if self.wants_system(self.systems[system])
+        ]
+        found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2]))
+        for item, system, step, _, text, meta in found:
+            self.outputs.append(types.Output(item, system, text, step, canonical(decode(meta))))
+        return {row[3]: row[:3] for row in found}
+
+    def _wanted(self, rows: QuerySet) -> QuerySet:
+        if self.choice.raters:
+            rows = rows.filter(rater__in=self.choice.raters)
+        if self.choice.campaigns:
+            named = [slug for slug in self.choice.campaigns if slug != UPLOADED]
+            made = Judgement.objects.filter(campaign__project=self.project, campaign__slug__in=named)
+            wanted = Q(judgement__in=made.values("pk"))
+            if UPLOADED in self.choice.campaigns:
+                wanted |= Q(judgement=None)
+            rows = rows.filter(wanted)
+        return rows
+
+    def _ratings(self, places: dict[int, tuple[str, str, int | None]]) -> None:
+        from scoring.ml import types
+
+        rows = self._wanted(Rating.objects.filter(output_id__in=places))
+        found = [
+            (*places[output], rater, self.aspects[aspect], value, simulated)
+            for output, aspect, rater, value, simulated in rows.values_list(
+                "output_id", "aspect_id", "rater", "value", "simulated"
+            )
+        ]
+        found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2], row[3], row[4]))
+        for item, system, step, rater, aspect, value, simulated in found:
+            self.ratings.append(types.Rating(rater, aspect, value, item, system, step, None, simulated))
+
+    def _comparisons(self, places: dict[int, tuple[str, str, int | None]]) -> None:
+        from scoring.ml import types
+
+        rows = self._wanted(Comparison.objects.filter(output_a_id__in=places))
+        if self.choice.references != ORIGINAL:
+            rows = rows.filter(reference=None)  # they name a place in the original references
+        found = []
+        for a, b, reference, aspect, rater, verdict, simulated in rows.values_list(
+            "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated"
+        ):
+            if b is not None and b not in places:
+                continue  # of a system that was not asked for
+            item, system_a, step_a = places[a]
+            _, system_b, step_b = places[b] if b is not None else ("", "", None)
+            found.append(
+                (item, system_a, step_a, system_b, step_b, reference, rater, self.aspects[aspect], verdict, simulated)
+            )
+        found.sort(key=lambda row: tuple(-1 if part is None else part for part in row[:8]))
+        for item, system_a, step_a, system_b, step_b, reference, rater, aspect, verdict, simulated in found:
+            self.comparisons.append(
+                types.Comparison(
+                    item=item,
+                    system_a=system_a,
+                    system_b=system_b if reference is None else None,
+                    rater=rater,
+                    aspect=aspect,
+                    verdict=verdict,
+                    reference_b=reference,
+                    step_a=step_a,
+                    step_b=step_b,
+                    simulated=simulated,
+                )
+            )
+
+    def read_dialogues(self) -> None:
+        from scoring.ml import types
+
+        rows = by_code_point(Dialogue.objects.filter(project=self.project), "key")
+        columns = rows.values_list("id", "key", "turns", "system_id", "speakers").iterator(BATCH)
+        while batch := list(islice(columns, BATCH)):
+            keys: dict[int, str] = {}
+            for number, key, turns, system_pk, speakers in batch:
+                system = None if system_pk is None else self.systems[system_pk]
+                if system is not None and not self.wants_system(system):
+                    continue
+                keys[number] = key
+                self.dialogues.append(types.Dialogue(key, tuple(turns), system, tuple(speakers or ())))
+            self.ratings.extend(self._of_dialogues(keys))
+
+    def _of_dialogues(self, keys: dict[int, str]) -> Iterator[types.Rating]:
+        from scoring.ml import types
+
+        rows = self._wanted(Rating.objects.filter(dialogue_id__in=keys))
+        found = [
+            (keys[dialogue], rater, self.aspects[aspect], value, simulated)
+            for dialogue, rater, aspect, value, simulated in rows.values_list(
+                "dialogue_id", "rater", "aspect_id", "value", "simulated"
+            )
+        ]
+        found.sort(key=lambda row: row[:3])
+        for dialogue, rater, aspect, value, simulated in found:
+            yield types.Rating(rater, aspect, value, dialogue=dialogue, simulated=simulated)
