@@ -15,25 +15,33 @@ import numpy.typing as npt
 
 from scoring.ml.encodings import Encoding as Encoding
 from scoring.ml.encodings import Encodings as Encodings
+from scoring.ml.encodings import Tokenized
 from scoring.ml.errors import ScoringError
 
 if TYPE_CHECKING:
     import torch
 
 H = TypeVar("H", bound=Hashable)
+T = TypeVar("T")
 Ints: TypeAlias = npt.NDArray[np.int64]
 Dtype: TypeAlias = Literal["fp32", "bf16"]
 # A CPU wants its activations in the cache: 1,024 tokens of a 384 wide encoder were fastest of 512 to 8,192.
 CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65536
+# So many items are tokenised at a time: enough that sorting them leaves hardly any padding.
+CHUNK_ITEMS = 32768
 
 
 class Batch(NamedTuple):
-    """Padded tensors (rows, longest) on the engine's device; `attention_mask` is 1 where a token stands."""
+    """Padded tensors (rows, longest) on the engine's device; `attention_mask` is 1 where a token stands.
+
+    `lengths` (rows,) are the tokens of each input; the engine's batches are sorted by them.
+    """
 
     input_ids: torch.Tensor
     attention_mask: torch.Tensor
     token_type_ids: torch.Tensor | None
+    lengths: Ints
 
 
 Forward: TypeAlias = Callable[[Batch], "torch.Tensor"]
@@ -97,7 +105,8 @@ def collate(encodings: Sequence[Encoding], pad_id: int, device: str) -> Batch:
         filled = np.zeros(shape, dtype=np.int64)
         filled[mask] = found.type_ids
         types = torch.from_numpy(filled).to(device)
-    return Batch(torch.from_numpy(ids).to(device), torch.from_numpy(mask.astype(np.int64)).to(device), types)
+    attention = torch.from_numpy(mask.astype(np.int64)).to(device)
+    return Batch(torch.from_numpy(ids).to(device), attention, types, lengths)
 
 
 class Engine:
@@ -144,19 +153,57 @@ class Engine:
                 continue
             yield rows, output
 
-    def map(self, encodings: Sequence[Encoding], forward: Forward) -> torch.Tensor:
-        """One fixed-size float32 result per input, on the CPU, in the order of the inputs; duplicates run once."""
+    def map(
+        self, encodings: Sequence[Encoding], forward: Forward, *, report: Callable[[float], object] | None = None
+    ) -> torch.Tensor:
+        """One fixed-size float32 result per input, on the CPU, in the order of the inputs; duplicates run once.
+
+        `report(share)` hears after every batch what share of all tokens is done.
+        """
         import torch
 
         unique, places = Encodings.of(encodings).distinct()
         results: torch.Tensor | None = None
+        done = 0
         for rows, output in self.batches(unique, forward):
             if results is None:
                 results = torch.empty((len(unique), *output.shape[1:]), dtype=torch.float32)
             results[torch.from_numpy(rows)] = output.float().cpu()
+            done += int(unique.lengths[rows].sum())
+            if report is not None:
+                report(done / max(unique.n_tokens, 1))
         if results is None:
             return torch.empty(0)
         return results[torch.from_numpy(places)]
+
+    def score(
+        self,
+        items: Sequence[T],
+        tokenize: Callable[[Sequence[T]], Tokenized],
+        forward: Forward,
+        *,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> tuple[torch.Tensor, npt.NDArray[np.bool_]]:
+        """`map` over items of any number in flat memory, and which of them were cut.
+
+        Only `CHUNK_ITEMS` of them stand tokenised at a time. `progress(done, total)` counts items after every
+        batch; an exception it raises ends the work.
+        """
+        import torch
+
+        results: list[torch.Tensor] = []
+        truncated = np.zeros(len(items), dtype=np.bool_)
+        for start in range(0, len(items), CHUNK_ITEMS):
+            chunk = items[start : start + CHUNK_ITEMS]
+            tokenized = tokenize(chunk)
+            truncated[start : start + len(chunk)] = tokenized.truncated
+
+            def report(share: float, start: int = start, size: int = len(chunk)) -> None:
+                if progress is not None:
+                    progress(start + int(share * size), len(items))
+
+            results.append(self.map(tokenized.encodings, forward, report=report))
+        return torch.cat(results) if results else torch.empty(0), truncated
 
     def _free(self) -> None:
         import torch

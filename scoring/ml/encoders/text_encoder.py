@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from scoring.ml.encoders.forward import token_vectors
 from scoring.ml.encoders.loading import load_model
 from scoring.ml.encoders.loading import without_progress_bar as without_progress_bar
 from scoring.ml.encoders.source import EncoderSource
@@ -107,18 +108,11 @@ class TextEncoder:
         for rows, hidden in self.engine.batches(inputs, self.forward):
             if flat is None:
                 flat = torch.empty((len(ids), hidden.shape[-1]), dtype=torch.float32, device=hidden.device)
-            kept = np.arange(hidden.shape[1])[None, :] < lengths[rows][:, None]
-            places = (starts[rows][:, None] + np.arange(hidden.shape[1])[None, :])[kept]
-            where = torch.from_numpy(places).to(hidden.device)
-            flat[where] = hidden[torch.from_numpy(kept).to(hidden.device)].float()
+            where = torch.from_numpy(ragged_places(starts[rows], lengths[rows])).to(hidden.device)
+            flat[where] = hidden.float()
         vectors = torch.empty((0, 0)) if flat is None else flat
         return TokenVectors(vectors, ids, starts, lengths)
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """(rows, tokens, width) hidden states of the layer."""
-        output = self.model(
-            input_ids=batch.input_ids,
-            attention_mask=batch.attention_mask,
-            output_hidden_states=self.layer == 0,
-        )
-        return output.hidden_states[0] if self.layer == 0 else output.last_hidden_state
+        """(tokens, width) hidden states of the layer, input after input."""
+        return token_vectors(self.model, batch, layer=self.layer)

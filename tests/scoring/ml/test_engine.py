@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from scoring.ml import engine as module
+from scoring.ml.encodings import Encodings, Tokenized
 from scoring.ml.engine import Encoding, Engine, collate, deduplicate, plan_batches, resolve_device
 from scoring.ml.errors import ScoringError
 
@@ -144,3 +146,36 @@ def test_device():
         assert resolve_device("auto") == "cpu"
         with pytest.raises(ScoringError, match="no GPU"):
             resolve_device("cuda:1")
+
+
+def tokenize(items: list[int]) -> Tokenized:
+    return Tokenized(Encodings.of([Encoding((item, 1)) for item in items]), np.array([item % 2 == 0 for item in items]))
+
+
+def test_items_are_tokenised_in_chunks_and_progress_reaches_the_end(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_ITEMS", 10)
+    sizes, seen = [], []
+
+    def counted(items: list[int]) -> Tokenized:
+        sizes.append(len(items))
+        return tokenize(items)
+
+    items = list(range(25))
+    found, cut = Engine(device="cpu", batch_tokens=8).score(
+        items, counted, masked_sum, progress=lambda done, total: seen.append((done, total))
+    )
+    assert found[:, 0].tolist() == [item + 1 for item in items]
+    assert cut.tolist() == [item % 2 == 0 for item in items]
+    assert sizes == [10, 10, 5]
+    assert seen == sorted(seen)
+    assert len(seen) > 3
+    assert seen[-1] == (25, 25)
+
+
+def test_progress_may_end_the_work():
+    def stop(done: int, total: int) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        Engine(device="cpu").score([1, 2], tokenize, masked_sum, progress=stop)
+    assert Engine(device="cpu").score([], tokenize, masked_sum)[0].shape == (0,)

@@ -1,0 +1,251 @@
+"""Runs an encoder over a batch for inference: on a CPU without spending anything on padding, elsewhere as it is.
+
+For BERT, RoBERTa and DistilBERT on a CPU the tokens of a batch lie end to end: products with weights see no padding,
+attention runs over groups of equal length without a mask, and where only the first token of each input is asked for,
+the last layer computes only that. Weights are read from the model itself, so nothing is copied or can grow stale.
+Equal to the model's own forward within 1e-5. Any other model, device or a model in training runs its own forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from scoring.ml.encodings import Ints
+from scoring.ml.engine import Batch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+_BERT = {"BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel"}
+_DISTILBERT = {"DistilBertModel"}
+
+
+class _Layer(NamedTuple):
+    """The parts of one layer that attends, then feeds forward, each with a residual and a norm behind it."""
+
+    query: nn.Module
+    key: nn.Module
+    value: nn.Module
+    out: nn.Module
+    attention_norm: nn.Module
+    up: nn.Module
+    activation: Callable[[Tensor], Tensor]
+    down: nn.Module
+    output_norm: nn.Module
+    heads: int
+
+
+class _Parts(NamedTuple):
+    """An encoder taken apart; `first_position` is the number of an input's first token."""
+
+    words: nn.Embedding
+    positions: nn.Embedding
+    types: nn.Embedding | None
+    norm: nn.Module
+    layers: list[_Layer]
+    first_position: int
+
+
+class _Group(NamedTuple):
+    """Inputs of equal length that lie side by side: their first token and first input, how many, how long."""
+
+    start: int
+    row: int
+    rows: int
+    length: int
+
+
+def token_vectors(model: nn.Module, batch: Batch, *, layer: int | None = None) -> Tensor:
+    """(tokens, width) last hidden states of all tokens without padding, input after input.
+
+    `layer` 0 is the embedding layer; other layers are chosen when the model is loaded.
+    """
+    parts = _parts(model, batch)
+    if parts is None:
+        output = model(**_arguments(batch), output_hidden_states=layer == 0)
+        hidden: Tensor = output.hidden_states[0] if layer == 0 else output.last_hidden_state
+        return hidden[batch.attention_mask.bool()]
+    hidden = _embed(parts, batch)
+    groups = _groups(batch.lengths)
+    for each in parts.layers if layer != 0 else ():
+        hidden = _feed_forward(each, _attend(each, hidden, groups))
+    return hidden
+
+
+def first_vectors(model: nn.Module, batch: Batch) -> Tensor:
+    """(rows, width) last hidden state of the first token of each input, the class token of most encoders."""
+    parts = _parts(model, batch)
+    if parts is None:
+        output: Tensor = model(**_arguments(batch)).last_hidden_state
+        return output[:, 0]
+    hidden = _embed(parts, batch)
+    groups = _groups(batch.lengths)
+    *before, last = parts.layers
+    for each in before:
+        hidden = _feed_forward(each, _attend(each, hidden, groups))
+    return _feed_forward(last, _attend(last, hidden, groups, first_only=True))
+
+
+def sequence_logits(model: nn.Module, batch: Batch) -> Tensor:
+    """(rows, labels) what a `...ForSequenceClassification` of transformers makes of each input."""
+    own: Any = model
+    kind = type(model).__name__.removesuffix("ForSequenceClassification")
+    encoder = getattr(own, own.base_model_prefix, None)
+    if encoder is None or kind not in {"Bert", "Roberta", "XLMRoberta", "Camembert", "DistilBert"}:
+        logits: Tensor = model(**_arguments(batch)).logits
+        return logits
+    first = first_vectors(encoder, batch)
+    if kind == "DistilBert":
+        first = own.dropout(own.pre_classifier(first).relu())
+    elif kind == "Bert":
+        first = own.dropout(encoder.pooler(first.unsqueeze(1)))
+    else:
+        # The head of the RoBERTa family takes the first token itself.
+        first = first.unsqueeze(1)
+    logits = own.classifier(first)
+    return logits
+
+
+def _arguments(batch: Batch) -> dict[str, Tensor]:
+    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    if batch.token_type_ids is not None:
+        given["token_type_ids"] = batch.token_type_ids
+    return given
+
+
+def _parts(model: nn.Module, batch: Batch) -> _Parts | None:
+    """The encoder's parts, or None where its own forward has to run."""
+    import torch
+
+    kind = type(model).__name__
+    if kind not in _BERT | _DISTILBERT or not type(model).__module__.startswith("transformers."):
+        return None
+    if batch.input_ids.device.type != "cpu" or model.training or torch.is_grad_enabled():
+        return None
+    config: Any = model.config
+    if getattr(config, "is_decoder", False) or getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return None
+    own: Any = model
+    embeddings = own.embeddings
+    padding = embeddings.position_embeddings.padding_idx
+    first = 0 if kind in _DISTILBERT or kind == "BertModel" else padding + 1
+    # RoBERTa gives padding inside an input no position of its own.
+    if first and bool((batch.input_ids.eq(padding) & batch.attention_mask.bool()).any()):
+        return None
+    layers = (
+        [_distilbert_layer(x) for x in own.transformer.layer]
+        if kind in _DISTILBERT
+        else [_bert_layer(x) for x in own.encoder.layer]
+    )
+    types = None if kind in _DISTILBERT else embeddings.token_type_embeddings
+    return _Parts(
+        embeddings.word_embeddings, embeddings.position_embeddings, types, embeddings.LayerNorm, layers, first
+    )
+
+
+def _bert_layer(layer: Any) -> _Layer:
+    attention = layer.attention
+    return _Layer(
+        attention.self.query,
+        attention.self.key,
+        attention.self.value,
+        attention.output.dense,
+        attention.output.LayerNorm,
+        layer.intermediate.dense,
+        _in_place(layer.intermediate.intermediate_act_fn),
+        layer.output.dense,
+        layer.output.LayerNorm,
+        attention.self.num_attention_heads,
+    )
+
+
+def _distilbert_layer(layer: Any) -> _Layer:
+    attention = layer.attention
+    return _Layer(
+        attention.q_lin,
+        attention.k_lin,
+        attention.v_lin,
+        attention.out_lin,
+        layer.sa_layer_norm,
+        layer.ffn.lin1,
+        _in_place(layer.ffn.activation),
+        layer.ffn.lin2,
+        layer.output_layer_norm,
+        attention.n_heads,
+    )
+
+
+def _in_place(activation: Any) -> Callable[[Tensor], Tensor]:
+    """The exact GELU without new memory; any other activation as it is."""
+    import torch
+
+    if type(activation).__name__ == "GELUActivation" and getattr(activation, "act", None) is torch.nn.functional.gelu:
+        found: Callable[[Tensor], Tensor] = torch.ops.aten.gelu_.default
+        return found
+    plain: Callable[[Tensor], Tensor] = activation
+    return plain
+
+
+def _groups(lengths: Ints) -> list[_Group]:
+    """Neighbours of equal length; the engine's batches are sorted, so there are few."""
+    cuts = np.flatnonzero(np.diff(lengths)) + 1
+    rows = np.concatenate([[0], cuts, [len(lengths)]])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return [_Group(int(starts[row]), int(row), int(end - row), int(lengths[row])) for row, end in pairwise(rows)]
+
+
+def _embed(parts: _Parts, batch: Batch) -> Tensor:
+    """(tokens, width) what goes into the first layer."""
+    import torch
+
+    mask = batch.attention_mask.bool()
+    whole = bool(mask.all())
+    ids = batch.input_ids.flatten() if whole else batch.input_ids[mask]
+    starts = np.cumsum(batch.lengths) - batch.lengths
+    positions = np.arange(len(ids)) - np.repeat(starts, batch.lengths) + parts.first_position
+    hidden = parts.words(ids)
+    if parts.types is not None:
+        if batch.token_type_ids is None:
+            hidden += parts.types.weight[0]
+        else:
+            kinds = batch.token_type_ids
+            hidden += parts.types(kinds.flatten() if whole else kinds[mask])
+    hidden += parts.positions(torch.from_numpy(positions))
+    normed: Tensor = parts.norm(hidden)
+    return normed
+
+
+def _attend(layer: _Layer, hidden: Tensor, groups: list[_Group], *, first_only: bool = False) -> Tensor:
+    """Attention of every token, or only of each input's first, with residual and norm."""
+    import torch
+
+    width = hidden.shape[1]
+    heads, size = layer.heads, width // layer.heads
+    asking = hidden
+    if first_only:
+        firsts = [torch.arange(g.start, g.start + g.rows * g.length, g.length) for g in groups]
+        asking = hidden[torch.cat(firsts)]
+    query, key, value = layer.query(asking), layer.key(hidden), layer.value(hidden)
+    found = torch.empty_like(query)
+    for group in groups:
+        tokens = slice(group.start, group.start + group.rows * group.length)
+        asked = slice(group.row, group.row + group.rows) if first_only else tokens
+        shape = (group.rows, -1, heads, size)
+        q, k, v = (part.view(shape).transpose(1, 2) for part in (query[asked], key[tokens], value[tokens]))
+        context = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        found[asked] = context.transpose(1, 2).reshape(-1, width)
+    attended = layer.out(found)
+    attended += asking
+    normed: Tensor = layer.attention_norm(attended)
+    return normed
+
+
+def _feed_forward(layer: _Layer, hidden: Tensor) -> Tensor:
+    raised = layer.down(layer.activation(layer.up(hidden)))
+    raised += hidden
+    normed: Tensor = layer.output_norm(raised)
+    return normed
