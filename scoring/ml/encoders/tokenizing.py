@@ -91,12 +91,12 @@ class PairTokenizer:
         pad = self.tokenizer.pad_token_id
         return 0 if pad is None else int(pad)
 
-    def texts(self, texts: Sequence[str]) -> Tokenized:
-        """`[CLS] text [SEP]`; a longer text loses its end."""
+    def texts(self, texts: Sequence[str], *, cut: Cut | Sequence[Cut] = "right") -> Tokenized:
+        """`[CLS] text [SEP]`; a longer text loses tokens at the side asked for."""
         template = self._single
         piece = self._pieces(texts, template.types[0])
         budget = self._budget(template.size, 1)
-        kept = piece.keep(_full(len(texts), budget), _full(len(texts), 0).astype(np.bool_))
+        kept = piece.keep(_full(len(texts), budget), _from_end(cut, len(texts)))
         return self._compose([piece], [kept], template)
 
     def pairs(self, firsts: Sequence[Context], seconds: Sequence[str], *, cut: Cut | Sequence[Cut]) -> Tokenized:
