@@ -302,7 +302,7 @@ class _Keeper(TrainerCallback):
         sign = -1.0 if self.settings.lower_is_better else 1.0
         if math.isfinite(value) and (self.best is None or sign * value > sign * self.best):
             self.best, self.worse = value, 0
-            self.metrics = dict(self.latest)
+            self.metrics = {key: figure for key, figure in self.latest.items() if math.isfinite(figure)}
             write_tensors(self.folder / BEST, network.state_dict())
             return
         self.worse += 1

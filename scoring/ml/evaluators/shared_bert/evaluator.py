@@ -1,0 +1,444 @@
+"""Training of `shared-bert` on ratings, and scoring with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from evalapp.stats import RatingMethod
+from scoring.ml.artefact import Artefact
+from scoring.ml.base import Floats, Partial, Progress, Scores, references_of
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.encodings import Encodings, Ints, Tokenized
+from scoring.ml.engine import Batch, Engine
+from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
+from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, Labelled, label_outputs, pairs_with_references
+from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
+from scoring.ml.evaluators.shared_bert.report import classify
+from scoring.ml.network import Network
+from scoring.ml.signature import SignatureField
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.batches import RowBatches, as_inputs
+from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.gold import aspects_with
+from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.types import Dataset, Record
+
+DEV_SHARE, TEST_SHARE = 0.1, 0.1
+LEAST_OF_A_CLASS = 2
+# Pairs a second that two cores of a CPU train with MiniLM; the dry check scales it by layers, width and cores.
+PAIRS_PER_SECOND = 60.0
+
+
+@dataclass(frozen=True)
+class Instances:
+    """(output, reference) pairs: `outputs` (n,) rows of `labelled`, `references` (n,) texts."""
+
+    labelled: Labelled
+    outputs: Ints
+    references: tuple[str, ...]
+
+    def take(self, rows: Ints) -> Instances:
+        """Some of the pairs."""
+        return Instances(self.labelled, self.outputs[rows], tuple(self.references[int(row)] for row in rows))
+
+    @classmethod
+    def of(cls, labelled: Labelled) -> Instances:
+        """Every rated output with each of its references."""
+        pairs, _ = pairs_with_references(labelled)
+        return cls(labelled, np.array([row for row, _ in pairs], dtype=np.int64), tuple(ref for _, ref in pairs))
+
+
+class SharedBert(TrainedEvaluator):
+    """P(good) per aspect = sigmoid of a head over the encoder's reading of `[CLS] output [SEP] reference [SEP]`.
+
+    `score(records)` gives (n, aspects), with `aspect=` (n,); several references are combined by the option
+    `references`. Reddy 2022; EVALUATORS 4.
+    """
+
+    network_class = SharedBertNetwork
+
+    @property
+    def component_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """One component per aspect."""
+        return self.aspects
+
+    @classmethod
+    def plan(cls, job: FitJob) -> Plan:
+        train, dev, _ = _instances(job)
+        _check_pooler(job)
+        labelled = train.labelled
+        for place, aspect in enumerate(labelled.aspects):
+            seen = labelled.labels[np.unique(train.outputs), place]
+            good, bad = int((seen == 1).sum()), int((seen == 0).sum())
+            if min(good, bad) < LEAST_OF_A_CLASS:
+                raise TrainingDataError(
+                    job.name,
+                    f"of {aspect}, {good} outputs are good (median {labelled.thresholds[place]:g} or more) and {bad} "
+                    f"are not; it needs {LEAST_OF_A_CLASS} of each. Rate more outputs, or set the option threshold.",
+                )
+        n_pairs = len(_pairs_of_epoch(job, train, 0))
+        runs = 1 if job.flag("shared") else len(labelled.aspects)
+        if job.text("beta") == "grid":
+            runs += len(BETA_GRID) * len(labelled.aspects)
+        steps = -(-n_pairs // job.integer("batch_size")) * job.integer("epochs")
+        steps = min(steps, job.optional_integer("max_steps") or steps) * runs
+        notes = []
+        if labelled.n_merged:
+            notes.append(f"{labelled.n_merged} outputs repeat another system's text and were pooled with it")
+        if job.text("pooling") == "pooler" and job.options["encoder"] is None:
+            notes.append("the default encoder's pooler was never trained: pooling=mean suits it better")
+        if not len(dev.outputs):
+            notes.append("nothing is held out, so the last epoch is kept")
+        examples = {
+            "rated outputs": len(np.unique(train.outputs)),
+            "pairs with a reference": n_pairs,
+            "held-out outputs": len(np.unique(dev.outputs)),
+        }
+        return Plan(examples, steps, steps * job.integer("batch_size") / _rate(job.encoder), tuple(notes))
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        train, dev, test = _instances(job)
+        trainer = _Trainer(job, train, dev)
+        betas = trainer.choose_betas()
+        network, found = trainer.train(betas)
+        metrics = dict(found.metrics)
+        if len(test.outputs):
+            metrics |= {f"test_{k}": v for k, v in trainer.evaluate(network, test).items() if np.isfinite(v)}
+        labelled = train.labelled
+        record = TrainingRecord(
+            dataset=job.train.name,
+            data_hash=data_hash(job.train),
+            examples={
+                "rated outputs": len(np.unique(train.outputs)),
+                "pairs of output and reference": len(train.outputs),
+            },
+            groups=groups_of(job.train),
+            dev_groups=groups_of(job.dev),
+            simulated_judgements=labelled.simulated,
+            seconds=trainer.seconds,
+            steps=trainer.steps,
+            metrics={key: value for key, value in metrics.items() if np.isfinite(value)},
+            notes=_notes(labelled, metrics),
+            versions=library_versions(),
+            log=found.log,
+        )
+        state = {"betas": list(betas), "thresholds": list(labelled.thresholds)}
+        return Artefact(
+            job.name, job.profile, job.seed, labelled.aspects, job.options, state, record, network, job.encoder
+        )
+
+    def own_fields(self) -> list[SignatureField]:
+        source = cast(EncoderSource, self.artefact.encoder)
+        longest = source.max_length(cast("int | None", self.settings["max_length"]))
+        return [
+            SignatureField("pool", "pl", str(self.settings["pooling"])),
+            SignatureField("shared", "sh", "yes" if self.settings["shared"] else "no"),
+            SignatureField("ml", "ml", str(longest)),
+            SignatureField("trunc", "tc", "right"),
+            SignatureField("refs", "rf", str(self.options["references"])),
+            SignatureField("of", "of", str(self.options["aspect"] or "mean")),
+        ]
+
+    def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
+        found = super().evaluate(records, progress=progress)
+        aspect = self.options["aspect"]
+        if aspect is not None and aspect not in self.aspects:
+            raise InvalidOption(self.name, "aspect", f"must be one of {', '.join(self.aspects)}")
+        return found if aspect is None else replace(found, values=found.components[str(aspect)])
+
+    def score(
+        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+    ) -> Floats:
+        """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
+        if aspect is not None and aspect not in self.aspects:
+            raise InvalidOption(self.name, "aspect", f"must be one of {', '.join(self.aspects)}")
+        self.details = self.evaluate(records, progress=progress)
+        if aspect is not None:
+            return self.details.components[aspect]
+        if self.options["aspect"] is not None:
+            return self.details.values
+        return np.stack([self.details.components[name] for name in self.aspects], axis=1)
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        pairs = [(row, reference) for row, record in enumerate(records) for reference in references_of(record)]
+        owners = np.array([row for row, _ in pairs], dtype=np.int64)
+        source = cast(EncoderSource, self.artefact.encoder)
+        tokenizer = PairTokenizer(source, max_length=cast("int | None", self.settings["max_length"]))
+        texts = [records[row].text for row, _ in pairs]
+        tokenized = _tokenize(tokenizer, str(self.settings["inputs"]), texts, [ref for _, ref in pairs])
+        budget = self.options["batch_tokens"]
+        engine = Engine(
+            device=self.device, batch_tokens=None if budget is None else int(budget), pad_id=tokenizer.pad_id
+        )
+        found = _probabilities(self.network, engine, tokenized.encodings)
+        combined = _combine(found, owners, len(records), str(self.options["references"]))
+        progress(len(records), len(records))
+        truncated = np.zeros(len(records), dtype=np.bool_)
+        np.logical_or.at(truncated, owners, tokenized.truncated)
+        columns = {aspect: combined[:, place] for place, aspect in enumerate(self.aspects)}
+        return Partial(combined.mean(axis=1), truncated, columns)
+
+
+class _Trainer:
+    """The trainings of one job: the grid's, then the one that is kept."""
+
+    def __init__(self, job: FitJob, train: Instances, dev: Instances) -> None:
+        self.job, self.train_part, self.dev = job, train, dev
+        self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.encodings = self._encode(train)
+        self.dev_encodings = self._encode(dev)
+        self.seconds, self.steps = 0.0, 0
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        return self.train_part.labelled.aspects
+
+    def _encode(self, part: Instances) -> Encodings:
+        texts = [part.labelled.records[int(row)].text for row in part.outputs]
+        return _tokenize(self.tokenizer, self.job.text("inputs"), texts, part.references).encodings
+
+    def choose_betas(self) -> tuple[float, ...]:
+        """The weight of the good ones per aspect. `grid`: the multiple of the share of negatives whose one-aspect
+        model has the best macro-F1 on the held-out part (EVALUATORS 4.3)."""
+        shares = self.train_part.labelled.share_of_negatives()
+        wish = self.job.text("beta")
+        if wish == "share":
+            return tuple(float(share) for share in shares)
+        if wish != "grid":
+            return _numbers(self.job.name, wish, len(shares))
+        if not len(self.dev.outputs):
+            raise TrainingDataError(self.job.name, "beta=grid needs held-out data to choose on: give a dev part")
+        chosen = []
+        for place, share in enumerate(shares):
+            scores = []
+            for factor in BETA_GRID:
+                beta = min(max(float(share) * factor, 0.01), 0.99)
+                phase = f"beta {self.aspects[place]} {factor:.2f}"
+                _, found = self._finetune((place,), (beta,), phase)
+                scores.append(found.metrics.get("macro_f1", -1.0))
+            chosen.append(min(max(float(share) * BETA_GRID[int(np.argmax(scores))], 0.01), 0.99))
+        return tuple(chosen)
+
+    def train(self, betas: tuple[float, ...]) -> tuple[SharedBertNetwork, FinetuneResult]:
+        """The network that is kept, with the curve of its training."""
+        everything = tuple(range(len(betas)))
+        if self.job.flag("shared"):
+            return self._finetune(everything, betas, "training")
+        towers = [self._finetune((place,), (betas[place],), f"training {self.aspects[place]}") for place in everything]
+        whole = self._network(len(betas), shared=False)
+        for place, (tower, _) in enumerate(towers):
+            _move_tower(tower, whole, place)
+        log = [{**row, "aspect": self.aspects[place]} for place in everything for row in towers[place][1].log]
+        metrics = self.evaluate(whole, self.dev) if len(self.dev.outputs) else {}
+        found = FinetuneResult(tuple(log), metrics, self.steps, self.seconds)
+        return whole.eval(), found
+
+    def evaluate(self, network: Network, part: Instances, places: Sequence[int] | None = None) -> dict[str, float]:
+        """Means over aspects of macro-F1, MCC, AUROC and balanced cross-entropy's plain form, and each aspect's own."""
+        places = range(len(self.aspects)) if places is None else places
+        device = next(network.parameters()).device
+        engine = Engine(device=str(device), pad_id=self.tokenizer.pad_id)
+        encodings = self.dev_encodings if part is self.dev else self._encode(part)
+        rows, owners = np.unique(part.outputs, return_inverse=True)
+        found = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
+        figures: dict[str, list[float]] = {"macro_f1": [], "mcc": [], "auroc": [], "accuracy": [], "f1": []}
+        result: dict[str, float] = {}
+        for column, place in enumerate(places):
+            labels = part.labelled.labels[rows, place]
+            report = classify(labels, found[:, column])
+            known = np.isfinite(labels)
+            p = np.clip(np.where(labels > 0.5, found[:, column], 1 - found[:, column])[known], 1e-6, 1.0)
+            result[f"loss_{self.aspects[place]}"] = float(-np.log(p).mean()) if known.any() else float("nan")
+            result[f"collapsed_{self.aspects[place]}"] = float(report.collapsed)
+            for name, values in figures.items():
+                values.append(getattr(report, name))
+                result[f"{name}_{self.aspects[place]}"] = values[-1]
+        for name, values in figures.items():
+            finite = [value for value in values if np.isfinite(value)]
+            result[name] = float(np.mean(finite)) if finite else float("nan")
+        return result
+
+    def _network(self, aspects: int, *, shared: bool = True) -> SharedBertNetwork:
+        torch.manual_seed(self.job.torch_seed("network"))
+        settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
+        return SharedBertNetwork.from_source(self.job.encoder, settings)
+
+    def _finetune(
+        self, places: tuple[int, ...], betas: tuple[float, ...], phase: str
+    ) -> tuple[SharedBertNetwork, FinetuneResult]:
+        job, part = self.job, self.train_part
+        network = self._network(len(places))
+        labels = torch.tensor(part.labelled.labels[part.outputs][:, list(places)], dtype=torch.float32)
+        weights = torch.tensor(betas, dtype=torch.float32).expand(len(labels), len(places))
+        batches = RowBatches(
+            self.encodings,
+            {"labels": labels, "beta": weights},
+            job.integer("batch_size"),
+            job,
+            pad_id=self.tokenizer.pad_id,
+            phase=phase,
+            choose=lambda epoch: _pairs_of_epoch(job, part, epoch),
+        )
+        adam = job.text("optimizer") == "adam"
+        settings = FinetuneSettings(
+            learning_rate=job.number("learning_rate"),
+            epochs=job.integer("epochs"),
+            better="macro_f1",
+            lower_is_better=False,
+            weight_decay=0.0 if adam else 0.01,
+            warmup=0.0 if adam else 0.1,
+            schedule="constant" if adam else "linear",
+            patience=job.optional_integer("patience"),
+            max_steps=job.optional_integer("max_steps"),
+            bf16=job.text("train_dtype") == "bf16",
+            gradient_checkpointing=job.flag("gradient_checkpointing"),
+            device=job.text("train_device"),
+        )
+        judge = (lambda net: self.evaluate(net, self.dev, places)) if len(self.dev.outputs) else None
+        found = finetune(network, batches, settings, job, phase=phase, evaluate=judge)
+        self.seconds += found.seconds
+        self.steps += found.steps
+        return network, found
+
+
+def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
+    """Train, dev and test pairs. Without a dev part one is taken from the training part, by groups or by rows."""
+    aspects = _aspects(job)
+    method = cast(RatingMethod, job.text("ratings"))
+    given = job.options["threshold"]
+    cut = None if given is None else float(given)
+
+    def labelled(data: Dataset) -> Instances:
+        return Instances.of(label_outputs(data, aspects, method=method, threshold=cut))
+
+    whole = labelled(job.train)
+    if not len(whole.outputs):
+        raise TrainingDataError(job.name, "none of the rated outputs has a reference: add references to the items")
+    nothing = whole.take(np.zeros(0, dtype=np.int64))
+    if job.dev is not None:
+        dev = labelled(job.dev) if job.dev.ratings else nothing
+        return whole, dev, nothing
+    if job.text("split") == "row":
+        order = job.rng("rows").permutation(len(whole.outputs))
+        n_dev, n_test = round(DEV_SHARE * len(order)), round(TEST_SHARE * len(order))
+        parts = order[n_dev + n_test :], order[:n_dev], order[n_dev : n_dev + n_test]
+        return whole.take(parts[0]), whole.take(parts[1]), whole.take(parts[2])
+    if len(groups_of(job.train)) < 10:
+        return whole, nothing, nothing
+    train, dev_data = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+    return labelled(train), labelled(dev_data), nothing
+
+
+def _aspects(job: FitJob) -> tuple[str, ...]:
+    there = aspects_with(job.train, "ratings")
+    if not there:
+        raise TrainingDataError(job.name, "the data hold no ratings. Collect some in a campaign, or load them.")
+    wish = job.options["aspects"] or job.aspect
+    if wish is None:
+        return tuple(sorted(there))
+    asked = tuple(dict.fromkeys(name.strip() for name in str(wish).split(",") if name.strip()))
+    unknown = [name for name in asked if name not in there]
+    if unknown or not asked:
+        raise TrainingDataError(
+            job.name, f"there are no ratings of {', '.join(unknown) or 'that aspect'}; there are: {', '.join(there)}"
+        )
+    return asked
+
+
+def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
+    """The pairs of an epoch: all, or up to `max_references` of each output, drawn anew each time."""
+    most = job.optional_integer("max_references")
+    if most is None:
+        return np.arange(len(part.outputs))
+    order = job.rng(f"references:{epoch}").permutation(len(part.outputs))
+    order = order[np.argsort(part.outputs[order], kind="stable")]
+    sizes = np.bincount(part.outputs[order])
+    starts = np.cumsum(sizes) - sizes
+    place = np.arange(len(order)) - starts[part.outputs[order]]
+    return np.sort(order[place < most])
+
+
+def _check_pooler(job: FitJob) -> None:
+    if job.text("pooling") != "pooler":
+        return
+    from safetensors import safe_open
+
+    for path in sorted(job.encoder.folder.glob("model*.safetensors")):
+        with safe_open(str(path), framework="np") as file:
+            if any(name.endswith("pooler.dense.weight") for name in file.keys()):  # noqa: SIM118
+                return
+    raise EncoderError(job.encoder.name, "has no pooler of its own: take pooling=mean or pooling=cls")
+
+
+def _tokenize(tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]) -> Tokenized:
+    if inputs == "text":
+        return tokenizer.texts(texts)
+    if inputs == "reference":
+        return tokenizer.texts(references)
+    return tokenizer.pairs(texts, references, cut="right")
+
+
+def _probabilities(network: Network, engine: Engine, encodings: Encodings) -> Floats:
+    """(inputs, aspects)."""
+
+    def forward(batch: Batch) -> torch.Tensor:
+        logits: torch.Tensor = network(**as_inputs(batch))["logits"]
+        return torch.sigmoid(logits.float())
+
+    return engine.map(encodings, forward).double().numpy()
+
+
+def _combine(found: Floats, owners: Ints, n: int, how: str) -> Floats:
+    """(n, aspects) from the pairs of each owner: mean or maximum."""
+    if how == "max":
+        result = np.full((n, found.shape[1]), -np.inf)
+        np.maximum.at(result, owners, found)
+        return result
+    sums = np.zeros((n, found.shape[1]))
+    np.add.at(sums, owners, found)
+    return sums / np.bincount(owners, minlength=n)[:, None]
+
+
+def _numbers(name: str, text: str, n: int) -> tuple[float, ...]:
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) == 1:
+        values *= n
+    if len(values) != n or not all(0 < value < 1 for value in values):
+        raise InvalidOption(name, "beta", f"must be share, grid, or {n} numbers between 0 and 1, not {text!r}")
+    return values
+
+
+def _move_tower(tower: SharedBertNetwork, whole: SharedBertNetwork, place: int) -> None:
+    target = whole.encoder if place == 0 else whole.others[place - 1]
+    assert target is not None
+    assert tower.encoder is not None
+    target.load_state_dict(tower.encoder.state_dict())
+    whole.heads[place].load_state_dict(tower.heads[0].state_dict())
+    if len(whole.dense):
+        whole.dense[place].load_state_dict(tower.dense[0].state_dict())
+
+
+def _notes(labelled: Labelled, metrics: Mapping[str, Any]) -> tuple[str, ...]:
+    notes = []
+    for aspect in labelled.aspects:
+        if metrics.get(f"collapsed_{aspect}"):
+            notes.append(f"{aspect}: more than 99 % of the held-out predictions are one class; the head collapsed.")
+    return tuple(notes)
+
+
+def _rate(source: EncoderSource) -> float:
+    """Pairs a second, scaled from MiniLM (6 layers, 384 wide) by layers and the square of the width."""
+    width = int(source.config.get("hidden_size") or source.config.get("dim") or 384)
+    faster = 40.0 if torch.cuda.is_available() else 1.0
+    return PAIRS_PER_SECOND * faster * (6 / source.n_layers) * (384 / width) ** 2

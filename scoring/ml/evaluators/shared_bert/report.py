@@ -1,0 +1,122 @@
+"""What must be printed beside accuracy: the majority class, MCC, balanced accuracy, AUROC, collapse; and comparisons of
+two models over seeds (EVALUATORS 4.4, 4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from evalapp.stats import Estimate, midranks
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+COLLAPSED = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReport:
+    """One aspect on labelled outputs; nan = undefined (one class only).
+
+    `majority` is the accuracy of always saying the more frequent class of these labels, `majority_f1` the F1 of
+    always saying good. `collapsed`: more than 99 % of the predictions are one class.
+    """
+
+    n: int
+    positives: int
+    accuracy: float
+    f1: float
+    macro_f1: float
+    mcc: float
+    balanced_accuracy: float
+    auroc: float
+    majority: float
+    majority_f1: float
+    collapsed: bool
+
+
+def classify(labels: ArrayLike, probabilities: ArrayLike, *, cut: float = 0.5) -> ClassReport:
+    """The figures of predictions p >= `cut` against 0/1 labels; rows with a missing label (nan) are left out.
+
+    MCC = (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 where the predictions are of one class;
+    AUROC = (sum of the positives' midranks - n+ (n+ + 1) / 2) / (n+ n-).
+    """
+    y, p = np.asarray(labels, dtype=float), np.asarray(probabilities, dtype=float)
+    known = np.isfinite(y) & np.isfinite(p)
+    y, p = y[known] > 0.5, p[known]
+    said = p >= cut
+    n, n_good, n_bad = len(y), int(y.sum()), int((~y).sum())
+    tp, tn = int((said & y).sum()), int((~said & ~y).sum())
+    fp, fn = n_bad - tn, n_good - tp
+    both = n_good > 0 and n_bad > 0
+    spread = float(tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    f1_good, f1_bad = _f1(tp, fp, fn), _f1(tn, fn, fp)
+    nan = float("nan")
+    auroc = nan
+    if both:
+        auroc = (float(midranks(p)[y].sum()) - n_good * (n_good + 1) / 2) / (n_good * n_bad)
+    return ClassReport(
+        n=n,
+        positives=n_good,
+        accuracy=(tp + tn) / n if n else nan,
+        f1=f1_good,
+        macro_f1=(f1_good + f1_bad) / 2,
+        mcc=((tp * tn - fp * fn) / spread**0.5 if spread else 0.0) if both else nan,
+        balanced_accuracy=(tp / n_good + tn / n_bad) / 2 if both else nan,
+        auroc=auroc,
+        majority=max(n_good, n_bad) / n if n else nan,
+        majority_f1=_f1(n_good, n_bad, 0),
+        collapsed=bool(n) and max(float(said.mean()), 1 - float(said.mean())) > COLLAPSED,
+    )
+
+
+def _f1(tp: int, fp: int, fn: int) -> float:
+    return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class SeedComparison:
+    """Two models over the same seeds: means, SDs (n - 1), one-way F with its p, and the paired t-test's p.
+
+    With two groups F = t^2 of the unpaired test. The paired test is the right one where seed and split are shared.
+    """
+
+    mean_a: float
+    sd_a: float
+    mean_b: float
+    sd_b: float
+    f: float
+    p_one_way: float
+    p_paired: float
+    difference: Estimate
+
+
+def compare_over_seeds(a: Sequence[float], b: Sequence[float]) -> SeedComparison:
+    """`a[i]` and `b[i]` come of the same seed and split. Raises ValueError for unequal lengths or fewer than 2."""
+    if len(a) != len(b) or len(a) < 2:
+        raise ValueError(f"two models need the same seeds, at least 2: {len(a)} and {len(b)} given")
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    gap = y - x
+    n = len(gap)
+    if np.allclose(gap, gap[0]):
+        p_paired = 1.0 if np.isclose(gap[0], 0) else 0.0
+    else:
+        p_paired = float(stats.ttest_rel(y, x).pvalue)
+    spread = float(gap.std(ddof=1) / n**0.5 * stats.t.ppf(0.975, n - 1))
+    mean = float(gap.mean())
+    f, p = _one_way(x, y)
+    return SeedComparison(
+        float(x.mean()), float(x.std(ddof=1)), float(y.mean()), float(y.std(ddof=1)), f, p, p_paired,
+        Estimate(mean, mean - spread, mean + spread, n),
+    )  # fmt: skip
+
+
+def _one_way(x: Floats, y: Floats) -> tuple[float, float]:
+    if x.std() == 0 and y.std() == 0:
+        return (0.0, 1.0) if x[0] == y[0] else (float("inf"), 0.0)
+    found = stats.f_oneway(x, y)
+    return float(found.statistic), float(found.pvalue)

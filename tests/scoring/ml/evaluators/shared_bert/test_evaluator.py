@@ -1,0 +1,253 @@
+"""`shared-bert` as a whole on tiny random encoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import EncoderError, InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
+from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
+from tests.scoring.ml.tiny import tiny_encoder
+
+GOOD, BAD = ["cat sat on mat", "you like tea", "the dog ran"], ["no", "tea tea", "yes yes no"]
+
+
+def data(n_items: int = 12, seed: int = 3, **changes: Any) -> Dataset:
+    """System `good` writes sentences, `bad` does not; naturalness follows that, quality the length of the item's id."""
+    rng = np.random.default_rng(seed)
+    items, outputs, ratings = [], [], []
+    for number in range(n_items):
+        item = f"i{number}"
+        items.append(Item(item, references=("the cat sat", "you like the tea"), group=f"g{number}"))
+        for system, texts, natural in (("good", GOOD, 6), ("bad", BAD, 2)):
+            outputs.append(Output(item, system, str(rng.choice(texts))))
+            for rater in ("r1", "r2"):
+                ratings.append(Rating(rater, "naturalness", natural, item, system))
+                ratings.append(Rating(rater, "quality", 1 + number % 6, item, system))
+    whole = Dataset(
+        "hand", aspects=(Aspect("naturalness", 1, 6), Aspect("quality", 1, 6)),
+        items=tuple(items), outputs=tuple(outputs), ratings=tuple(ratings),
+    )  # fmt: skip
+    return replace(whole, **changes)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def trained(encoder: str) -> SharedBert:
+    found = fit("shared-bert", data(), dev=data(6, seed=4), encoder=encoder, epochs=12, learning_rate=3e-3)
+    assert isinstance(found, SharedBert)
+    return found
+
+
+def test_golden_loss() -> None:
+    # EVALUATORS 4.3 with beta .3535: (y=1, p=.8) (0, .8) (1, .3) (0, .3).
+    logits = torch.logit(torch.tensor([[0.8], [0.8], [0.3], [0.3]]))
+    labels = torch.tensor([[1.0], [0.0], [1.0], [0.0]])
+    values = [balanced_cross_entropy(logits[i : i + 1], labels[i : i + 1], torch.tensor([[0.3535]])) for i in range(4)]
+    assert [round(float(v), 6) for v in values] == [0.078881, 1.040502, 0.425604, 0.230590]
+    whole = balanced_cross_entropy(logits, labels, torch.full((4, 1), 0.3535))
+    assert float(whole) == pytest.approx(float(sum(values)) / 4)
+
+
+def test_unknown_labels_do_not_enter_the_loss() -> None:
+    logits = torch.tensor([[0.3, -0.2]], requires_grad=True)
+    loss = balanced_cross_entropy(logits, torch.tensor([[1.0, float("nan")]]), torch.full((1, 2), 0.5))
+    loss.backward()
+    assert float(loss) == pytest.approx(
+        float(balanced_cross_entropy(logits[:, :1], torch.ones(1, 1), torch.full((1, 1), 0.5)))
+    )
+    assert logits.grad is not None
+    assert logits.grad[0, 1] == 0
+    assert logits.grad[0, 0] != 0
+
+
+def test_it_learns_what_can_be_learned(trained: SharedBert) -> None:
+    records = data(6, seed=4).outputs_with_context()
+    natural = trained.score(records, aspect="naturalness")
+    good = np.array([record.system == "good" for record in records])
+    assert natural[good].min() > 0.5 > natural[~good].max()
+    assert trained.record.metrics["macro_f1_naturalness"] == 1.0
+
+
+def test_shapes_and_aspects(trained: SharedBert) -> None:
+    records = data(2).outputs_with_context()
+    assert trained.aspects == ("naturalness", "quality")
+    both = trained.score(records)
+    assert both.shape == (4, 2)
+    np.testing.assert_array_equal(both[:, 0], trained.score(records, aspect="naturalness"))
+    assert trained.evaluate(records).values.shape == (4,)
+    np.testing.assert_allclose(trained.evaluate(records).values, both.mean(axis=1))
+    with pytest.raises(InvalidOption, match="one of naturalness, quality"):
+        trained.score(records, aspect="taste")
+
+
+def test_batch_and_order_do_not_matter(trained: SharedBert) -> None:
+    records = data(8, seed=8).outputs_with_context()
+    together = trained.score(records)
+    alone = np.concatenate([trained.score([record]) for record in records])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(trained.score(records[::-1])[::-1], together, atol=1e-5)
+
+
+def test_saved_and_loaded_it_scores_the_same(trained: SharedBert, tmp_path: Path) -> None:
+    trained.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    records = data().outputs_with_context()
+    np.testing.assert_allclose(loaded.score(records), trained.score(records), atol=1e-6)
+    chosen = load(tmp_path / "out", aspect="quality", references="max")
+    assert chosen.score(records).shape == (len(records),)
+    assert "of:quality" in chosen.signature
+    assert "refs:max" in chosen.signature
+    assert (chosen.score(records) >= trained.score(records, aspect="quality") - 1e-6).all()
+    card = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+    assert "| shared-bert | naturalness |" in card
+
+
+def test_several_references_are_averaged(trained: SharedBert) -> None:
+    one, two = Record("the dog ran", ("the cat sat",)), Record("the dog ran", ("you like the tea",))
+    both = Record("the dog ran", ("the cat sat", "you like the tea"))
+    np.testing.assert_allclose(trained.score([both]), (trained.score([one]) + trained.score([two])) / 2, atol=1e-6)
+
+
+def test_empty_texts_and_missing_references(trained: SharedBert) -> None:
+    found = trained.evaluate([Record(" ", ("a",)), Record("the dog ran")])
+    assert found.values[0] == 0.0
+    assert np.isnan(found.values[1])
+    assert found.reasons[1] == "no references"
+    assert found.n_empty == 1
+
+
+def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> None:
+    rival = fit("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, shared=False, learning_rate=1e-3)
+    one = fit(
+        "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, aspects="quality", learning_rate=1e-3
+    )
+    network = rival.artefact.network
+    assert isinstance(network, SharedBertNetwork)
+    assert len(network.others) == 1
+    first = dict(network.encoder.named_parameters())  # type: ignore[union-attr]
+    other = dict(network.others[0].named_parameters())
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+    rival.save_pretrained(tmp_path / "rival")
+    records = data(3).outputs_with_context()
+    np.testing.assert_allclose(load(tmp_path / "rival").score(records), rival.score(records), atol=1e-6)
+    assert one.aspects == ("quality",)
+    assert {row["aspect"] for row in rival.record.log} == {"naturalness", "quality"}
+
+
+def test_same_seed_same_weights(encoder: str) -> None:
+    def weights(seed: int) -> torch.Tensor:
+        found = fit("shared-bert", data(), encoder=encoder, epochs=1, seed=seed, max_references=1)
+        return torch.cat([value.flatten() for value in found.artefact.network.state_dict().values()])
+
+    one, two, other = weights(1), weights(1), weights(2)
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+
+
+def test_the_grid_chooses_beta_on_the_held_out_part(encoder: str) -> None:
+    found = fit(
+        "shared-bert", data(6), dev=data(4, seed=4), encoder=encoder, epochs=1, beta="grid", aspects="naturalness"
+    )
+    share = 0.5
+    (beta,) = found.artefact.state["betas"]
+    assert any(
+        beta == pytest.approx(share * factor) for factor in (0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25)
+    )
+    assert plan("shared-bert", data(6), encoder=encoder, epochs=1, beta="grid", aspects="naturalness").steps == 24
+
+
+def test_beta_by_hand(encoder: str) -> None:
+    found = fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, beta="0.3,0.2")
+    assert found.artefact.state["betas"] == [0.3, 0.2]
+    with pytest.raises(InvalidOption, match="2 numbers between 0 and 1"):
+        fit("shared-bert", data(6), encoder=encoder, epochs=1, beta="0.3,2")
+
+
+def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
+    by_row = fit("shared-bert", data(), encoder=encoder, epochs=1, split="row")
+    assert "test_macro_f1" in by_row.record.metrics
+    by_group = fit("shared-bert", data(), encoder=encoder, epochs=1, split="group")
+    assert "test_macro_f1" not in by_group.record.metrics
+    assert by_group.record.metrics
+
+
+def test_inputs_are_what_the_option_says(encoder: str) -> None:
+    records = data(3).outputs_with_context()
+    blind = fit("shared-bert", data(), encoder=encoder, epochs=1, inputs="text")
+    changed = [replace(record, references=("no no no",)) for record in records]
+    np.testing.assert_allclose(blind.score(records), blind.score(changed), atol=1e-6)
+    deaf = fit("shared-bert", data(), encoder=encoder, epochs=1, inputs="reference")
+    changed = [replace(record, text="no no no") for record in records]
+    np.testing.assert_allclose(deaf.score(records), deaf.score(changed), atol=1e-6)
+    assert "inputs:reference" in deaf.signature
+
+
+def test_paper_profile_has_the_papers_head(encoder: str) -> None:
+    found = fit("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, profile="paper", epochs=1, beta="share")
+    network = found.artefact.network
+    assert isinstance(network, SharedBertNetwork)
+    own = [p.numel() for name, p in network.named_parameters() if not name.startswith("encoder")]
+    # Width x aspects weights and a bias each, nothing else beyond the encoder (EVALUATORS 4.1: 2304 = 768 x 3).
+    assert sorted(own) == [2, 32 * 2]
+    assert found.settings["learning_rate"] == 3e-4
+    assert "profile:paper" in found.signature
+
+
+def test_every_weight_of_the_network_learns(encoder: str) -> None:
+    found = fit("shared-bert", data(), encoder=encoder, epochs=1, learning_rate=1e-3)
+    fresh = SharedBertNetwork.from_source(found.artefact.encoder, {"aspects": 2, "pooling": "mean", "shared": True})
+    before = {name: p for name, p in fresh.named_parameters() if name.startswith("encoder") and "pooler" not in name}
+    after = dict(found.artefact.network.named_parameters())
+    still = [name for name, value in before.items() if torch.equal(value, after[name])]
+    # Rows of tokens and positions that never occur stay, but each matrix moves somewhere.
+    assert still == []
+
+
+@pytest.mark.parametrize("family", ["roberta", "distilbert", "deberta-v2", "modernbert", "chinese-bert"])
+def test_any_family_of_encoders(family: str, tmp_path: Path) -> None:
+    folder = tiny_encoder(family, tmp_path / family)
+    found = fit("shared-bert", data(6), encoder=folder, epochs=1)
+    found.save_pretrained(tmp_path / "out")
+    records = data(3).outputs_with_context()
+    np.testing.assert_allclose(load(tmp_path / "out").score(records), found.score(records), atol=1e-5)
+    alone = np.concatenate([found.score([record]) for record in records])
+    np.testing.assert_allclose(found.score(records), alone, atol=1e-5)
+
+
+def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
+    whole = data()
+    with pytest.raises(TrainingDataError, match="no ratings"):
+        plan("shared-bert", data(ratings=()), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="there are: naturalness, quality"):
+        plan("shared-bert", whole, encoder=encoder, aspect="taste")
+    bare = tuple(replace(item, references=()) for item in whole.items)
+    with pytest.raises(TrainingDataError, match="add references"):
+        plan("shared-bert", data(items=bare), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="it needs 2 of each"):
+        plan("shared-bert", data(outputs=whole.outputs[::2], ratings=whole.ratings[::2][:1]), encoder=encoder)
+    with pytest.raises(EncoderError, match="is neither a folder"):
+        plan("shared-bert", whole, encoder=str(tmp_path / "nothing"))
+    with pytest.raises(EncoderError, match="no pooler of its own"):
+        plan("shared-bert", whole, encoder=tiny_encoder("distilbert", tmp_path / "d"), pooling="pooler")
+    with pytest.raises(TrainingDataError, match="beta=grid needs held-out data"):
+        fit("shared-bert", data(7), encoder=encoder, beta="grid")
+
+
+def test_plan_counts_and_estimates(encoder: str) -> None:
+    found = plan("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, batch_size=10, epochs=2, max_references=1)
+    assert found.examples["pairs with a reference"] == found.examples["rated outputs"]
+    assert found.steps == -(-found.examples["rated outputs"] // 10) * 2
+    assert found.seconds is not None
+    assert found.seconds > 0

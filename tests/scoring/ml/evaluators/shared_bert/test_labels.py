@@ -1,0 +1,71 @@
+"""Median, pooling, ceiling, threshold: EVALUATORS 4.2 and the acceptance test of its section 10.6, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, default_threshold, label_outputs, pairs_with_references
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
+
+
+def dataset(outputs: dict[str, tuple[str, list[float]]], scale: tuple[float, float] = (1, 6)) -> Dataset:
+    """One item; a system's text and the ratings its judges gave."""
+    return Dataset(
+        "hand",
+        aspects=(Aspect("quality", *scale),),
+        items=(Item("i", references=("a b", " ", "c")),),
+        outputs=tuple(Output("i", system, text) for system, (text, _) in outputs.items()),
+        ratings=tuple(
+            Rating(f"r{n}", "quality", value, "i", system)
+            for system, (_, values) in outputs.items()
+            for n, value in enumerate(values)
+        ),
+    )
+
+
+def test_medians_are_rounded_up_and_cut_at_five() -> None:
+    data = dataset({"a": ("x", [4, 5]), "b": ("y", [4, 4, 6]), "c": ("z", [5]), "d": ("w", [3, 4])})
+    found = label_outputs(data, ["quality"])
+    assert found.thresholds == (5.0,)
+    # Medians 4.5 -> 5, 4, 5, 3.5 -> 4.
+    assert found.labels[:, 0].tolist() == [1, 0, 1, 0]
+    assert found.share_of_negatives().tolist() == [0.5]
+
+
+def test_judges_of_systems_that_wrote_the_same_are_pooled() -> None:
+    data = dataset({"a": ("same", [6, 6]), "b": ("same", [2, 2, 2]), "c": ("other", [6])})
+    found = label_outputs(data, ["quality"])
+    assert [record.system for record in found.records] == ["a", "c"]
+    # The median of 6 6 2 2 2 is 2.
+    assert found.labels[:, 0].tolist() == [0, 1]
+    assert found.n_merged == 1
+
+
+def test_an_aspect_without_ratings_of_an_output_is_unknown() -> None:
+    data = dataset({"a": ("x", [5]), "b": ("y", [1])})
+    more = Rating("r0", "style", 3.0, "i", "b", simulated=True)
+    data = Dataset(**{**{f: getattr(data, f) for f in data.__dataclass_fields__}, "ratings": (*data.ratings, more)})
+    found = label_outputs(data, ["quality", "style"])
+    np.testing.assert_array_equal(found.labels, [[1, np.nan], [0, 1]])
+    assert found.simulated == 1
+    np.testing.assert_array_equal(found.share_of_negatives(), [0.5, 0.0])
+
+
+@pytest.mark.parametrize(("scale", "threshold"), [((1, 6), 5), ((1, 5), 4), ((0, 1), 1), ((1, 3), 3), ((0, 100), 70)])
+def test_the_default_threshold_lies_seven_tenths_up(scale: tuple[float, float], threshold: float) -> None:
+    assert default_threshold(dataset({"a": ("x", [1])}, scale), "quality", "raw") == threshold
+
+
+def test_instances_are_pairs_of_output_and_reference() -> None:
+    found = label_outputs(dataset({"a": ("x", [5]), "b": ("y", [1])}), ["quality"])
+    pairs, counts = pairs_with_references(found)
+    assert pairs == [(0, "a b"), (0, "c"), (1, "a b"), (1, "c")]
+    assert counts == [2, 2]
+
+
+def test_the_published_betas_lie_on_the_grid() -> None:
+    # EVALUATORS 4.3: negatives 3450, 3904, 1920 of 11,222; beta / ratio = 1.15, .90, .85.
+    for negatives, beta, factor in ((3450, 0.3535, 1.15), (3904, 0.3130, 0.90), (1920, 0.1454, 0.85)):
+        assert beta == pytest.approx(negatives / 11222 * factor, abs=1.1e-4)
+        assert factor in BETA_GRID
