@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalapp.client.errors import Fault, NotFinished, RunCancelled, RunFailed
+from evalapp.client.errors import ConnectionFailed, Fault, NotFinished, RunCancelled, RunFailed, Unavailable
 from evalapp.client.session import Session
 
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 #: A poll asks again after this many seconds at first, then ever less often.
 FIRST_POLL, LONGEST_POLL = 0.25, 5.0
+#: A server that was there is waited for as long as this, so that its restart does not end an overnight wait.
+LONGEST_OUTAGE = 300.0
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,23 @@ OnProgress = Callable[[Progress], None]
 
 
 class Poll:
-    """The pauses of somebody who waits: growing, and never beyond the deadline."""
+    """Somebody who waits: looks again after growing pauses, never beyond the deadline, and sits out an outage."""
 
     def __init__(self, what: str, timeout: float | None) -> None:
         self._what, self._timeout = what, timeout
         self._start, self._pause = time.monotonic(), FIRST_POLL
+        self._seen: float | None = None
+
+    def look(self, refresh: Callable[[], object]) -> bool:
+        """Ask; False while a server that has answered before cannot be reached. Raises its error when that lasts."""
+        try:
+            refresh()
+        except (ConnectionFailed, Unavailable):
+            if self._seen is None or time.monotonic() - self._seen > LONGEST_OUTAGE:
+                raise
+            return False
+        self._seen = time.monotonic()
+        return True
 
     def rest(self, state: str) -> None:
         """Sleep until it is time to ask again. Raises NotFinished when the time is over."""
@@ -113,8 +127,8 @@ class Run:
         Raises RunFailed, RunCancelled, and NotFinished when `timeout` seconds have passed; the run goes on then.
         """
         poll = Poll(f"run {self.id} ({self.title})", timeout)
-        while not self.refresh().has_ended:
-            if progress is not None:
+        while not ((here := poll.look(self.refresh)) and self.has_ended):
+            if progress is not None and here:
                 progress(self.progress)
             poll.rest(self.state)
         if self.state == "failed":

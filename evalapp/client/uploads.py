@@ -78,12 +78,11 @@ class Upload:
         NotFinished when `timeout` seconds have passed; the check goes on then.
         """
         poll = Poll(f"upload {self.id} ({self.title})", timeout)
-        while not self.refresh().has_ended:
+        while not ((here := poll.look(self.refresh)) and self.has_ended):
             if self.progress is not None:
-                if progress is not None:
+                if progress is not None and here:
                     progress(self.progress)
-            elif (run := self.run) is not None and run.has_ended and not self.refresh().has_ended:
-                run.wait()  # ended without a word to the upload: says how
+            elif here and self._check_broke():
                 break
             poll.rest(self.state)
         if self.state == "faulty":
@@ -91,6 +90,14 @@ class Upload:
         if self.state not in STORED:
             raise UploadCancelled(self)
         return self
+
+    def _check_broke(self) -> bool:
+        """Whether the run has ended without a word to the upload; raises what it ended with."""
+        run = self.run
+        if run is None or not run.has_ended or self.refresh().has_ended:
+            return False
+        run.wait()
+        return True
 
     def undo(self) -> Upload:
         """Stop it, drop it after a dry run, or take its rows out again. Undoing twice is no error.

@@ -205,6 +205,36 @@ def test_the_url_and_the_attempts_stand_in_the_error(pauses):
     assert isinstance(raised.value, ClientError)
 
 
+def test_waiting_sits_out_a_restart_of_the_server(monkeypatch):
+    monkeypatch.setattr("evalapp.client.runs.FIRST_POLL", 0.001)
+    seen = []
+    here, script = client(ok(RUN), ok(RUN), httpx.ConnectError("refused"), problem(503), ok(DONE), retries=0)
+    assert here.run(7).wait(progress=seen.append).state == "succeeded"
+    assert len(script.requests) == 5
+    assert len(seen) == 2
+    here, _ = client(ok(RUN), ok(RUN), httpx.ConnectError("refused"), retries=0)
+    monkeypatch.setattr("evalapp.client.runs.LONGEST_OUTAGE", 0.05)
+    with pytest.raises(ConnectionFailed):
+        here.run(7).wait()
+    here, script = client(ok(RUN), httpx.ConnectError("refused"), retries=0)
+    with pytest.raises(ConnectionFailed):
+        here.run(7).wait()  # it was never seen: said at once
+    assert len(script.requests) == 2
+
+
+UPLOAD = {"id": 3, "project": "p", "title": "items.jsonl", "state": "checking", "run": "http://x/api/v1/runs/7/"}
+
+
+def test_an_upload_whose_check_broke_does_not_wait_for_ever():
+    from evalapp.client import RunFailed, Upload
+
+    failed = {**RUN, "state": "failed", "error": "The worker ran out of memory."}
+    here, script = client(ok(UPLOAD), ok(failed), ok(UPLOAD), ok(failed))
+    with pytest.raises(RunFailed, match="out of memory"):
+        Upload.from_wire(here.session, UPLOAD).wait()
+    assert script.requests[1].url == "http://host/api/v1/runs/7/"
+
+
 # ---- pages ----------------------------------------------------------------------------------------------------
 
 
