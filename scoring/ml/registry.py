@@ -19,13 +19,16 @@ from scoring.ml.baselines import (
     embedding,
     meteor,
     moverscore,
+    perplexity,
     rouge_l,
     sentinels,
     token_f1,
 )
 from scoring.ml.catalogue import Entry
 from scoring.ml.errors import ScoringError, UnknownEvaluator
+from scoring.ml.evaluators.perception import entry as perception
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
+from scoring.ml.evaluators.unreferenced import entry as unreferenced
 
 _MODULES = (
     sentinels,
@@ -36,11 +39,14 @@ _MODULES = (
     rouge_l,
     meteor,
     distinct,
+    perplexity,
     embedding,
     bertscore,
     moverscore,
     bleurt,
+    perception,
     shared_bert,
+    unreferenced,
 )
 
 
