@@ -122,9 +122,10 @@ class Evaluator:
     def compare(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> tuple[int, ...]:
         """For each i the verdict of a[i] over b[i]: +1 better, 0 tie (or undefined), -1 worse.
 
-        Each text is scored with the other one as its only reference, and the two scores are compared. For the
-        comparative evaluator, whose score against one reference is its verdict, that is its symmetrised verdict; an
-        evaluator that reads no references compares the scores of the two texts.
+        The scores of the two texts are compared, each text with the other one as its only reference, for evaluators
+        that read references. The comparative evaluator measures a text against common texts of its own instead: here
+        it says which of two texts fares better against those, not what it would say of the pair. For verdicts on
+        pairs load its folder (`scoring.ml.load(folder).compare`).
         """
         if len(a) != len(b):
             raise ValueError(f"{len(a)} texts cannot be compared with {len(b)}")

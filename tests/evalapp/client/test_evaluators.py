@@ -15,7 +15,7 @@ MOST = 64
 
 
 class Live:
-    """Scores a text by its length; against one reference by 3, 1 or 0, as the comparative evaluator does."""
+    """Scores a text by its length, or against its one reference by 3, 1 or 0."""
 
     def __init__(self, *, by_reference: bool = False, down: int = 0, change: bool = False) -> None:
         self.by_reference, self.down, self.change = by_reference, down, change

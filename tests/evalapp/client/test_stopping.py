@@ -175,7 +175,16 @@ def test_what_is_no_comparer(tmp_path):
         Monitor(ByNumber(), ["x"], timeout=0)
 
 
-def test_a_folder_or_name_is_loaded_by_the_library():
+def test_a_folder_is_loaded_by_the_library(monkeypatch, tmp_path):
+    comparer, asked = ByNumber(), []
+    monkeypatch.setattr("scoring.ml.load", lambda folder: asked.append(folder) or comparer)
+    monitor = Monitor(tmp_path, ["x"])
+    monitor.check(1, texts(1))
+    assert monitor.check(2, texts(2)).wins == 1
+    assert asked == [tmp_path]
+
+
+def test_what_the_library_knows_and_cannot_compare():
     with pytest.raises(ClientError, match="give the comparative evaluator"):
         load_comparer("chrf")  # known to the library, but it compares nothing
 
