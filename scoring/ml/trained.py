@@ -58,6 +58,11 @@ class TrainedEvaluator(Evaluator):
     def train(cls, job: FitJob) -> Artefact:
         """Train; checkpoints in `job.folder`. The record's correlations and the fixtures are added by `fit`."""
 
+    @classmethod
+    def fixture_records(cls, job: FitJob) -> Sequence[Record]:
+        """Inputs from which the fixtures are taken: the outputs of the held-out part, or else those learned from."""
+        return (job.dev if job.dev is not None and job.dev.outputs else job.train).outputs_with_context()
+
     @property
     def record(self) -> TrainingRecord:
         """What remains of the training."""

@@ -85,8 +85,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
             rows += correlations_with_people([(job.name, _of_aspect(evaluator, aspect)), *beside], held_out, aspect)
         record = replace(artefact.record, correlations=tuple(rows))
         evaluator = implementation(job.entry, replace(artefact, record=record))
-    fixtures = (held_out if held_out is not None and held_out.outputs else job.train).outputs_with_context()
-    return evaluator.with_fixtures(fixtures)
+    return evaluator.with_fixtures(implementation.fixture_records(job))
 
 
 def _of_aspect(evaluator: TrainedEvaluator, aspect: str) -> Evaluator:

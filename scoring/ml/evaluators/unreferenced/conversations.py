@@ -1,0 +1,110 @@
+"""Conversations to learn from: dialogues, or contexts with their references, as prepared turns with a split group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scoring.ml.training.record import group_of
+from scoring.ml.types import Dataset, Record, assign_groups
+
+#: ParlAI's PersonaChat files carry the persona among the turns; the released MAUDE takes these lines out.
+PERSONA = ("your persona:", "partner's persona:")
+DEV_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Turns, oldest first, none blank. Every turn from number `first` on is a true reply to all before it."""
+
+    id: str
+    group: str
+    turns: tuple[str, ...]
+    first: int = 1
+
+    @property
+    def n_replies(self) -> int:
+        """How many true replies it holds."""
+        return len(self.turns) - self.first
+
+
+def prepare(text: str, lower_case: bool) -> str:
+    """Single spaces between words, lower-cased where asked."""
+    text = " ".join(text.split())
+    return text.lower() if lower_case else text
+
+
+def prepare_turns(turns: Iterable[str], lower_case: bool) -> tuple[str, ...]:
+    """The turns that say something; lines of a persona are no turns."""
+    found = (prepare(line, lower_case) for turn in turns for line in turn.splitlines())
+    return tuple(line for line in found if line and not line.lower().startswith(PERSONA))
+
+
+def context_turns(record: Record, lower_case: bool) -> tuple[str, ...]:
+    """What a record's text answers: its turns, or its source where there are none. Grounding beside turns is not
+    read: MAUDE knows the dialogue only."""
+    turns = prepare_turns(record.context, lower_case)
+    if turns or not record.source:
+        return turns
+    source = prepare(record.source, lower_case)
+    return (source,) if source else ()
+
+
+def conversations_of(dataset: Dataset, lower_case: bool) -> list[Conversation]:
+    """The dialogues of a dataset, or without any its contexts with each reference, in the order of their names.
+
+    Conversations without a reply are left out.
+    """
+    found: list[Conversation] = []
+    if dataset.dialogues:
+        for dialogue in dataset.dialogues:
+            found.append(
+                Conversation(dialogue.id, f"dialogue:{dialogue.id}", prepare_turns(dialogue.turns, lower_case))
+            )
+    else:
+        for item in dataset.items:
+            context = context_turns(Record("", context=item.context, source=item.source), lower_case)
+            for number, reference in enumerate(item.references):
+                reply = prepare(reference, lower_case)
+                if context and reply:
+                    name = f"{item.id}:{number}"
+                    found.append(Conversation(name, group_of(item.group, item.id), (*context, reply), len(context)))
+    return sorted((one for one in found if one.n_replies > 0), key=lambda one: one.id)
+
+
+def split_conversations(
+    conversations: Sequence[Conversation], seed: int, dev_share: float = DEV_SHARE
+) -> tuple[list[Conversation], list[Conversation]]:
+    """Whole groups apart, by default 90:10."""
+    parts = assign_groups({one.group for one in conversations}, seed, (1 - dev_share, dev_share))
+    train = [one for one in conversations if parts[one.group] == 0]
+    return train, [one for one in conversations if parts[one.group] == 1]
+
+
+def groups_in(conversations: Iterable[Conversation]) -> tuple[str, ...]:
+    """Their split groups, sorted."""
+    return tuple(sorted({one.group for one in conversations}))
+
+
+def flatten(turns: Sequence[str]) -> str:
+    """A whole context as one text."""
+    return " ".join(turns)
+
+
+def reply_records(conversations: Sequence[Conversation]) -> list[Record]:
+    """Every true reply as a record."""
+    return [
+        Record(one.turns[turn], context=one.turns[:turn], item=f"{one.id}@{turn}", group=one.group)
+        for one in conversations
+        for turn in range(one.first, len(one.turns))
+    ]
+
+
+def dialogue_records(dataset: Dataset) -> list[Record]:
+    """Every turn of every dialogue that has turns before it, as a record with its dialogue's name as item."""
+    return [
+        Record(turn, context=dialogue.turns[:place], item=dialogue.id, system=dialogue.system or "")
+        for dialogue in dataset.dialogues
+        for place, turn in enumerate(dialogue.turns)
+        if place
+    ]

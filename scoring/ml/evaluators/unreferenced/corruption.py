@@ -1,0 +1,69 @@
+"""Replies that are broken on purpose: dropped, shuffled and repeated words (Sinha et al. 2020, section 3.2).
+
+Pure functions of a text and a generator. Words are what stands between spaces; a text written without spaces in
+Chinese, Japanese or Korean letters is taken letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+DROP = 0.5
+#: How often a broken reply that equals the true one is drawn again.
+TRIES = 5
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+Corruption: TypeAlias = Callable[[Sequence[str], np.random.Generator], list[str]]
+
+
+def drop_words(words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Each word goes with probability .5; where all would go they are shuffled; of nothing remains "word"."""
+    if not words:
+        return ["word"]
+    kept = [word for word, stays in zip(words, rng.random(len(words)) >= DROP, strict=True) if stays]
+    return kept or shuffle_words(words, rng)
+
+
+def shuffle_words(words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """All words in random order."""
+    return [words[place] for place in rng.permutation(len(words))]
+
+
+def repeat_word(words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """One of the first two words fills everything from its place on; the length stays."""
+    if not words:
+        return []
+    place = int(rng.integers(min(2, len(words))))
+    return [*words[:place], *[words[place]] * (len(words) - place)]
+
+
+CORRUPTIONS: dict[str, Corruption] = {
+    "word_drop": drop_words,
+    "word_order": shuffle_words,
+    "word_repeat": repeat_word,
+}
+
+
+def split_words(text: str) -> tuple[list[str], str]:
+    """The words of a text and what joins them again."""
+    words = text.split()
+    if len(words) == 1 and len(text) > 1 and _UNSPACED.search(text):
+        return list(words[0]), ""
+    return words, " "
+
+
+def corrupt(text: str, kind: str, rng: np.random.Generator, *, keep_identical: bool) -> str | None:
+    """`text` broken in one way. One that equals the text is drawn anew up to five times, then None; with
+    `keep_identical` it is returned as it is, as the release does."""
+    words, joint = split_words(text)
+    broken = CORRUPTIONS[kind]
+    for _ in range(1 if keep_identical else 1 + TRIES):
+        found = joint.join(broken(words, rng))
+        if keep_identical or (found != text and found):
+            return found
+        if len(words) < 2:
+            return None
+    return None

@@ -1,0 +1,30 @@
+"""What is minimised over one true reply and its false ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def nce_loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Mean over all replies of -log s for true and -log(1 - s) for false ones, s = sigmoid(logit), weighted.
+
+    `logits` and `weights` (rows, replies), `targets` (replies,) of 0 and 1; weight 0 leaves a reply out. Sinha et al.
+    2020, equation 2, as released: a plain mean.
+    """
+    wanted = targets.expand_as(logits)
+    total = functional.binary_cross_entropy_with_logits(logits, wanted, weight=weights, reduction="sum")
+    return total / weights.sum().clamp_min(1e-9)
+
+
+def hinge_loss(logits: Tensor, targets: Tensor, weights: Tensor, margin: float) -> Tensor:
+    """Mean over the false replies of max(0, margin - s(true) + s(false)), s = sigmoid(logit) (Tao et al. 2018).
+
+    The first reply of a row is the true one against which the false ones of the row stand.
+    """
+    scores = torch.sigmoid(logits)
+    false = targets < 0.5
+    gaps = functional.relu(margin - scores[:, :1] + scores[:, false])
+    counted = weights[:, false]
+    return (gaps * counted).sum() / counted.sum().clamp_min(1e-9)

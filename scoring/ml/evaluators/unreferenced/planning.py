@@ -1,0 +1,168 @@
+"""The dry check of an unreferenced evaluator: is there enough to learn from, in how many steps, in about what time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.evaluators.unreferenced.conversations import (
+    Conversation,
+    conversations_of,
+    split_conversations,
+)
+from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
+from scoring.ml.evaluators.unreferenced.tools import ToolJob
+from scoring.ml.training.job import FitJob, Plan
+
+#: Fewer conversations give neither false replies worth the name nor a held-out part.
+LEAST = 10
+# Rules of thumb for the estimate, measured with the installed encoder on two cores: tokens a second and the cost of
+# its layers, operations a second of small networks, tokens a word, special tokens of a text.
+TOKENS_PER_SECOND, MINILM_COST, FLOPS, TOKENS_PER_WORD, SPECIAL = 8000.0, 6 * 384**2, 2e10, 1.3, 2
+
+
+@dataclass(frozen=True)
+class Sets:
+    """What is learned from and what chooses the weights; `notes` say how they were parted."""
+
+    train: list[Conversation]
+    dev: list[Conversation]
+    notes: tuple[str, ...]
+
+
+def sets_of(job: FitJob) -> Sets:
+    """The conversations of both parts; without a held-out part of its own a tenth of the groups is taken.
+
+    Raises `TrainingDataError` when there are too few.
+    """
+    lower = job.flag("lower_case")
+    train = conversations_of(job.train, lower)
+    _enough(job, train)
+    dev = [] if job.dev is None else conversations_of(job.dev, lower)
+    if dev:
+        return Sets(train, dev, ())
+    part, held_out = split_conversations(train, job.seed)
+    return Sets(part, held_out, ("A tenth of its conversations was held out to choose its weights.",))
+
+
+def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
+    """Counts, steps, seconds and warnings. Raises `TrainingDataError` naming what is missing, and `InvalidOption`
+    for tools that are no folders or do not fit together."""
+    _check_tools(job)
+    sets = sets_of(job)
+    n = sum(one.n_replies for one in sets.train)
+    kinds = KINDS[job.text("negatives")]
+    broken = [kind for kind in SYNTACTIC if kind in kinds]
+    n_false = len(broken) + len([kind for kind in SEMANTIC if kind in kinds and _there(job, kind)])
+    steps = max(1, -(-n // job.integer("batch_size"))) * job.integer("epochs")
+    most = job.optional_integer("max_steps")
+    steps = steps if most is None else min(steps, most)
+    seconds = _training_seconds(job, sets.train, n_false, steps, reads=reads, flat=flat)
+    notes = list(sets.notes)
+    if reads == "vectors":
+        encoding = _encoding_seconds(job, sets, len(broken) * job.integer("variants"), flat=flat)
+        seconds += encoding
+        notes.append(f"Of the time, about {encoding:,.0f} s encode every text once; the vectors are kept on disk.")
+    if job.optional_integer("patience") is not None:
+        notes.append("It stops earlier when the held-out part gets no better.")
+    repeated = len(sets.train) - len({one.turns for one in sets.train})
+    if repeated:
+        notes.append(f"{repeated:,} conversations repeat another one word for word.")
+    if any(kind in kinds for kind in SEMANTIC) and not _there(job, "model_false"):
+        notes.append("Replies of models and back-translations are left out unless their models are named.")
+    examples = {"conversations": len(sets.train), "true replies": n, "false replies beside each": n_false}
+    return Plan(examples, steps, seconds, tuple(notes))
+
+
+def _enough(job: FitJob, conversations: Sequence[Conversation]) -> None:
+    if not conversations:
+        raise TrainingDataError(
+            job.name,
+            "the data hold no dialogue of two turns, and no item with a context and a reference. Upload dialogues, or "
+            "references to items with a context.",
+        )
+    groups = len({one.group for one in conversations})
+    if groups < LEAST:
+        raise TrainingDataError(
+            job.name,
+            f"{groups} conversations are too few: it needs at least {LEAST} (or items of {LEAST} groups), and is of "
+            "use from some thousand on.",
+        )
+    replies = {turn for one in conversations for turn in one.turns[one.first :]}
+    if len(replies) < LEAST:
+        raise TrainingDataError(
+            job.name,
+            f"there are {len(replies)} different replies: false replies cannot be drawn. Add other conversations.",
+        )
+
+
+def _check_tools(job: FitJob) -> None:
+    if isinstance(job, ToolJob) and job.tools is not None:
+        return
+    there, back = job.options["translator"], job.options["back_translator"]
+    if bool(there) != bool(back):
+        missing = "back_translator" if there else "translator"
+        raise InvalidOption(job.name, missing, "is missing: translations go there and back, so name both folders")
+    if float(str(job.options["paraphrased"])) > 0 and not there:
+        raise InvalidOption(job.name, "paraphrased", "needs translator and back_translator: name their folders")
+    for option in ("generator", "translator", "back_translator"):
+        folder = job.options[option]
+        if folder and not (Path(str(folder)) / "config.json").is_file():
+            raise InvalidOption(job.name, option, f"{folder!r} is no folder of a transformers model")
+
+
+def _there(job: FitJob, kind: str) -> bool:
+    """Whether a kind of false replies can be had."""
+    if kind == "rand_utt":
+        return True
+    if isinstance(job, ToolJob) and job.tools is not None:
+        return (job.tools.generate if kind == "model_false" else job.tools.back_translate) is not None
+    return bool(job.options["generator" if kind == "model_false" else "translator"])
+
+
+def _tokens(text: str) -> float:
+    return SPECIAL + TOKENS_PER_WORD * len(text.split())
+
+
+def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> float:
+    """Every distinct turn, `broken` forms of every reply, and with `flat` every context as one text."""
+    everyone = (*sets.train, *sets.dev)
+    tokens = sum(_tokens(turn) for turn in {turn for one in everyone for turn in one.turns})
+    tokens += broken * sum(_tokens(turn) for one in everyone for turn in one.turns[one.first :])
+    if flat:
+        tokens += sum(_tokens(one.turns[0]) * one.n_replies * (len(one.turns) + one.first) / 2 for one in everyone)
+    source = job.encoder
+    cost = source.n_layers * source.width**2 / MINILM_COST
+    return tokens * cost / TOKENS_PER_SECOND
+
+
+def _training_seconds(
+    job: FitJob, conversations: Sequence[Conversation], n_false: int, steps: int, *, reads: str, flat: bool
+) -> float:
+    """From the operations of one true reply with its false ones, forward and backward."""
+    n = max(1, sum(one.n_replies for one in conversations))
+    hidden = int(str(job.options.get("hidden", 0)))
+    decoder = int(str(job.options["decoder"]))
+    if reads == "tokens":
+        words = sum(_tokens(turn) for one in conversations for turn in one.turns[one.first :]) / n
+        longest = job.optional_integer("max_length") or job.encoder.max_length()
+        length = min(longest, words * sum(len(one.turns) for one in conversations) / max(1, len(conversations)) / 2)
+        width = int(str(job.options["embedding"])) + hidden
+        cost = (length + (1 + n_false) * words) * 16.0 * hidden * width + (1 + n_false) * 16.0 * hidden * decoder
+        cost += 10.0 * 30522 * width / job.integer("batch_size")
+    else:
+        width = job.encoder.width if flat else int(str(job.options["down"]))
+        cost = (1 + n_false) * (2.0 * job.encoder.width * width + 8.0 * width * decoder)
+        if not flat:
+            both = 2 if job.flag("bidirectional") else 1
+            shared = both == 1 and job.text("batches") == "conversations"
+            turns = sum(len(one.turns) - 1 for one in conversations) / n if shared else _mean_context(conversations)
+            cost += turns * both * job.integer("layers") * 8.0 * hidden * (width + hidden)
+    return steps * job.integer("batch_size") * 3 * cost / FLOPS
+
+
+def _mean_context(conversations: Sequence[Conversation]) -> float:
+    lengths = [turn for one in conversations for turn in range(one.first, len(one.turns))]
+    return sum(lengths) / max(1, len(lengths))

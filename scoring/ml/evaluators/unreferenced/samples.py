@@ -1,0 +1,282 @@
+"""The training set as numbers: every distinct text has a row, and contexts, replies and false replies are rows.
+
+Which false replies stand beside a true one, and which examples make a batch, is drawn anew for each epoch from the
+epoch's own generator. No torch, no encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.encodings import Ints, ragged_places
+from scoring.ml.evaluators.unreferenced.conversations import Conversation, flatten
+from scoring.ml.evaluators.unreferenced.corruption import TRIES, corrupt
+
+Floats32: TypeAlias = npt.NDArray[np.float32]
+Tick: TypeAlias = Callable[[int, int], object]
+Rng: TypeAlias = Callable[[str], np.random.Generator]
+SYNTACTIC = ("word_drop", "word_order", "word_repeat")
+#: Of another conversation: a true reply, a model's reply, a true reply translated there and back.
+SEMANTIC = ("rand_utt", "model_false", "rand_back")
+KINDS = {"all": (*SYNTACTIC, *SEMANTIC), "syntax": SYNTACTIC, "semantics": SEMANTIC}
+#: Batches are cut from windows of so many, sorted by length, so that little is padding.
+WINDOW = 32
+
+
+class TextTable:
+    """Distinct texts in order of first appearance; `left` marks those whose beginning is cut when they are long."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.left: list[bool] = []
+        self._rows: dict[tuple[str, bool], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def add(self, text: str, *, left: bool = False) -> int:
+        """The row of a text."""
+        row = self._rows.setdefault((text, left), len(self.texts))
+        if row == len(self.texts):
+            self.texts.append(text)
+            self.left.append(left)
+        return row
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Replies to draw from: their rows and the numbers of the groups they come from."""
+
+    rows: Ints
+    groups: Ints
+
+
+@dataclass(frozen=True)
+class ContextRows:
+    """Contexts of a batch end to end: context j owns `lengths[j]` of `rows`. Example i is answered by the first
+    `position[i]` turns of context `owner[i]`."""
+
+    rows: Ints
+    lengths: Ints
+    owner: Ints
+    position: Ints
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n true replies. The context of reply i is `context_rows[starts[i] : starts[i] + lengths[i]]`.
+
+    `broken[kind]` (n, variants) and `paraphrase` (n,) are rows, -1 where there is none. `shared` says that replies of
+    one conversation have one beginning, so that a batch may read a conversation once for all of them.
+    """
+
+    context_rows: Ints
+    starts: Ints
+    lengths: Ints
+    conversation: Ints
+    group: Ints
+    reply: Ints
+    broken: Mapping[str, Ints] = field(default_factory=dict)
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    paraphrase: Ints | None = None
+    shared: bool = True
+
+    def __len__(self) -> int:
+        return len(self.reply)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Its kinds of false replies."""
+        return (*self.broken, *self.pools)
+
+
+@dataclass(frozen=True)
+class Replies:
+    """True and false replies of n examples: `rows` and `weights` (n, replies), `targets` (replies,) 1 = true.
+
+    A reply of weight 0 is none; its row is 0."""
+
+    rows: Ints
+    weights: Floats32
+    targets: Floats32
+
+
+@dataclass(frozen=True)
+class Made:
+    """Texts that models made, by conversation and turn: replies to the context, and true replies translated back."""
+
+    generated: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    back_translated: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+def make_samples(
+    conversations: Sequence[Conversation],
+    table: TextTable,
+    *,
+    flat: bool,
+    kinds: Sequence[str],
+    variants: int,
+    keep_identical: bool,
+    rng: Rng,
+    made: Made | None = None,
+    tick: Tick = lambda done, total: None,
+) -> Samples:
+    """All true replies with what their broken ones are; new texts are added to `table`.
+
+    `flat` joins each context into one text. `rng(purpose)` gives a generator. `tick(done, total)` counts replies.
+    """
+    found = _true_replies(conversations, table, flat)
+    n = len(found.reply)
+    broken: dict[str, Ints] = {}
+    wanted = [kind for kind in SYNTACTIC if kind in kinds]
+    for turn, kind in enumerate(wanted):
+        rows = np.full((n, variants), -1, dtype=np.int64)
+        generator = rng(kind)
+        for place, reply in enumerate(found.reply):
+            for variant in range(variants):
+                text = corrupt(table.texts[reply], kind, generator, keep_identical=keep_identical)
+                rows[place, variant] = -1 if text is None else table.add(text)
+            if place % 256 == 0:
+                tick(turn * n + place, len(wanted) * n)
+        broken[kind] = rows
+    made = made or Made()
+    place_of = {key: place for place, key in enumerate(_keys(conversations))}
+    pools: dict[str, Pool] = {}
+    if "rand_utt" in kinds:
+        pools["rand_utt"] = Pool(found.reply, found.group)
+    for kind, texts in (("model_false", made.generated), ("rand_back", made.back_translated)):
+        if kind in kinds and texts:
+            places = np.array([place_of[key] for key in texts], dtype=np.int64)
+            pools[kind] = Pool(np.array([table.add(text) for text in texts.values()]), found.group[places])
+    paraphrase = None
+    if made.back_translated:
+        paraphrase = np.full(n, -1, dtype=np.int64)
+        for key, text in made.back_translated.items():
+            paraphrase[place_of[key]] = table.add(text)
+    return Samples(
+        found.context_rows, found.starts, found.lengths, found.conversation, found.group, found.reply,
+        broken, pools, paraphrase, found.shared,
+    )  # fmt: skip
+
+
+def _keys(conversations: Sequence[Conversation]) -> list[tuple[int, int]]:
+    return [(number, turn) for number, one in enumerate(conversations) for turn in range(one.first, len(one.turns))]
+
+
+def _true_replies(conversations: Sequence[Conversation], table: TextTable, flat: bool) -> Samples:
+    context: list[int] = []
+    rows: list[tuple[int, int, int, int, int]] = []
+    groups: dict[str, int] = {}
+    for number, one in enumerate(conversations):
+        group = groups.setdefault(one.group, len(groups))
+        texts = [table.add(turn) for turn in one.turns] if not flat else []
+        begin = len(context)
+        context += texts
+        for turn in range(one.first, len(one.turns)):
+            if flat:
+                reply = table.add(one.turns[turn])
+                rows.append((len(context), 1, number, group, reply))
+                context.append(table.add(flatten(one.turns[:turn]), left=True))
+            else:
+                rows.append((begin, turn, number, group, texts[turn]))
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    starts, lengths, conversation, group_of, reply_rows = (np.ascontiguousarray(column) for column in columns)
+    return Samples(
+        np.array(context, dtype=np.int64), starts, lengths, conversation, group_of, reply_rows, shared=not flat
+    )
+
+
+def draw_replies(
+    samples: Samples,
+    rng: np.random.Generator,
+    *,
+    positive_weight: float | None = None,
+    paraphrased: float = 0.0,
+    keep_identical: bool = False,
+) -> Replies:
+    """Beside every true reply one false reply of each kind, drawn anew.
+
+    `positive_weight` None gives the true replies of a row together the weight of its false ones. With probability
+    `paraphrased` a back-translated reply stands as a second true one. A drawn reply is never of the example's own
+    group, and equals its true reply only with `keep_identical`.
+    """
+    n = len(samples)
+    columns: list[Ints] = [samples.reply]
+    weights: list[npt.NDArray[Any]] = [np.ones(n)]
+    if samples.paraphrase is not None and paraphrased > 0:
+        columns.append(samples.paraphrase)
+        weights.append((samples.paraphrase >= 0) & (rng.random(n) < paraphrased))
+    n_true = len(columns)
+    for rows in samples.broken.values():
+        chosen = rows[np.arange(n), rng.integers(rows.shape[1], size=n)]
+        columns.append(chosen)
+        weights.append(chosen >= 0)
+    for pool in samples.pools.values():
+        drawn, allowed = _draw_from(pool, samples, rng, keep_identical)
+        columns.append(drawn)
+        weights.append(allowed)
+    rows = np.stack(columns, axis=1)
+    weight = np.stack([np.asarray(column, dtype=np.float32) for column in weights], axis=1)
+    targets = np.zeros(len(columns), dtype=np.float32)
+    targets[:n_true] = 1
+    if positive_weight is None:
+        share = weight[:, n_true:].sum(axis=1) / weight[:, :n_true].sum(axis=1)
+        weight[:, :n_true] *= share[:, None]
+    else:
+        weight[:, :n_true] *= positive_weight
+    return Replies(np.maximum(rows, 0), weight, targets)
+
+
+def _draw_from(
+    pool: Pool, samples: Samples, rng: np.random.Generator, keep_identical: bool
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """A row of the pool for each example and whether it may stand; what may not is drawn again a few times."""
+    places = rng.integers(len(pool.rows), size=len(samples))
+
+    def faulty() -> npt.NDArray[np.bool_]:
+        same: npt.NDArray[np.bool_] = pool.groups[places] == samples.group
+        return same if keep_identical else same | (pool.rows[places] == samples.reply)
+
+    for _ in range(TRIES):
+        wrong = np.flatnonzero(faulty())
+        if not wrong.size:
+            break
+        places[wrong] = rng.integers(len(pool.rows), size=wrong.size)
+    return pool.rows[places], ~faulty()
+
+
+def cut_batches(samples: Samples, batch_size: int, rng: np.random.Generator, *, whole: bool, sort: bool) -> list[Ints]:
+    """The examples of each batch of an epoch, about `batch_size` replies each.
+
+    `whole` keeps the replies of a conversation together. `sort` puts contexts of like length together.
+    """
+    owner = samples.conversation if whole else np.arange(len(samples))
+    units, first, counts = np.unique(owner, return_index=True, return_counts=True)
+    # Replies of one conversation stand side by side, and its last has the longest context.
+    longest = samples.lengths[first + counts - 1]
+    order = rng.permutation(len(units))
+    if sort:
+        size = max(1, round(WINDOW * batch_size / max(1.0, float(counts.mean()))))
+        windows = [order[start : start + size] for start in range(0, len(order), size)]
+        order = np.concatenate([window[np.argsort(longest[window], kind="stable")] for window in windows])
+    before = np.cumsum(counts[order]) - counts[order]
+    cuts = np.flatnonzero(np.diff(before // batch_size)) + 1
+    batches = [ragged_places(first[part], counts[part]) for part in np.split(order, cuts)]
+    return [batches[place] for place in rng.permutation(len(batches))] if sort else batches
+
+
+def contexts_of(samples: Samples, examples: Ints) -> ContextRows:
+    """The contexts of some examples; where conversations are shared each is read once, as far as it is needed."""
+    starts, lengths = samples.starts[examples], samples.lengths[examples]
+    if not samples.shared:
+        rows = samples.context_rows[ragged_places(starts, lengths)]
+        return ContextRows(rows, lengths, np.arange(len(examples)), lengths)
+    begins, owner = np.unique(starts, return_inverse=True)
+    needed = np.zeros(len(begins), dtype=np.int64)
+    np.maximum.at(needed, owner, lengths)
+    return ContextRows(samples.context_rows[ragged_places(begins, needed)], needed, owner, lengths)

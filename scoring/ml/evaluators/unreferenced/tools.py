@@ -1,0 +1,143 @@
+"""Models that make texts for false replies: any generator of replies, any pair of translators, from local folders.
+
+Both are used as plain functions of texts, so that a caller of the library may give functions of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from scoring.ml.encoders.loading import without_progress_bar
+from scoring.ml.engine import resolve_device
+from scoring.ml.errors import EncoderError
+from scoring.ml.signature import text_hash
+from scoring.ml.training.job import FitJob, TrainingProgress
+
+#: Texts in, as many texts out. A generator gets contexts, turns joined by line breaks.
+TextMaker: TypeAlias = Callable[[list[str]], list[str]]
+#: Texts a maker gets at a time; after each lot they are kept and progress is told.
+LOT = 8
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What makes replies and paraphrases; None does without."""
+
+    generate: TextMaker | None = None
+    back_translate: TextMaker | None = None
+
+
+@dataclass(frozen=True)
+class ToolJob(FitJob):
+    """A training whose tools are functions instead of folders."""
+
+    tools: Tools | None = None
+
+
+class LocalTextModel:
+    """A sequence-to-sequence or causal language model of a folder; the most probable text, by beam search.
+
+    Of a causal model's text the first line is taken. Only safetensors, no code of the folder's own. Raises
+    `EncoderError` when the folder holds no such model.
+    """
+
+    def __init__(self, folder: str | Path, *, device: str = "auto", beams: int = 1, max_new_tokens: int = 40) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "config.json").is_file():
+            raise EncoderError(str(folder), "is no folder of a transformers model: it holds no config.json")
+        self.device = resolve_device(device)
+        self.beams, self.max_new_tokens = beams, max_new_tokens
+        self._loaded: tuple[Any, Any, bool] | None = None
+
+    def __call__(self, texts: list[str]) -> list[str]:
+        tokenizer, model, causal = self._load()
+        longest = int(getattr(model.config, "max_position_embeddings", 0) or 512)
+        room = max(8, min(longest, 512) - (self.max_new_tokens if causal else 0))
+        lead = "\n" if causal else ""
+        inputs = tokenizer(
+            [text + lead for text in texts], return_tensors="pt", padding=True, truncation=True, max_length=room
+        ).to(self.device)
+        inputs.pop("token_type_ids", None)
+        with torch.inference_mode():
+            made = model.generate(
+                **inputs,
+                max_new_tokens=self.max_new_tokens,
+                do_sample=False,
+                num_beams=self.beams,
+                pad_token_id=tokenizer.pad_token_id,
+            )
+        if causal:
+            made = made[:, inputs["input_ids"].shape[1] :]
+        found = [str(text).strip() for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
+        return [text.splitlines()[0].strip() if causal and text else text for text in found]
+
+    def _load(self) -> tuple[Any, Any, bool]:
+        if self._loaded is None:
+            self._loaded = self._read()
+        return self._loaded
+
+    def _read(self) -> tuple[Any, Any, bool]:
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+        local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        try:
+            with without_progress_bar():
+                causal = not AutoConfig.from_pretrained(str(self.folder), **local).is_encoder_decoder
+                kind: Any = AutoModelForCausalLM if causal else AutoModelForSeq2SeqLM
+                model = kind.from_pretrained(str(self.folder), use_safetensors=True, **local)
+                tokenizer = AutoTokenizer.from_pretrained(str(self.folder), **local)
+        except (OSError, ValueError, KeyError) as error:
+            raise EncoderError(str(self.folder), f"holds no language model that can be read: {error}") from error
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+        tokenizer.padding_side = tokenizer.truncation_side = "left" if causal else "right"
+        return tokenizer, model.to(self.device).eval(), causal
+
+
+def tools_of(job: FitJob) -> Tools:
+    """The tools a job names: its own functions, or the models of its folders."""
+    if isinstance(job, ToolJob) and job.tools is not None:
+        return job.tools
+    device = job.text("train_device")
+    generator, there, back = (job.options[name] for name in ("generator", "translator", "back_translator"))
+    generate = LocalTextModel(str(generator), device=device) if generator else None
+    if not there or not back:
+        return Tools(generate)
+    forth, home = (LocalTextModel(str(folder), device=device, beams=5) for folder in (there, back))
+    return Tools(generate, lambda texts: home(forth(texts)))
+
+
+def make_texts(maker: TextMaker, texts: Sequence[str], job: FitJob, purpose: str) -> list[str]:
+    """What `maker` makes of each text, kept in the job's folder lot by lot: a resumed training goes on from there."""
+    folder = job.folder / "made"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{purpose}-{text_hash(texts)}.jsonl"
+    found = _whole_lines(path)
+    with path.open("a", encoding="utf-8") as file:
+        for start in range(len(found), len(texts), LOT):
+            lot = list(texts[start : start + LOT])
+            made = maker(lot)
+            if len(made) != len(lot):
+                raise ValueError(f"{purpose}: {len(made)} texts came back for {len(lot)}; give one for each")
+            file.write("".join(json.dumps(text, ensure_ascii=False) + "\n" for text in made))
+            file.flush()
+            found += made
+            job.report(TrainingProgress(len(found), len(texts), phase=purpose))
+    return found
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """The texts kept so far; a line that was cut off in the middle is removed from the file."""
+    if not path.is_file():
+        return []
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    if end != len(content):
+        path.write_bytes(content[:end])
+    return [str(json.loads(line)) for line in content[:end].decode("utf-8").splitlines() if line]

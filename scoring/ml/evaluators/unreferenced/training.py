@@ -1,0 +1,223 @@
+"""What an unreferenced evaluator is trained on: samples over one store of texts, and the batches of each epoch.
+
+What is drawn for an epoch stands in `samples.py`, the evaluator itself in `frame.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+
+from scoring.ml.encodings import Ints
+from scoring.ml.engine import resolve_device
+from scoring.ml.evaluators.unreferenced.conversations import Conversation, prepare
+from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
+from scoring.ml.evaluators.unreferenced.planning import Sets
+from scoring.ml.evaluators.unreferenced.samples import (
+    KINDS,
+    Made,
+    Replies,
+    Samples,
+    TextTable,
+    contexts_of,
+    cut_batches,
+    draw_replies,
+    make_samples,
+)
+from scoring.ml.evaluators.unreferenced.tools import Tools, make_texts
+from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, cached_vectors, pad_contexts
+from scoring.ml.network import Network
+from scoring.ml.training.job import FitJob, TrainingProgress
+
+SIZES = (
+    "down", "hidden", "layers", "bidirectional", "pool_zeros", "difference", "embedding", "cell", "decoder", "dropout",
+    "loss", "margin", "inputs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Both parts as samples over one store of texts."""
+
+    train: Samples
+    dev: Samples
+    store: Store
+    n_texts: int
+
+
+def sizes_of(job: FitJob) -> dict[str, Any]:
+    sizes: dict[str, Any] = {name: job.options[name] for name in SIZES if name in job.options}
+    return {**sizes, "vector": job.encoder.width, "vocabulary": int(job.encoder.config.get("vocab_size", 0))}
+
+
+def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, tools: Tools) -> Prepared:
+    table = TextTable()
+    kinds = KINDS[job.text("negatives")]
+    parts: list[Samples] = []
+    for name, conversations in (("train", sets.train), ("dev", sets.dev)):
+        made = _made_texts(job, conversations, tools, kinds, name)
+        phase = f"breaking replies ({name})"
+
+        def tick(done: int, total: int, phase: str = phase) -> None:
+            job.report(TrainingProgress(done, total, phase=phase))
+
+        parts.append(
+            make_samples(
+                conversations,
+                table,
+                flat=network.flat,
+                kinds=kinds,
+                variants=job.integer("variants") if name == "train" else 1,
+                keep_identical=job.flag("keep_identical"),
+                rng=lambda purpose, name=name: job.rng(f"{name}:{purpose}"),  # type: ignore[misc]
+                made=made,
+                tick=tick,
+            )
+        )
+    store, parts = _store_of(network, job, table, parts)
+    return Prepared(parts[0], parts[1], store, len(table))
+
+
+def _made_texts(
+    job: FitJob, conversations: Sequence[Conversation], tools: Tools, kinds: Sequence[str], name: str
+) -> Made:
+    """Replies of the generator and back-translations for up to `pool_size` places of the conversations."""
+    keys = [(number, turn) for number, one in enumerate(conversations) for turn in range(one.first, len(one.turns))]
+    size = job.integer("pool_size") if name == "train" else job.integer("pool_size") // 4
+    chosen = np.sort(job.rng(f"{name}:pool").permutation(len(keys))[: max(size, 1)])
+    places = [keys[int(place)] for place in chosen]
+
+    def kept(texts: Sequence[str]) -> dict[tuple[int, int], str]:
+        prepared = (prepare(text, job.flag("lower_case")) for text in texts)
+        return {place: text for place, text in zip(places, prepared, strict=True) if text}
+
+    generated: dict[tuple[int, int], str] = {}
+    if tools.generate is not None and "model_false" in kinds:
+        contexts = ["\n".join(conversations[number].turns[:turn]) for number, turn in places]
+        generated = kept(make_texts(tools.generate, contexts, job, f"generating replies ({name})"))
+    back: dict[tuple[int, int], str] = {}
+    if tools.back_translate is not None and ("rand_back" in kinds or job.number("paraphrased") > 0):
+        replies = [conversations[number].turns[turn] for number, turn in places]
+        back = kept(make_texts(tools.back_translate, replies, job, f"translating back ({name})"))
+    return Made(generated, back)
+
+
+def _store_of(
+    network: type[UnreferencedNetwork], job: FitJob, table: TextTable, parts: Sequence[Samples]
+) -> tuple[Store, list[Samples]]:
+    """The texts as vectors or tokens, and the samples with rows among them."""
+    encoder = UtteranceEncoder(
+        job.encoder,
+        pooling=cast(Pooling, job.options.get("pooling", "mean")),
+        max_length=job.optional_integer("max_length"),
+        device=job.text("train_device"),
+    )
+    device = resolve_device(job.text("train_device"))
+    encodings = encoder.tokenize(table.texts, table.left).encodings
+    found = list(parts)
+    if network.reads == "tokens":
+        return TokenStore(encodings, device), found
+    if job.options.get("pad_attended"):
+        for place, part in enumerate(parts):
+            encodings, rows = pad_contexts(
+                encodings, part.context_rows, part.starts, part.lengths, encoder.tokenizing.pad_id
+            )
+            starts = np.cumsum(part.lengths) - part.lengths
+            found[place] = replace(part, context_rows=rows, starts=starts, shared=False)
+    elif job.options.get("bidirectional"):
+        found = [replace(part, shared=False) for part in parts]
+
+    def tick(done: int, total: int) -> None:
+        job.report(TrainingProgress(done, total, phase="encoding"))
+
+    dtype: Literal["fp16", "fp32"] = "fp32" if job.text("cache_dtype") == "fp32" else "fp16"
+    vectors = cached_vectors(encoder, encodings, job.folder / "texts", dtype, tick)
+    return VectorStore(vectors, device), found
+
+
+def missing_kinds(samples: Samples) -> list[str]:
+    """What it had to do without."""
+    notes = []
+    if "rand_utt" in samples.kinds and "model_false" not in samples.kinds:
+        notes.append("No generator was named: it saw no replies of models as false ones.")
+    if "rand_utt" in samples.kinds and "rand_back" not in samples.kinds:
+        notes.append("No translators were named: it saw no back-translated replies.")
+    return notes
+
+
+class Epochs:
+    """The losses of each epoch, and the figures on the held-out part."""
+
+    def __init__(self, job: FitJob, prepared: Prepared) -> None:
+        self.job, self.prepared = job, prepared
+        shared = prepared.train.shared and job.options.get("batches") == "conversations"
+        self.whole = shared
+        self.sort = not job.options.get("pool_zeros", False)
+        self.batch_size = job.integer("batch_size")
+        self.steps = max(1, -(-len(prepared.train) // self.batch_size))
+        self.dev_replies = self._drawn(prepared.dev, "dev", 0.0)
+
+    def losses(self, network: UnreferencedNetwork, epoch: int) -> Iterator[torch.Tensor]:
+        """The loss of each batch of an epoch."""
+        samples = self.prepared.train
+        replies = self._drawn(samples, f"epoch:{epoch}", self.job.number("paraphrased"))
+        order = self.job.rng(f"order:{epoch}")
+        for examples in cut_batches(samples, self.batch_size, order, whole=self.whole, sort=self.sort):
+            yield self._run(network, samples, replies, examples)["loss"]
+
+    def evaluate(self, network: Network) -> Mapping[str, float]:
+        """On the held-out part: loss, mean score of true and of false replies, and the share of false replies that
+        score below their true one."""
+        samples, replies = self.prepared.dev, self.dev_replies
+        losses, sizes, parts, order = [], [], [], []
+        batches = cut_batches(samples, self.batch_size, self.job.rng("dev:order"), whole=self.whole, sort=True)
+        for number, examples in enumerate(batches):
+            found = self._run(cast(UnreferencedNetwork, network), samples, replies, examples)
+            losses.append(float(found["loss"]))
+            sizes.append(float(replies.weights[examples].sum()))
+            parts.append(found["logits"].float().cpu().numpy())
+            order.append(examples)
+            self.job.report(TrainingProgress(number + 1, len(batches), phase="evaluating"))
+        scores = 1 / (1 + np.exp(-np.concatenate(parts).astype(np.float64)))
+        counted = replies.weights[np.concatenate(order)] > 0
+        false = counted & (replies.targets < 0.5)
+        true = counted & (replies.targets > 0.5)
+        below = (scores < scores[:, :1]) & false
+        return {
+            "loss": float(np.average(losses, weights=sizes)),
+            "true": float(scores[true].mean()),
+            "false": float(scores[false].mean()) if false.any() else float("nan"),
+            "below": float(below.sum() / false.sum()) if false.any() else float("nan"),
+        }
+
+    def _drawn(self, samples: Samples, purpose: str, paraphrased: float) -> Replies:
+        weight = self.job.options["positive_weight"]
+        return draw_replies(
+            samples,
+            self.job.rng(f"replies:{purpose}"),
+            positive_weight=None if weight is None else float(cast(float, weight)),
+            paraphrased=paraphrased,
+            keep_identical=self.job.flag("keep_identical"),
+        )
+
+    def _run(
+        self, network: UnreferencedNetwork, samples: Samples, replies: Replies, examples: Ints
+    ) -> dict[str, torch.Tensor]:
+        store = self.prepared.store
+        device = store.device
+        contexts = contexts_of(samples, examples)
+        distinct, places = np.unique(replies.rows[examples], return_inverse=True)
+        return network(
+            store.take(contexts.rows),
+            torch.from_numpy(contexts.lengths),
+            torch.from_numpy(contexts.owner).to(device),
+            torch.from_numpy(contexts.position).to(device),
+            store.take(distinct),
+            torch.from_numpy(places.reshape(len(examples), -1)).to(device),
+            torch.from_numpy(replies.targets).to(device),
+            torch.from_numpy(replies.weights[examples]).to(device),
+        )
