@@ -5,12 +5,16 @@ class AnnotationConfig(AppConfig):
     name = "annotation"
 
     def ready(self) -> None:
+        from django.db.models.signals import post_migrate
+
         from evalapp.common import overview
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
+        from .triggers import after_migrate
         from .views import campaign_overview
         from .views import overview as data
 
+        post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.item_counts)
         overview.register_count("Outputs", 11, data.output_counts)
         overview.register_step("data", 10, data.data_step)

@@ -13,3 +13,4 @@ register(
     )
 )
 register(Job("open_campaign", "cpu", "annotation.pipelines.campaigns:open_campaign", "Make the units of a campaign."))
+register(Job("search", "cpu", "annotation.pipelines.search:run", "Read the texts of a large project for searching."))

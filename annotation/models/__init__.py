@@ -22,6 +22,7 @@ from .data import (
     ReferenceSet,
     System,
 )
+from .kept import TextBlock
 from .uploads import Upload, UploadChange, UploadFault
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "ReferenceSet",
     "Slot",
     "System",
+    "TextBlock",
     "Unit",
     "Upload",
     "UploadChange",

@@ -79,12 +79,18 @@ class Item(models.Model):
     source = models.TextField(null=True)
     group = models.CharField(max_length=200)
     meta = models.JSONField(default=dict)
+    #: Whether an output of it has been rated or compared. Triggers of the database keep it (`annotation.triggers`).
+    judged = models.BooleanField(default=False, db_default=False, editable=False)
     upload = upload_column()
 
     objects = ProjectRows.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "key"], name="one_item")]
+        indexes = [
+            models.Index(fields=["project", "key"], condition=Q(judged=True), name="item_judged"),
+            models.Index(fields=["project", "key"], condition=Q(judged=False), name="item_unjudged"),
+        ]
 
     def __str__(self) -> str:
         return self.key

@@ -30,6 +30,7 @@ from annotation.models.data import ORIGINAL
 from annotation.parsers.kinds import NO_STEP, DatasetRow
 from annotation.services.bulk import insert_rows, reserve_ids, update_rows
 from annotation.services.ports import tell_changed
+from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
 
 from .import_staging import MENTIONED, NEW, REPLACE, Staging
@@ -57,6 +58,7 @@ class Promotion:
         self._ratings()
         self._comparisons()
         self._corpus()
+        self._forget_texts()
         if self.dataset is not None:
             self._describe(self.dataset)
 
@@ -262,6 +264,15 @@ class Promotion:
             f" {self.upload.pk} FROM corpus WHERE act = '{NEW}' ORDER BY n",
         )
         self._replace("corpus", CorpusPair, "meta", f"SELECT meta, id FROM corpus WHERE act = '{REPLACE}' ORDER BY n")
+
+    def _forget_texts(self) -> None:
+        """Outputs name their items, so every item whose texts may have changed is staged with its key."""
+        changed = f"act IN ('{NEW}', '{REPLACE}')"
+        if not self.staging.has("items", changed) and not self.staging.has("outputs", changed):
+            return
+        keys = [key for (key,) in islice(self.staging.stream("SELECT key FROM items WHERE id IS NOT NULL"), MANY + 1)]
+        forget_texts(project=self.project, keys=keys if len(keys) <= MANY else None)
+        prepare_search_later(project=self.project)
 
     def _describe(self, dataset: DatasetRow) -> None:
         project = Project.objects.get(pk=self.project.pk)

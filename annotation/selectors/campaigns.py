@@ -8,11 +8,13 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from annotation.allocation.plan import OPTIONS
-from annotation.models import Aspect, Campaign, ItemFlag, System, Unit
+from annotation.models import Aspect, Campaign, ItemFlag, Unit
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
+
+from .data import list_systems
 
 
 def list_campaigns(*, project: Project) -> QuerySet[Campaign]:
@@ -107,9 +109,8 @@ def _check(unit: Unit) -> dict[str, Any]:
 
 def plan_choices(*, project: Project) -> dict[str, Any]:
     """What a plan can choose from: systems with their number of outputs, aspects, number of items. Three queries."""
-    systems = System.objects.filter(project=project).annotate(output_count=Count("outputs")).order_by("name")
     return {
-        "systems": list(systems),
+        "systems": list(list_systems(project)),
         "aspects": list(Aspect.objects.filter(project=project).order_by("position", "pk")),
         "items": project.items.count(),
     }

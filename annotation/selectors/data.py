@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from annotation.models import (
     Aspect,
@@ -38,8 +39,11 @@ def count_rows(project: Any) -> int:
 
 
 def list_systems(project: Any) -> QuerySet:
-    """Systems with `output_count`, by name."""
-    return System.objects.filter(project=project).annotate(output_count=Count("outputs")).order_by("name")
+    """Systems with `output_count`, by name. Counted for each system in the index of its outputs: half a million are
+    counted without reading their texts, which joining and grouping would do."""
+    counted = Output.objects.filter(system=OuterRef("pk")).order_by().values("system").annotate(n=Count("*"))
+    count = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
+    return System.objects.filter(project=project).annotate(output_count=count).order_by("name")
 
 
 def list_aspects(project: Any) -> QuerySet:

@@ -55,10 +55,7 @@ def find_items(project: Project, wanted: ItemFilter) -> QuerySet[Item]:
     if wanted.system:
         rows = rows.filter(Exists(Output.objects.filter(item=OuterRef("pk"), system__name=wanted.system)))
     if wanted.rated in RATED:
-        judged = Exists(Rating.objects.filter(output__item=OuterRef("pk"))) | Exists(
-            Comparison.objects.filter(output_a__item=OuterRef("pk"))
-        )
-        rows = rows.filter(judged if wanted.rated == "yes" else ~judged)
+        rows = rows.filter(judged=wanted.rated == "yes")
     return rows
 
 

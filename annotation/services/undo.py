@@ -31,6 +31,7 @@ from evalapp.common.errors import Conflict, Fault
 from evalapp.common.queue import cancel_run
 
 from .ports import dependants, tell_changed
+from .texts import forget_texts, prepare_search_later
 from .uploads import only_one_promotion, remove_files
 
 _TABLES: dict[str, type[Model]] = {
@@ -72,7 +73,7 @@ def undo_upload(*, upload: Upload, user: Any) -> None:
     """All of it in one transaction."""
     refused = "Other things rest on this upload, so it stays. Remove them first."
     try:
-        with only_one_promotion(upload.project, None):
+        with only_one_promotion(upload.project, None, alone=True):
             changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.DONE).update(
                 state=Upload.State.UNDONE, finished_at=timezone.now()
             )
@@ -83,6 +84,8 @@ def undo_upload(*, upload: Upload, user: Any) -> None:
                 raise Conflict(refused, faults=resting)
             _restore(upload)
             removed = _remove(upload)
+            forget_texts(project=upload.project)
+            prepare_search_later(project=upload.project, user=user)
             audit.record(verb="upload.undone", project=upload.project, actor=user, object=upload, removed=removed)
     except IntegrityError as error:
         raise Conflict(refused) from error

@@ -172,10 +172,10 @@ def state_of_uploads(project: Project) -> tuple[Any, int]:
 
 
 @contextmanager
-def only_one_promotion(project: Project, seen: object) -> Iterator[bool]:
+def only_one_promotion(project: Project, seen: object, *, alone: bool = False) -> Iterator[bool]:
     """A transaction that no other promotion or undo of the project overlaps; yields whether the uploads are still
-    as `seen`."""
+    as `seen`. People may judge meanwhile unless it is to be `alone`, as whoever deletes judgements must be."""
     with transaction.atomic():
         if connection.features.has_select_for_update:
-            Project.objects.select_for_update().get(pk=project.pk)
+            Project.objects.select_for_update(no_key=not alone).get(pk=project.pk)
         yield state_of_uploads(project) == seen

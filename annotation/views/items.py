@@ -16,11 +16,11 @@ from annotation.selectors.items import (
     SCOPES,
     ItemFilter,
     count_judgements,
-    find_items,
     get_item,
     look_at,
     neighbours,
 )
+from annotation.selectors.search import item_page
 from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import NotThere
@@ -39,7 +39,7 @@ def item_list(request: HttpRequest, slug: str) -> HttpResponse:
         **{name: request.GET.get(name, "").strip() for name in ("q", "group", "meta", "system", "rated")},
         scope=request.GET.get("scope") or "context",
     )
-    found = keyset(find_items(project, wanted), order=("key",), cursor=request.GET.get("cursor", ""), size=PAGE)
+    found = item_page(project, wanted, cursor=request.GET.get("cursor", ""), size=PAGE)
     counts = count_judgements(found.rows)
     systems = System.objects.filter(project=project).order_by("name").values_list("name", flat=True)
     context = {

@@ -41,11 +41,16 @@ def _decode(cursor: str, length: int) -> tuple[bool, list]:
     return bool(values[0]), values[1:]
 
 
+def read_cursor(cursor: str, length: int) -> tuple[bool, list]:
+    """Whether a cursor goes backwards, and the values of the row it stands at (none for an empty cursor)."""
+    return _decode(cursor, length) if cursor else (False, [])
+
+
 def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = "", size: int = 50) -> Page:
     """One page of `queryset` in `order` (unique, non-null fields; all ascending, or all prefixed by `-`)."""
     descending = order[0].startswith("-")
     fields = [name.lstrip("-") for name in order]
-    backwards, values = _decode(cursor, len(fields)) if cursor else (False, [])
+    backwards, values = read_cursor(cursor, len(fields))
     if values:
         operator = "lt" if descending != backwards else "gt"
         condition = Q()

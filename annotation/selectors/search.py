@@ -1,0 +1,84 @@
+"""A page of the list of items. A search in texts looks into the text blocks first and reads only those items, in the
+order of the list, whose block can hold what is wanted; what it finds is what `find_items` finds."""
+
+from __future__ import annotations
+
+import json
+
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import StrIndex, Upper
+
+from annotation.models import Item, TextBlock
+from evalapp.accounts.models import Project
+from evalapp.common.pagination import Page, keyset, read_cursor
+
+from .items import ItemFilter, find_items
+
+#: How many blocks are read at first, then if these do not fill the page; then all.
+STEPS = (4, 32)
+
+Span = tuple[str, str | None]
+
+
+def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: int = 50) -> Page:
+    rows = find_items(project, wanted)
+    backwards, values = read_cursor(cursor, 1)
+    spans = None
+    if wanted.q and wanted.scope != "id":
+        spans = _spans(project, wanted, str(values[0]) if values else None, backwards)
+    if spans is None:
+        return keyset(rows, order=("key",), cursor=cursor, size=size)
+    if not spans:
+        return keyset(Item.objects.none(), order=("key",), cursor=cursor, size=size)
+    for step in (*STEPS, len(spans)):
+        near = spans[-step:] if backwards else spans[:step]
+        found = keyset(rows.filter(_within(near)), order=("key",), cursor=cursor, size=size)
+        if step >= len(spans) or (found.previous if backwards else found.next):
+            break
+    return found
+
+
+def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool) -> list[Span] | None:
+    """The key ranges in which something can be found after (before) the key `at`, in order; None if the project has no
+    blocks. Keys are compared by the database only, which has an order of its own."""
+    inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
+    text = "outputs" if wanted.scope == "output" else "contexts"
+    words = sorted({wanted.q, inside} if text == "contexts" else {wanted.q})
+    found_at = {f"at_{place}": StrIndex(F(text), Upper(Value(word))) for place, word in enumerate(words)}
+    # A block whose text is null has changed: everything can be in it.
+    possible = Q(**{text: None})
+    for name in found_at:
+        possible |= Q(**{f"{name}__gt": 0})
+    before = Q(pk=None) if at is None else Q(first_key__lt=at) if backwards else Q(first_key__lte=at)
+    rows = list(
+        TextBlock.objects.filter(project=project)
+        .annotate(**found_at)
+        .annotate(possible=Case(When(possible, then=1), default=0), before=Case(When(before, then=1), default=0))
+        .order_by("first_key")
+        .values_list("first_key", "possible", "before")
+    )
+    if not rows:
+        return None
+    spans = []
+    for (first, possible_here, begins_before), following in zip(rows, [*rows[1:], None], strict=True):
+        beside = not begins_before if backwards else following is not None and following[2]
+        if possible_here and not (at is not None and beside):
+            spans.append((first, following[0] if following else None))
+    return spans
+
+
+def _within(spans: list[Span]) -> Q:
+    """Items with a key in one of the spans (in order); neighbouring ones are put together."""
+    joined: list[Span] = []
+    for first, end in spans:
+        if joined and joined[-1][1] == first:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((first, end))
+    condition = Q()
+    for first, end in joined:
+        one = Q(key__gte=first)
+        if end is not None:
+            one &= Q(key__lt=end)
+        condition |= one
+    return condition
