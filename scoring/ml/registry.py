@@ -26,6 +26,8 @@ from scoring.ml.baselines import (
 )
 from scoring.ml.catalogue import Entry
 from scoring.ml.errors import ScoringError, UnknownEvaluator
+from scoring.ml.evaluators.adem import entry as adem
+from scoring.ml.evaluators.comparative import entry as comparative
 from scoring.ml.evaluators.perception import entry as perception
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
@@ -44,9 +46,11 @@ _MODULES = (
     bertscore,
     moverscore,
     bleurt,
+    comparative,
     perception,
     shared_bert,
     unreferenced,
+    adem,
 )
 
 

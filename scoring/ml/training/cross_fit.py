@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,13 @@ from scoring.ml.training.store import write_folder
 from scoring.ml.types import Dataset, Record
 
 DEV_SHARE = 0.125
+
+
+@runtime_checkable
+class WeightedBySystem(Protocol):
+    """An evaluator whose system score weighs texts: their values and weights, (n,) each, nan = undefined."""
+
+    def system_weights(self, records: Sequence[Record]) -> tuple[Floats, Floats]: ...
 
 
 class CrossFitted(Evaluator):
@@ -83,6 +90,24 @@ class CrossFitted(Evaluator):
         means: dict[str, Floats] = {name: column / times for name, column in columns.items()}
         return Partial(values / times, truncated, means)
 
+    def system_score(self, records: Sequence[Record]) -> float:
+        """As its members compute it, each text by those that did not see it; by the mean where they take the mean."""
+        if not isinstance(self.members[0], WeightedBySystem):
+            return super().system_score(records)
+        values, weights, times = np.zeros(len(records)), np.zeros(len(records)), np.zeros(len(records))
+        for number, member in enumerate(self.members):
+            places = [place for place, record in enumerate(records) if number in self._unseen(record)]
+            if places:
+                assert isinstance(member, WeightedBySystem)
+                value, weight = member.system_weights([records[place] for place in places])
+                values[places] += value
+                weights[places] += weight
+                times[places] += 1
+        defined = ~np.isnan(values)
+        if not defined.any() or weights[defined].sum() <= 0:
+            return float("nan")
+        return float((values / times)[defined] @ weights[defined] / weights[defined].sum())
+
     def _unseen(self, record: Record) -> tuple[int, ...]:
         """The members that may score a record: those that did not see its group; all, when each one did."""
         group = group_of(record.group, record.item)
@@ -142,16 +167,8 @@ def cross_fit(
     Arguments as `fit`. Raises `TrainingDataError` when there are fewer than two groups per fold.
     """
     entry = get_entry(name)
-    if folds < 2:
-        raise TrainingDataError(name, "cross-fitting needs at least 2 folds")
-    try:
-        parts = data.split(seed=seed, shares=(1.0,) * folds)
-    except ValueError as error:
-        raise TrainingDataError(name, f"{folds} folds need as many groups: {error}") from error
     members = []
-    for number in range(folds):
-        rest = merge([part for n, part in enumerate(parts) if n != number])
-        train, dev = rest.split(seed=seed + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
+    for number, (train, dev) in enumerate(fold_parts(name, data, folds, seed)):
         place = Path(folder) / f"fold-{number}"
         if (place / "model" / ARTIFACT).is_file():
             member = entry.load_implementation().from_folder(entry, place / "model")
@@ -164,6 +181,26 @@ def cross_fit(
             member.save_pretrained(place / "model")
         members.append(member)
     return CrossFitted(entry, members)
+
+
+def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:
+    """The train and dev part of each fold's model: the groups outside the fold, an eighth of them dev.
+
+    Raises `TrainingDataError` when there are fewer than two groups per fold.
+    """
+    if folds < 2:
+        raise TrainingDataError(name, "cross-fitting needs at least 2 folds")
+    try:
+        parts = data.split(seed=seed, shares=(1.0,) * folds)
+    except ValueError as error:
+        raise TrainingDataError(name, f"{folds} folds need as many groups: {error}") from error
+    for number in range(folds):
+        rest = merge([part for n, part in enumerate(parts) if n != number])
+        try:
+            train, dev = rest.split(seed=seed + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
+        except ValueError as error:
+            raise TrainingDataError(name, f"{folds} folds need more groups: {error}") from error
+        yield train, dev
 
 
 def merge(parts: Sequence[Dataset]) -> Dataset:

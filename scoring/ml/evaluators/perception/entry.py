@@ -1,0 +1,107 @@
+"""The catalogue's line of `perception`; no torch here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.training.options import FINETUNING, GRADIENT_CHECKPOINTING, INPUTS, SCORING
+
+OPTIONS = (
+    # Recomputed activations and a gradient of a gradient do not go together.
+    *(option for option in FINETUNING if option != GRADIENT_CHECKPOINTING),
+    Option(
+        "models",
+        "str",
+        "shared",
+        "One model for all systems, which makes them comparable; or one model for each system, as in the paper.",
+        choices=("shared", "per_system"),
+    ),
+    Option(
+        "conditional",
+        "bool",
+        True,
+        "The text is read behind its context and meets references of the same item; without it texts stand alone and "
+        "meet references of any item.",
+    ),
+    Option("n_references", "int", 4, "References each text meets when it is not conditional.", minimum=1),
+    replace(
+        INPUTS,
+        help="What the network may read: context and text, or the text alone. (Context alone could only say 1/2.)",
+        choices=("both", "text"),
+    ),
+    Option(
+        "pooling",
+        "str",
+        "mean",
+        "The text's vector: mean of its tokens, or its first token.",
+        choices=("mean", "cls"),
+    ),
+    Option(
+        "penalty",
+        "str",
+        "pair",
+        "Gradient penalty: on the embeddings of both texts (equation 5); between the two (as WGAN-GP); on the pooled "
+        "vectors (cheap, only bounds the last layer); none.",
+        choices=("pair", "interpolate", "pooled", "none"),
+    ),
+    Option("penalty_weight", "float", 10.0, "Weight of the gradient penalty (WGAN-GP's 10).", minimum=0),
+    Option(
+        "penalty_every",
+        "int",
+        4,
+        "Take the penalty at every so many steps, that many times as heavy: nearly as good and far faster.",
+        minimum=1,
+    ),
+    Option(
+        "confidence",
+        "bool",
+        True,
+        "Learn how sure the data let one be, with hints for the unsure (DeVries & Taylor); without it c = 1.",
+    ),
+    Option("budget", "float", 0.3, "Loss that confidence may cost; its weight adapts to it.", minimum=0, advanced=True),
+    Option(
+        "learning_rates",
+        "str",
+        None,
+        "Learning rates with commas between, the best on the dev part is kept; none takes learning_rate.",
+        advanced=True,
+    ),
+)
+
+ENTRIES = (
+    Entry(
+        name="perception",
+        kind="trained",
+        summary="How often a trained reader takes a system's text for a reference; 0.5 = cannot be told apart.",
+        build=must_be_trained,
+        scale=(0.0, 1.0),
+        needs=("references", "encoder"),
+        options=(
+            *SCORING,
+            Option(
+                "uncertainty",
+                "str",
+                "both",
+                "What weighs the texts of a system in its score: certainty of data and model, one of them, or nothing.",
+                choices=("both", "data", "model", "none"),
+            ),
+            Option("mc_passes", "int", 20, "Passes with dropout behind the model's certainty.", minimum=2),
+            Option(
+                "p_gen",
+                "str",
+                "single",
+                "The probability in a system's score: of one pass without dropout, or the mean over those with it.",
+                choices=("single", "mc_mean"),
+                advanced=True,
+            ),
+        ),
+        system_score="corpus",
+        profiles=(RECOMMENDED, PAPER),
+        citation="Gu, Wu & Yu 2021, Perception Score: a learned metric for open-ended text generation evaluation",
+        implementation="scoring.ml.evaluators.perception.evaluator:Perception",
+        train_options=OPTIONS,
+        train_needs=("outputs", "references"),
+        profile_defaults={PAPER: {"models": "per_system", "pooling": "cls", "penalty_every": 1}},
+    ),
+)

@@ -1,0 +1,506 @@
+"""Training of `perception` on texts against references, scoring with it, and a system's score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from scoring.ml.artefact import Artefact
+from scoring.ml.base import Floats, Partial, Progress, references_of
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.encodings import Ints
+from scoring.ml.engine import Batch, Engine
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.evaluators.perception.arithmetic import (
+    expected_calibration_error,
+    hinted,
+    mean_negative_log,
+    model_certainty,
+    probability_of_generation,
+    system_weights,
+)
+from scoring.ml.evaluators.perception.network import PerceptionNetwork
+from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_sides
+from scoring.ml.layers.counter_dropout import monte_carlo, row_seeds
+from scoring.ml.network import Network
+from scoring.ml.signature import SignatureField
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.batches import as_inputs
+from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.types import Dataset, Record
+
+LEAST_PAIRS = 8
+DEV_SHARE = 0.1
+# Pairs of two texts that two cores train a second with MiniLM; a penalised step takes about three times as long.
+PAIRS_PER_SECOND = 30.0
+PENALISED = 3.0
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Records that can be learned from: a text, and references that are not the same text."""
+
+    records: list[Record]
+    n_same: int
+
+    def of_system(self, name: str) -> Texts:
+        """Those of one system."""
+        return Texts([record for record in self.records if label_of(record) == name], 0)
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems with texts, in order."""
+        return sorted({label_of(record) for record in self.records})
+
+
+class Perception(TrainedEvaluator):
+    """P_gen = sigmoid(l1(T(x^)) - l1(T(x))): how often the trained reader takes a text for the better one of text and
+    reference; several references: their mean. `system_score` weighs the texts by certainty (equation 15).
+
+    Gu, Wu & Yu 2021; EVALUATORS 3. Comparable between systems only at equal n, encoder, budget and seed.
+    """
+
+    network_class = PerceptionNetwork
+    component_names = ("confidence",)
+
+    @classmethod
+    def plan(cls, job: FitJob) -> Plan:
+        texts = learnable(job.train)
+        systems = _checked_systems(job, texts)
+        counts = {name: len(texts.of_system(name).records) for name in systems}
+        shared = job.text("models") == "shared"
+        pairs = max(counts.values()) * len(systems) if shared else sum(counts.values())
+        rates = len(_learning_rates(job))
+        batch = job.integer("batch_size")
+        towers = [pairs] if shared else list(counts.values())
+        steps = sum(-(-n // batch) for n in towers) * job.integer("epochs") * rates
+        cost = (
+            1 + (PENALISED - 1) / job.integer("penalty_every") if job.text("penalty") in ("pair", "interpolate") else 1
+        )
+        notes = []
+        if texts.n_same:
+            notes.append(
+                f"{texts.n_same} texts that equal a reference of their own are left out: nothing tells them apart"
+            )
+        few = [name for name, n in counts.items() if n < 100]
+        if few and not shared:
+            notes.append(f"fewer than 100 texts of {', '.join(few)}: its reader will know little")
+        examples = {"texts": len(texts.records), "systems": len(systems)}
+        return Plan(examples, steps, steps * batch * cost / _rate(job.encoder), tuple(notes))
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        texts = learnable(job.train)
+        systems = _checked_systems(job, texts)
+        dev = None if job.dev is None else learnable(job.dev)
+        if dev is None and len(groups_of(job.train)) >= 10:
+            parts = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+            texts, dev = learnable(parts[0]), learnable(parts[1])
+        trainer = _Trainer(job, texts, dev)
+        network, found = trainer.train(systems)
+        record = TrainingRecord(
+            dataset=job.train.name,
+            data_hash=data_hash(job.train),
+            examples={"texts": len(texts.records), "systems": len(systems)},
+            groups=groups_of(job.train),
+            dev_groups=groups_of(job.dev),
+            simulated_judgements=0,
+            seconds=trainer.seconds,
+            steps=trainer.steps,
+            metrics=found.metrics,
+            notes=(
+                "A system's score falls as the reader gets stronger: compare systems only under one signature.",
+                *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(found) else []),
+            ),
+            versions=library_versions(),
+            log=found.log,
+        )
+        per_system = job.text("models") == "per_system"
+        state = {"systems": systems if per_system else [], "learning_rates": trainer.chosen}
+        if not job.flag("conditional"):
+            state["references"] = _fixed_references(job, texts)
+        return Artefact(job.name, job.profile, job.seed, (), job.options, state, record, network, job.encoder)
+
+    @property
+    def net(self) -> PerceptionNetwork:
+        """The network, typed."""
+        return cast(PerceptionNetwork, self.network)
+
+    def own_fields(self) -> list[SignatureField]:
+        source = cast(EncoderSource, self.artefact.encoder)
+        passes = self.options["mc_passes"] if self._needs_passes else 0
+        return [
+            SignatureField("models", "mo", str(self.settings["models"])),
+            SignatureField("pool", "pl", str(self.settings["pooling"])),
+            SignatureField("gp", "gp", f"{self.settings['penalty']}/{self.settings['penalty_every']}"),
+            SignatureField("cond", "cd", "yes" if self.settings["conditional"] else "no"),
+            SignatureField("ml", "ml", str(source.max_length(cast("int | None", self.settings["max_length"])))),
+            SignatureField("unc", "un", f"{self.options['uncertainty']}/{passes}/{self.options['p_gen']}"),
+        ]
+
+    def undefined(self, record: Record) -> str:
+        reason = super().undefined(record)
+        systems = self.artefact.state["systems"]
+        if not reason and systems and label_of(record) not in systems:
+            return f"no model was trained for {label_of(record)}"
+        return reason
+
+    def identity(self, record: Record) -> Any:
+        system = label_of(record) if self.artefact.state["systems"] else ""
+        return (super().identity(record), system)
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        values, confidence = np.empty(len(records)), np.empty(len(records))
+        truncated = np.zeros(len(records), dtype=np.bool_)
+        done = 0
+        for tower, rows in self._towers(records):
+            reading = self._read([records[row] for row in rows])
+            grades, vectors = _graded(self.net, reading.sides, self._engine, tower)
+            p, c = reading.combine(grades, vectors, self.net, tower)
+            values[rows], confidence[rows] = p, c
+            truncated[rows] = reading.truncated
+            done += len(rows)
+            progress(done, len(records))
+        return Partial(values, truncated, {"confidence": confidence})
+
+    def certainty(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
+        """m = 1 - Var over the passes with dropout (eq 8), and the mean of P_gen over them; (n,) each.
+
+        The dropout of a text depends on the text, the seed and the pass alone.
+        """
+        m, mean = np.empty(len(records)), np.empty(len(records))
+        n_passes = self.option_int("mc_passes")
+        for tower, rows in self._towers(records):
+            reading = self._read([records[row] for row in rows])
+            passes = np.empty((len(rows), n_passes))
+            encoder = self.net.encoder if tower == 0 else self.net.others[tower - 1]
+            assert encoder is not None
+            with monte_carlo(encoder) as state:
+                for number in range(n_passes):
+                    state.number = number
+                    grades, _ = _graded(self.net, reading.sides, self._engine, tower, state, self.artefact.seed)
+                    passes[:, number] = reading.probabilities(grades)
+            m[rows], mean[rows] = model_certainty(passes), passes.mean(axis=1)
+        return m, mean
+
+    def system_weights(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
+        """(n,) P_gen of each text and its weight before normalising: c + m, or the part the options keep."""
+        found = self.evaluate(records)
+        values, weights = found.values.copy(), np.zeros(len(records))
+        which = self.option_text("uncertainty")
+        usable = np.array([not reason for reason in found.reasons])
+        read = np.flatnonzero(usable & np.array([bool(record.text.strip()) for record in records]))
+        if which in ("both", "data"):
+            weights += np.nan_to_num(found.components["confidence"])
+        if self._needs_passes and len(read):
+            m, mean = self.certainty([records[int(row)] for row in read])
+            if which in ("both", "model"):
+                weights[read] += m
+            if self.options["p_gen"] == "mc_mean":
+                values[read] = mean
+        if which == "none":
+            weights[:] = 1.0
+        return values, np.where(np.isnan(values), 0.0, weights)
+
+    def system_score(self, records: Sequence[Record]) -> float:
+        """P_sys = sum_i w_i P_gen,i (eq 14); nan without any defined text."""
+        values, weights = self.system_weights(records)
+        defined = ~np.isnan(values)
+        if not defined.any():
+            return float("nan")
+        return float(system_weights(weights[defined], None, int(defined.sum())) @ values[defined])
+
+    def worst_of(self, component: str) -> float:
+        return 0.0
+
+    @property
+    def _needs_passes(self) -> bool:
+        return self.options["uncertainty"] in ("both", "model") or self.options["p_gen"] == "mc_mean"
+
+    @property
+    def _engine(self) -> Engine:
+        budget = self.options["batch_tokens"]
+        pad = self._tokenizer.pad_id
+        return Engine(device=self.device, batch_tokens=None if budget is None else int(budget), pad_id=pad)
+
+    @property
+    def _tokenizer(self) -> PairTokenizer:
+        source = cast(EncoderSource, self.artefact.encoder)
+        return PairTokenizer(source, max_length=cast("int | None", self.settings["max_length"]))
+
+    def _towers(self, records: Sequence[Record]) -> list[tuple[int, Ints]]:
+        systems: list[str] = self.artefact.state["systems"]
+        if not systems:
+            return [(0, np.arange(len(records)))]
+        of_record = np.array([systems.index(label_of(record)) for record in records])
+        return [(tower, np.flatnonzero(of_record == tower)) for tower in np.unique(of_record)]
+
+    def _read(self, records: Sequence[Record]) -> Reading:
+        with_context = bool(self.settings["conditional"]) and self.settings["inputs"] == "both"
+        if not self.settings["conditional"]:
+            fixed = tuple(self.artefact.state["references"])
+            records = [replace(record, references=fixed, context=(), source=None) for record in records]
+        return Reading(encode_sides(self._tokenizer, records, with_context=with_context))
+
+
+class Reading:
+    """Some records and their references as the network reads them."""
+
+    def __init__(self, sides: Sides) -> None:
+        self.sides = sides
+        self.owner = np.repeat(np.arange(len(sides.n)), sides.n)
+        starts = np.cumsum(sides.n) - sides.n
+        self.reference = np.arange(int(sides.n.sum())) + np.repeat(sides.first - starts, sides.n)
+        cut = np.zeros(len(sides.n), dtype=np.bool_)
+        np.logical_or.at(cut, self.owner, sides.reference_truncated[self.reference])
+        self.truncated = cut | sides.truncated
+
+    def probabilities(self, grades: tuple[Floats, Floats]) -> Floats:
+        """(n,) P_gen, the mean over the references of each."""
+        return self._mean(probability_of_generation(grades[0][self.owner], grades[1][self.reference]))
+
+    def combine(
+        self,
+        grades: tuple[Floats, Floats],
+        vectors: tuple[torch.Tensor, torch.Tensor],
+        net: PerceptionNetwork,
+        tower: int,
+    ) -> tuple[Floats, Floats]:
+        """P_gen and confidence, (n,) each."""
+        if not net.settings["confidence"]:
+            return self.probabilities(grades), np.ones(len(self.sides.n))
+        confidences = np.empty(len(self.owner))
+        for start in range(0, len(self.owner), 4096):
+            part = slice(start, start + 4096)
+            both = vectors[0][self.owner[part]] + vectors[1][self.reference[part]]
+            with torch.inference_mode():
+                weight = net.l2[tower][0].weight  # type: ignore[index]
+                found = net.confide(both.to(weight.device, weight.dtype), tower)
+            confidences[part] = found.float().cpu().double().numpy()
+        return self.probabilities(grades), self._mean(confidences)
+
+    def _mean(self, values: Floats) -> Floats:
+        n = self.sides.n
+        return np.asarray(np.bincount(self.owner, values, len(n)) / n)
+
+
+class _Trainer:
+    """The trainings of one job: a tower, or one per system, at each learning rate asked for."""
+
+    def __init__(self, job: FitJob, texts: Texts, dev: Texts | None) -> None:
+        self.job, self.texts, self.dev = job, texts, dev
+        self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.with_context = job.flag("conditional") and job.text("inputs") == "both"
+        self.seconds, self.steps = 0.0, 0
+        self.chosen: dict[str, float] = {}
+
+    def train(self, systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
+        """The network that is kept, with the curve of its training."""
+        if self.job.text("models") == "shared":
+            network, found = self._best("training", self.texts, self.dev)
+            return _for_scoring(network, self.job.encoder), found
+        whole = self._network(len(systems))
+        log: list[dict[str, Any]] = []
+        metrics: dict[str, list[float]] = {}
+        for tower, system in enumerate(systems):
+            dev = None if self.dev is None else self.dev.of_system(system)
+            network, found = self._best(f"training {system}", self.texts.of_system(system), dev)
+            _move(network, whole, tower)
+            log += [{**row, "system": system} for row in found.log]
+            for name, value in found.metrics.items():
+                metrics.setdefault(name, []).append(value)
+        means = {name: float(np.mean(values)) for name, values in metrics.items()}
+        result = FinetuneResult(tuple(log), means, self.steps, self.seconds)
+        return _for_scoring(whole.eval(), self.job.encoder), result
+
+    def _best(self, phase: str, texts: Texts, dev: Texts | None) -> tuple[PerceptionNetwork, FinetuneResult]:
+        rates = _learning_rates(self.job)
+        if dev is not None and not dev.records:
+            dev = None
+        if len(rates) > 1 and dev is None:
+            raise TrainingDataError(self.job.name, "learning_rates are chosen on held-out data: give a dev part")
+        tried = []
+        for rate in rates:
+            name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
+            tried.append((rate, *self._finetune(name, texts, dev, rate)))
+        rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", 0.0))
+        self.chosen[phase] = rate
+        return network, found
+
+    def _finetune(
+        self, phase: str, texts: Texts, dev: Texts | None, rate: float
+    ) -> tuple[PerceptionNetwork, FinetuneResult]:
+        job = self.job
+        sides = encode_sides(self.tokenizer, texts.records, with_context=self.with_context)
+        systems = [label_of(record) for record in texts.records]
+        batches = PairBatches(sides, systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
+        network = self._network(1)
+        judge = None
+        if dev is not None:
+            reading = Reading(encode_sides(self.tokenizer, self._dev_records(dev), with_context=self.with_context))
+
+            def judge(net: Network) -> dict[str, float]:
+                return _judge(cast(PerceptionNetwork, net), reading, self.tokenizer.pad_id)
+
+        settings = FinetuneSettings(
+            learning_rate=rate,
+            epochs=job.integer("epochs"),
+            patience=job.optional_integer("patience"),
+            max_steps=job.optional_integer("max_steps"),
+            bf16=job.text("train_dtype") == "bf16",
+            device=job.text("train_device"),
+        )
+        budget = job.number("budget")
+        found = finetune(
+            network, batches, settings, job, phase=phase, evaluate=judge,
+            after_step=lambda net, step: cast(PerceptionNetwork, net).adapt(budget),
+        )  # fmt: skip
+        self.seconds += found.seconds
+        self.steps += found.steps
+        return network, found
+
+    def _dev_records(self, dev: Texts) -> list[Record]:
+        """Without condition, four references of the training data each, the same at every evaluation."""
+        if self.job.flag("conditional"):
+            return dev.records
+        fixed = tuple(_fixed_references(self.job, self.texts))
+        return [replace(record, references=fixed, context=(), source=None) for record in dev.records]
+
+    def _network(self, towers: int) -> PerceptionNetwork:
+        job = self.job
+        torch.manual_seed(job.torch_seed("network"))
+        names = ("pooling", "confidence", "penalty", "penalty_weight", "penalty_every")
+        settings = {**{name: job.options[name] for name in names}, "towers": towers}
+        # The fused attention kernels cannot be differentiated twice.
+        eager = job.text("penalty") in ("pair", "interpolate")
+        return PerceptionNetwork.from_source(job.encoder, settings, attention="eager" if eager else None)
+
+
+def learnable(dataset: Dataset) -> Texts:
+    """Non-empty outputs with references; references that equal the text are taken out, and so is a text that has no
+    other."""
+    found, same = [], 0
+    for record in dataset.outputs_with_context():
+        references = tuple(text for text in references_of(record) if text.strip() != record.text.strip())
+        if not record.text.strip() or not references_of(record):
+            continue
+        if not references:
+            same += 1
+            continue
+        found.append(replace(record, references=references))
+    return Texts(found, same)
+
+
+def label_of(record: Record) -> str:
+    """A system at a step is a system of its own."""
+    return record.system if record.step is None else f"{record.system} @ {record.step}"
+
+
+def _checked_systems(job: FitJob, texts: Texts) -> list[str]:
+    if not job.train.outputs:
+        raise TrainingDataError(job.name, "the data hold no outputs. Upload the texts of a system first.")
+    if not texts.records:
+        raise TrainingDataError(
+            job.name, "no output has a reference it could be told from: add references to the items"
+        )
+    _learning_rates(job)
+    systems = texts.systems
+    if job.text("models") == "per_system":
+        few = [name for name in systems if len(texts.of_system(name).records) < LEAST_PAIRS]
+        if few:
+            raise TrainingDataError(
+                job.name, f"{', '.join(few)}: fewer than {LEAST_PAIRS} texts with references; take models=shared"
+            )
+    elif len(texts.records) < LEAST_PAIRS:
+        raise TrainingDataError(
+            job.name, f"{len(texts.records)} texts with references are too few, it needs {LEAST_PAIRS}: upload more"
+        )
+    return systems
+
+
+def _learning_rates(job: FitJob) -> list[float]:
+    wish = job.options["learning_rates"]
+    if wish is None:
+        return [job.number("learning_rate")]
+    try:
+        rates = [float(part) for part in str(wish).split(",")]
+    except ValueError:
+        rates = []
+    if not rates or min(rates) <= 0:
+        raise InvalidOption(job.name, "learning_rates", f"must be numbers above 0 with commas between, not {wish!r}")
+    return rates
+
+
+def _fixed_references(job: FitJob, texts: Texts) -> list[str]:
+    """The references every text meets in an unconditional model: drawn once by the seed."""
+    every = list(dict.fromkeys(ref for record in texts.records for ref in references_of(record)))
+    chosen = job.rng("fixed references").permutation(len(every))[: job.integer("n_references")]
+    return [every[int(place)] for place in chosen]
+
+
+def _graded(
+    network: PerceptionNetwork, sides: Sides, engine: Engine, tower: int, state: Any = None, seed: int = 0
+) -> tuple[Any, Any]:
+    """l1 of generations and references, and their vectors: ((n,), (r,)), ((n, width), (r, width))."""
+
+    def forward(batch: Batch) -> torch.Tensor:
+        inputs = as_inputs(batch)
+        if state is not None:
+            state.seeds = row_seeds(inputs["input_ids"], inputs["attention_mask"], seed)
+        vectors = network.vectors(inputs, tower)
+        return torch.cat([network.grade(vectors, tower).unsqueeze(-1), vectors], dim=-1)
+
+    found = [engine.map(encodings, forward) for encodings in (sides.generated, sides.references)]
+    grades = tuple(part[:, 0].double().numpy() for part in found)
+    return grades, tuple(part[:, 1:] for part in found)
+
+
+def _judge(network: PerceptionNetwork, reading: Reading, pad_id: int) -> dict[str, float]:
+    """Log-loss, accuracy and calibration of the pairs of the dev part, mean confidence, the confidence's weight."""
+    engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
+    grades, vectors = _graded(network, reading.sides, engine, 0)
+    p_ref = 1.0 - probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
+    _, confidence = reading.combine(grades, vectors, network, 0)
+    return {
+        "loss": mean_negative_log(p_ref),
+        "accuracy": float((p_ref > 0.5).mean()),
+        "calibration_error": expected_calibration_error(p_ref),
+        "confidence": float(confidence.mean()),
+        "hinted_loss": mean_negative_log(hinted(p_ref, confidence[reading.owner])),
+        "confidence_weight": float(network.confidence_weight),
+    }
+
+
+def _for_scoring(network: PerceptionNetwork, source: EncoderSource) -> PerceptionNetwork:
+    """With the attention that suits the architecture; the eager one was for the penalty."""
+    network.config.attention = source.attention
+    for module in (network.encoder, *network.others):
+        assert module is not None
+        module.set_attn_implementation(source.attention)
+    return network.eval()
+
+
+def _move(network: PerceptionNetwork, whole: PerceptionNetwork, tower: int) -> None:
+    target = whole.encoder if tower == 0 else whole.others[tower - 1]
+    assert target is not None
+    assert network.encoder is not None
+    target.load_state_dict(network.encoder.state_dict())
+    whole.l1[tower].load_state_dict(network.l1[0].state_dict())
+    whole.l2[tower].load_state_dict(network.l2[0].state_dict())
+
+
+def _collapsed(found: FinetuneResult) -> bool:
+    return found.metrics.get("confidence", 0.0) > 0.999
+
+
+def _rate(source: EncoderSource) -> float:
+    width = int(source.config.get("hidden_size") or source.config.get("dim") or 384)
+    faster = 40.0 if torch.cuda.is_available() else 1.0
+    return PAIRS_PER_SECOND * faster * (6 / source.n_layers) * (384 / width) ** 2

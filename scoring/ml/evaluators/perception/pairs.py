@@ -1,0 +1,102 @@
+"""(generation, reference) pairs as the network reads them, and batches of them drawn anew each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from scoring.ml.base import references_of
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.encodings import Encodings, Ints
+from scoring.ml.engine import collate
+from scoring.ml.training.batches import as_inputs, length_grouped
+from scoring.ml.training.job import FitJob
+from scoring.ml.types import Record
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Generations and the references each may meet: generation i meets `references[first[i] : first[i] + n[i]]` in a
+    conditional model, any reference otherwise."""
+
+    generated: Encodings
+    references: Encodings
+    first: Ints
+    n: Ints
+    truncated: Any
+    reference_truncated: Any
+
+
+def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_context: bool) -> Sides:
+    """Records that have a reference each; a reference is read behind the same context as the text it meets."""
+    rows: list[Record] = []
+    place: dict[tuple[Any, ...], int] = {}
+    first, n = [], []
+    for record in records:
+        references = references_of(record)
+        key = (record.context, record.source, references)
+        if key not in place:
+            place[key] = len(rows)
+            rows += [replace(record, text=text) for text in references]
+        first.append(place[key])
+        n.append(len(references))
+
+    def tokenized(some: Sequence[Record]) -> Any:
+        return tokenizer.records(some) if with_context else tokenizer.texts([record.text for record in some])
+
+    generated, references_read = tokenized(records), tokenized(rows)
+    return Sides(
+        generated.encodings,
+        references_read.encodings,
+        np.array(first, dtype=np.int64),
+        np.array(n, dtype=np.int64),
+        generated.truncated,
+        references_read.truncated,
+    )
+
+
+class PairBatches:
+    """Each epoch every generation meets one reference, drawn anew; systems take part in equal numbers."""
+
+    def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
+        self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase
+        self.conditional = job.flag("conditional")
+        codes = np.unique(np.asarray(systems, dtype=object).astype(str), return_inverse=True)[1]
+        self.of_system = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
+        self.batches: list[tuple[Ints, Ints]] = []
+        self.set_epoch(0)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw generations, references and batches."""
+        rng = self.job.rng(f"{self.phase}:pairs:{epoch}")
+        most = max(len(rows) for rows in self.of_system)
+        generated = np.concatenate([_repeated(rows, most, rng) for rows in self.of_system])
+        if self.conditional:
+            references = self.sides.first[generated] + rng.integers(0, self.sides.n[generated])
+        else:
+            references = rng.integers(0, len(self.sides.references), len(generated))
+        lengths = self.sides.generated.lengths[generated] + self.sides.references.lengths[references]
+        groups = length_grouped(lengths, self.job.integer("batch_size"), rng)
+        self.batches = [(generated[rows], references[rows]) for rows in groups]
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        generated, references = self.batches[number]
+        found: dict[str, torch.Tensor] = {}
+        sides = ((self.sides.generated, generated, "gen_"), (self.sides.references, references, "ref_"))
+        for encodings, rows, prefix in sides:
+            inputs = as_inputs(collate(encodings.take(rows), self.pad_id, "cpu"))
+            found |= {prefix + name: value for name, value in inputs.items()}
+        return found
+
+
+def _repeated(rows: Ints, n: int, rng: np.random.Generator) -> Ints:
+    """`n` of the rows: each as often as the other, the remainder at random."""
+    rounds = [rng.permutation(rows) for _ in range(-(-n // len(rows)))]
+    return np.concatenate(rounds)[:n]

@@ -1,0 +1,59 @@
+"""The robustness report: one evaluator over named kinds of texts, each against the original as its reference.
+
+Kinds are the caller's: machine-generated (MGE), written by people (HWE), by people and far in words from the original
+(LDHWE), by people with better wording (HWEBQ), adversarial (AE). Nothing here makes texts up (EVALUATORS 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoring.ml.base import Evaluator, Floats
+from scoring.ml.text.tokens import word_tokens
+from scoring.ml.types import Record
+
+
+@dataclass(frozen=True, slots=True)
+class KindScore:
+    """`score` is the evaluator's own score of all texts of the kind taken as one system, `mean` their plain mean."""
+
+    kind: str
+    n: int
+    score: float
+    mean: float
+    sd: float
+
+
+def robustness(evaluator: Evaluator, kinds: Mapping[str, Sequence[Record]]) -> list[KindScore]:
+    """One row per kind, in the order given; a kind without texts stands there with n = 0 and nan."""
+    rows = []
+    for kind, records in kinds.items():
+        if not records:
+            rows.append(KindScore(kind, 0, float("nan"), float("nan"), float("nan")))
+            continue
+        values: Floats = evaluator.evaluate(records).values
+        defined = values[~np.isnan(values)]
+        spread = float(defined.std(ddof=1)) if len(defined) > 1 else float("nan")
+        mean = float(defined.mean()) if len(defined) else float("nan")
+        rows.append(KindScore(kind, len(defined), evaluator.system_score(records), mean, spread))
+    return rows
+
+
+def least_overlapping(original: str, others: Sequence[str]) -> int:
+    """The place of the text with the least share of word tokens in common with the original (Jaccard), first wins.
+
+    Raises ValueError without any text.
+    """
+    if not others:
+        raise ValueError("no texts to choose from")
+    own = set(word_tokens(original))
+
+    def overlap(text: str) -> float:
+        tokens = set(word_tokens(text))
+        union = own | tokens
+        return len(own & tokens) / len(union) if union else 1.0
+
+    return min(range(len(others)), key=lambda place: (overlap(others[place]), place))

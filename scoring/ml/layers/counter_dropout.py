@@ -1,0 +1,92 @@
+"""Dropout whose mask depends on the input, the layer and the pass alone, never on the other rows of a batch.
+
+Masks of `torch.nn.Dropout` come from one stream: what a text draws depends on its neighbours. Here each bit is a hash
+of (row seed, token place, feature, layer, pass), so Monte-Carlo passes are batch- and order-invariant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+# Odd constants of splitmix64 and its relatives, as signed numbers: products wrap around, as they should.
+_STEPS = (-7046029254386353131, -4417276706812531889, 1609587929392839161, -4658895280553007687)
+_MIX = (-4658895280553007687, -7723592293110705685)
+
+
+class CounterDropout(torch.nn.Module):
+    """Takes the place of a `torch.nn.Dropout` while `monte_carlo` is active; drops with the same probability."""
+
+    def __init__(self, p: float, layer: int, state: PassState) -> None:
+        super().__init__()
+        self.p, self.layer, self.state = p, layer, state
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """(rows, ...) with each element 0 with probability p, else divided by 1 - p."""
+        seeds = self.state.seeds
+        if self.p <= 0 or seeds is None:
+            return values
+        shape = values.shape[1:]
+        places = torch.arange(shape[0], device=values.device, dtype=torch.int64)
+        key = seeds.to(values.device)[:, None] + places[None, :] * _STEPS[0]
+        if len(shape) == 2:
+            key = key[..., None] + torch.arange(shape[1], device=values.device, dtype=torch.int64) * _STEPS[1]
+        key = key + _wrapped(self.layer * _STEPS[2] + self.state.number * _STEPS[3])
+        uniform = (_mix(key) >> 11 & ((1 << 53) - 1)).to(torch.float64) / float(1 << 53)
+        return values * (uniform >= self.p) / (1.0 - self.p)
+
+
+class PassState:
+    """Which pass runs over which rows."""
+
+    def __init__(self) -> None:
+        self.seeds: torch.Tensor | None = None
+        self.number = 0
+
+
+@contextmanager
+def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
+    """All dropouts of `module` answer to the state that is given while this lasts; set its `seeds` and `number`.
+
+    Only dropouts on vectors of tokens are replaced; the module must be in evaluation mode, so that dropout inside
+    attention stays off.
+    """
+    state = PassState()
+    replaced: list[tuple[torch.nn.Module, str, torch.nn.Module]] = []
+    for owner in list(module.modules()):
+        for name, child in list(owner.named_children()):
+            if isinstance(child, torch.nn.Dropout):
+                replaced.append((owner, name, child))
+    try:
+        for layer, (owner, name, child) in enumerate(replaced):
+            assert isinstance(child, torch.nn.Dropout)
+            setattr(owner, name, CounterDropout(child.p, layer, state))
+        yield state
+    finally:
+        for owner, name, child in replaced:
+            setattr(owner, name, child)
+
+
+def row_seeds(input_ids: torch.Tensor, attention_mask: torch.Tensor, seed: int) -> torch.Tensor:
+    """(rows,) a 64-bit hash of each row's tokens, whatever padding follows them."""
+    places = torch.arange(1, input_ids.shape[1] + 1, device=input_ids.device, dtype=torch.int64)
+    token = _mix((input_ids.to(torch.int64) + 1) * _STEPS[0] + places * _STEPS[1])
+    return _mix((token * attention_mask.to(torch.int64)).sum(dim=1) + _wrapped(seed * _STEPS[2]))
+
+
+def _mix(key: torch.Tensor) -> torch.Tensor:
+    """The finaliser of splitmix64; shifts are logical."""
+    key = (key ^ _shifted(key, 30)) * _MIX[0]
+    key = (key ^ _shifted(key, 27)) * _MIX[1]
+    return key ^ _shifted(key, 31)
+
+
+def _wrapped(number: int) -> int:
+    """The number as 64 signed bits hold it."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _shifted(key: torch.Tensor, by: int) -> torch.Tensor:
+    return (key >> by) & ((1 << (64 - by)) - 1)

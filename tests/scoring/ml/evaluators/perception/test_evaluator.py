@@ -1,0 +1,224 @@
+"""`perception` as a whole on tiny random encoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import InvalidOption, TrainingDataError, cross_fit, fit, load, plan
+from scoring.ml.evaluators.perception.arithmetic import system_weights
+from scoring.ml.evaluators.perception.evaluator import Perception, learnable
+from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
+from scoring.ml.types import Dataset, Item, Output, Record
+from tests.scoring.ml.tiny import tiny_encoder
+
+REFERENCES, NEAR, FAR = ["cat sat on mat", "you like tea"], ["cat sat on the mat", "you like the tea"], ["no", "yes no"]
+
+
+def data(n_items: int = 10, seed: int = 3, **changes: Any) -> Dataset:
+    """System `near` writes almost what the references say, `far` does not."""
+    rng = np.random.default_rng(seed)
+    items = tuple(
+        Item(f"i{n}", (str(rng.choice(["the dog ran", "i like you"])),), references=tuple(REFERENCES), group=f"g{n}")
+        for n in range(n_items)
+    )  # fmt: skip
+    outputs = tuple(
+        Output(item.id, system, str(rng.choice(texts)))
+        for item in items
+        for system, texts in (("near", NEAR), ("far", FAR))
+    )  # fmt: skip
+    return replace(Dataset("hand", items=items, outputs=outputs), **changes)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"), dropout=0.1)
+
+
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "penalty": "none"}
+
+
+@pytest.fixture(scope="module")
+def trained(encoder: str) -> Perception:
+    found = fit(
+        "perception", data(16), dev=data(6, seed=4), encoder=encoder, epochs=8, batch_size=8, learning_rate=2e-3,
+        penalty_every=4, penalty_weight=0.1,
+    )  # fmt: skip
+    assert isinstance(found, Perception)
+    return found
+
+
+def of(records: list[Record], system: str) -> list[Record]:
+    return [record for record in records if record.system == system]
+
+
+def test_it_learns_what_can_be_told_apart(trained: Perception) -> None:
+    records = data(8, seed=5).outputs_with_context()
+    near, far = trained.system_score(of(records, "near")), trained.system_score(of(records, "far"))
+    assert 0 <= far < near <= 1
+    assert far < 0.3
+    assert trained.record.metrics["accuracy"] > 0.5
+    assert {"dev_calibration_error", "dev_confidence_weight"} <= set(trained.record.log[0])
+
+
+def test_batch_and_order_do_not_matter_even_with_dropout(trained: Perception) -> None:
+    records = data(5, seed=6).outputs_with_context()
+    together = trained.score(records)
+    np.testing.assert_allclose(together, [trained.score([r])[0] for r in records], atol=1e-5)
+    m, mean = trained.certainty(records)
+    alone = [trained.certainty([record]) for record in records]
+    np.testing.assert_allclose(m, [a[0][0] for a in alone], atol=1e-6)
+    np.testing.assert_allclose(mean, [a[1][0] for a in alone], atol=1e-5)
+    np.testing.assert_allclose(trained.certainty(records[::-1])[0][::-1], m, atol=1e-6)
+    assert ((m >= 0.75) & (m <= 1)).all()
+    assert (m < 1).any()
+    assert trained.certainty(records)[0].tolist() == m.tolist()
+
+
+def test_system_score_is_equation_14(trained: Perception) -> None:
+    records = data(4, seed=6).outputs_with_context()
+    found = trained.evaluate(records)
+    m, _ = trained.certainty(records)
+    c = found.components["confidence"]
+    wanted = system_weights(c, m, len(records)) @ found.values
+    assert trained.system_score(records) == pytest.approx(float(wanted), abs=1e-9)
+    for uncertainty, weights in (("data", c), ("model", m), ("none", np.ones(len(c)))):
+        other = Perception(trained.entry, trained.artefact, {"uncertainty": uncertainty})
+        assert other.system_score(records) == pytest.approx(float(weights @ found.values / weights.sum()), abs=1e-9)
+        assert f"unc:{uncertainty}" in other.signature
+    averaged = Perception(trained.entry, trained.artefact, {"p_gen": "mc_mean", "uncertainty": "none", "mc_passes": 4})
+    assert averaged.system_score(records) == pytest.approx(float(averaged.certainty(records)[1].mean()))
+
+
+def test_saved_and_loaded_it_scores_the_same(trained: Perception, tmp_path: Path) -> None:
+    trained.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    records = data(6, seed=6).outputs_with_context()
+    np.testing.assert_allclose(loaded.score(records), trained.score(records), atol=1e-6)
+    assert loaded.system_score(records) == pytest.approx(trained.system_score(records), abs=1e-6)
+    assert "compare systems only under one signature" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+
+
+def test_several_references_are_averaged(trained: Perception) -> None:
+    context = ("the dog ran",)
+    one, two = (Record("no", (text,), context) for text in REFERENCES)
+    both = Record("no", tuple(REFERENCES), context)
+    assert trained.score([both])[0] == pytest.approx(trained.score([one, two]).mean(), abs=1e-6)
+
+
+def test_one_model_for_each_system(encoder: str, tmp_path: Path) -> None:
+    found = fit(
+        "perception", data(12), dev=data(5, seed=4), encoder=encoder, models="per_system", learning_rate=1e-3, **QUICK
+    )
+    assert isinstance(found, Perception)
+    records = data(4, seed=6).outputs_with_context()
+    near, far = of(records, "near"), of(records, "far")
+    swapped = [replace(record, system="near") for record in far]
+    assert not np.allclose(found.score(swapped), found.score(far))
+    strange = found.evaluate([replace(near[0], system="new")])
+    assert np.isnan(strange.values[0])
+    assert strange.reasons[0] == "no model was trained for new"
+    found.save_pretrained(tmp_path / "out")
+    np.testing.assert_allclose(load(tmp_path / "out").score(records), found.score(records), atol=1e-6)
+    assert {row["system"] for row in found.record.log} == {"near", "far"}
+
+
+def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
+    found = fit("perception", data(12), encoder=encoder, conditional=False, n_references=2, **QUICK)
+    records = data(4, seed=6).outputs_with_context()
+    other = [replace(record, context=("you no",), references=("mat mat",)) for record in records]
+    np.testing.assert_allclose(found.score(records), found.score(other), atol=1e-6)
+    assert len(found.artefact.state["references"]) == 2
+
+
+def test_text_alone_does_not_see_the_context(encoder: str) -> None:
+    found = fit("perception", data(12), encoder=encoder, inputs="text", **QUICK)
+    records = data(4, seed=6).outputs_with_context()
+    other = [replace(record, context=("you no",)) for record in records]
+    np.testing.assert_allclose(found.score(records), found.score(other), atol=1e-6)
+    assert "inputs:text" in found.signature
+
+
+def test_without_confidence_all_are_trusted_alike(encoder: str) -> None:
+    found = fit("perception", data(12), encoder=encoder, confidence=False, **QUICK)
+    records = data(4, seed=6).outputs_with_context()
+    assert (found.evaluate(records).components["confidence"] == 1).all()
+
+
+def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
+    found = fit(
+        "perception", data(12), dev=data(5, seed=4), encoder=encoder, learning_rates="1e-9,3e-3", epochs=4,
+        batch_size=8, penalty="none",
+    )  # fmt: skip
+    assert found.artefact.state["learning_rates"] == {"training": 3e-3}
+    assert plan("perception", data(12), encoder=encoder, learning_rates="1e-9,3e-3", **QUICK).steps == 2 * 3
+
+
+def test_same_seed_same_weights_with_the_penalty(encoder: str) -> None:
+    def weights(seed: int) -> torch.Tensor:
+        found = fit("perception", data(8), encoder=encoder, epochs=1, batch_size=8, seed=seed, penalty="interpolate")
+        return torch.cat([value.flatten().double() for value in found.artefact.network.state_dict().values()])
+
+    one, two, other = weights(1), weights(1), weights(2)
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+
+
+def test_cross_fitted_systems_are_scored_by_readers_that_did_not_see_them(encoder: str, tmp_path: Path) -> None:
+    found = cross_fit("perception", data(12), folds=2, folder=tmp_path, encoder=encoder, **QUICK)
+    records = of(data(12).outputs_with_context(), "near")
+    values, weights = np.empty(len(records)), np.empty(len(records))
+    for place, record in enumerate(records):
+        (member,) = (member for member in found.members if record.group not in member.trained_on)
+        assert isinstance(member, Perception)
+        value, weight = member.system_weights([record])
+        values[place], weights[place] = value[0], weight[0]
+    assert found.system_score(records) == pytest.approx(float(values @ weights / weights.sum()), abs=1e-6)
+
+
+def test_texts_that_equal_a_reference_teach_nothing() -> None:
+    whole = data(3)
+    same = tuple(
+        replace(output, text=" you like tea ") if output.system == "near" else output for output in whole.outputs
+    )
+    found = learnable(replace(whole, outputs=same))
+    assert all("you like tea" not in record.references for record in found.records if record.system == "near")
+    alone = tuple(replace(item, references=("you like tea",)) for item in whole.items)
+    found = learnable(replace(whole, outputs=same, items=alone))
+    assert found.n_same == 3
+    assert found.systems == ["far"]
+
+
+def test_robustness_by_kind(trained: Perception) -> None:
+    original = Record("", tuple(REFERENCES), ("the dog ran",))
+    kinds = {"MGE": [replace(original, text="no")], "HWE": [replace(original, text="cat sat on the mat")], "HWEBQ": []}
+    rows = {row.kind: row for row in robustness(trained, kinds)}
+    assert rows["MGE"].score < rows["HWE"].score
+    assert rows["HWEBQ"].n == 0
+    assert np.isnan(rows["HWEBQ"].score)
+    # Jaccard with "a b": 1/3, 0, 0 -> the first of the least.
+    assert least_overlapping("a b", ["a c", "d", "e"]) == 1
+
+
+def test_bad_input_is_named_before_training(encoder: str) -> None:
+    with pytest.raises(TrainingDataError, match="no outputs"):
+        plan("perception", data(outputs=()), encoder=encoder)
+    bare = tuple(replace(item, references=()) for item in data().items)
+    with pytest.raises(TrainingDataError, match="add references"):
+        plan("perception", data(items=bare), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="it needs 8"):
+        plan("perception", data(2), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="fewer than 8 texts"):
+        plan("perception", data(5), encoder=encoder, models="per_system")
+    with pytest.raises(InvalidOption, match="numbers above 0"):
+        plan("perception", data(), encoder=encoder, learning_rates="1e-5,x")
+    with pytest.raises(InvalidOption, match="must be one of both, text"):
+        plan("perception", data(), encoder=encoder, inputs="context")
+    found = plan("perception", data(), encoder=encoder, profile="paper")
+    assert found.examples == {"texts": 20, "systems": 2}
+    assert any("fewer than 100 texts" in note for note in found.notes)

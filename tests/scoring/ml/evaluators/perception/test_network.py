@@ -1,0 +1,175 @@
+"""Loss, hints, budget and the gradient penalty in its three modes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.perception.network import PerceptionNetwork, gradient_penalty
+from tests.scoring.ml.tiny import tiny_encoder
+
+SETTINGS: dict[str, Any] = {
+    "pooling": "mean",
+    "confidence": True,
+    "penalty": "none",
+    "penalty_weight": 10.0,
+    "penalty_every": 1,
+    "towers": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"))
+
+
+def network(folder: str, **changes: Any) -> PerceptionNetwork:
+    torch.manual_seed(3)
+    return PerceptionNetwork.from_source(find_encoder(folder), {**SETTINGS, **changes}, attention="eager")
+
+
+def pairs(rows: int = 3, seed: int = 1) -> dict[str, torch.Tensor]:
+    """Sides of unequal length with padding at the end."""
+    generator = torch.Generator().manual_seed(seed)
+    found = {}
+    for prefix, length in (("gen_", 6), ("ref_", 8)):
+        ids = torch.randint(5, 20, (rows, length), generator=generator)
+        mask = torch.ones_like(ids)
+        mask[0, 4:] = 0
+        ids[mask == 0] = 0
+        found |= {prefix + "input_ids": ids, prefix + "attention_mask": mask}
+    return found
+
+
+def test_loss_is_equation_13_without_hints_and_dropout(folder: str) -> None:
+    net = network(folder).eval()
+    inputs = pairs()
+    found = net(**inputs)
+    sides = [{k[4:]: v for k, v in inputs.items() if k.startswith(p)} for p in ("gen_", "ref_")]
+    v_gen, v_ref = (net.vectors(side) for side in sides)
+    p_ref = torch.sigmoid(net.grade(v_ref) - net.grade(v_gen))
+    c = net.confide(v_gen + v_ref)
+    wanted = -(c * p_ref + 1 - c).log().mean() + 0.1 * -c.log().mean()
+    torch.testing.assert_close(found["loss"], wanted)
+    torch.testing.assert_close(found["p_ref"], p_ref)
+
+
+def test_budget_moves_the_weight_of_confidence(folder: str) -> None:
+    net = network(folder)
+    net.last_confidence_loss = 0.2
+    net.adapt(0.3)
+    assert float(net.confidence_weight) == pytest.approx(0.1 / 1.01)
+    net.last_confidence_loss = 0.4
+    net.adapt(0.3)
+    assert float(net.confidence_weight) == pytest.approx(0.1 / 1.01 / 0.99)
+
+
+def test_without_confidence_its_branch_does_not_learn(folder: str) -> None:
+    net = network(folder, confidence=False).train()
+    net(**pairs())["loss"].backward()
+    assert all(p.grad is None for p in net.l2.parameters())
+    assert all(p.grad is not None for p in net.l1.parameters() if p.ndim > 1)
+
+
+@pytest.mark.parametrize("mode", ["pair", "interpolate", "pooled"])
+def test_every_mode_reaches_the_encoder_or_the_head(folder: str, mode: str) -> None:
+    plain, penalised = network(folder).train(), network(folder, penalty=mode).train()
+    for net in (plain, penalised):
+        torch.manual_seed(1)
+        net(**pairs())["loss"].backward()
+    moved = {
+        name
+        for (name, one), (_, two) in zip(plain.named_parameters(), penalised.named_parameters(), strict=True)
+        if two.grad is not None and (one.grad is None or not torch.allclose(one.grad, two.grad, atol=1e-9))
+    }
+    assert "l1.0.weight" in moved
+    assert any("layer.0.attention" in name for name in moved) == (mode != "pooled")
+
+
+def test_lazy_penalty_comes_every_fourth_step_four_times_as_heavy(folder: str) -> None:
+    lazy, always, never = (
+        network(folder, penalty="pooled", penalty_every=4, confidence=False).train(),
+        network(folder, penalty="pooled", confidence=False).train(),
+        network(folder, confidence=False).train(),
+    )
+    losses = {name: [float(net(**pairs())["loss"].detach()) for _ in range(5)] for name, net in
+              (("lazy", lazy), ("always", always), ("never", never))}  # fmt: skip
+    plain = losses["never"][0]
+    extra = losses["always"][0] - plain
+    assert losses["lazy"][1:4] == pytest.approx([plain] * 3)
+    assert losses["lazy"][0] == pytest.approx(plain + 4 * extra, rel=1e-4)
+    assert losses["lazy"][4] == losses["lazy"][0]
+    assert int(lazy.steps) == 5
+
+
+def test_pooled_penalty_is_a_bound_on_the_last_layer(folder: str) -> None:
+    # EVALUATORS 3.3: with a linear l1 the gradient by the pooled vectors is the constant w, here once for each side.
+    net = network(folder, penalty="pooled", confidence=False).train()
+    weight = net.l1[0].weight.detach()
+    plain = network(folder, confidence=False).train()
+    gap = float((net(**pairs())["loss"] - plain(**pairs())["loss"]).detach())
+    norm = float((2 * weight.pow(2).sum()).sqrt())
+    assert gap == pytest.approx(10 * (norm - 1) ** 2, rel=1e-4)
+
+
+def test_padding_does_not_enter_the_penalty(folder: str) -> None:
+    net = network(folder, penalty="pair", confidence=False).train()
+    inputs = pairs()
+    longer = {
+        name: torch.nn.functional.pad(value, (0, 3)) if name.startswith("gen_") else value
+        for name, value in inputs.items()
+    }
+    assert float(net(**inputs)["loss"].detach()) == pytest.approx(float(net(**longer)["loss"].detach()), rel=1e-5)
+
+
+def test_the_double_backward_is_the_derivative_by_finite_differences(folder: str) -> None:
+    """EVALUATORS 10.8: the gradient of the `pair` penalty against central differences, in double precision."""
+    net = network(folder, penalty="pair", confidence=False).double().train()
+    inputs = pairs(2)
+
+    def loss() -> torch.Tensor:
+        net.steps.zero_()
+        found: torch.Tensor = net(**inputs)["loss"]
+        return found
+
+    loss().backward()
+    weights = dict(net.named_parameters())
+    checked = ["l1.0.weight", *[name for name in weights if name.endswith(("query.weight", "output.dense.weight"))]]
+    step = 1e-6
+    for name in checked[:5]:
+        weight = weights[name]
+        assert weight.grad is not None
+        for place in ((0, 0), (0, 5)):
+            at = weight.data[place].clone()
+            values = []
+            for sign in (1, -1):
+                weight.data[place] = at + sign * step
+                values.append(float(loss().detach()))
+            weight.data[place] = at
+            slope = (values[0] - values[1]) / (2 * step)
+            assert float(weight.grad[place]) == pytest.approx(slope, rel=1e-4, abs=1e-7), name
+
+
+def test_penalty_by_hand() -> None:
+    x = torch.tensor([[[3.0], [4.0], [9.0]]], requires_grad=True)
+    mask = torch.tensor([[1, 1, 0]])
+    # d (x^2 / 2) / dx = x: norm 5 over the two that count, (5 - 1)^2 = 16.
+    assert float(gradient_penalty((x.pow(2) / 2).sum(dim=(1, 2)), [x], [mask]).detach()) == pytest.approx(16.0)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2", "modernbert"])
+@pytest.mark.parametrize("mode", ["pair", "interpolate"])
+def test_every_family_can_be_penalised(family: str, mode: str, tmp_path: Path) -> None:
+    net = network(tiny_encoder(family, tmp_path), penalty=mode).train()
+    inputs = pairs()
+    net(**inputs)["loss"].backward()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
+    if mode == "pair":
+        # Embeddings in place of tokens must read the same text.
+        net.eval()
+        side = {k[4:]: v for k, v in inputs.items() if k.startswith("gen_")}
+        torch.testing.assert_close(net.vectors(net._embedded(side)), net.vectors(side), atol=1e-5, rtol=1e-5)
