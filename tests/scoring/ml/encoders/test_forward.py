@@ -15,6 +15,7 @@ from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encoding, Encodings
 from scoring.ml.engine import Engine, collate
+from scoring.ml.types import Record
 from tests.scoring.ml.tiny import FAMILIES, WORDS
 
 UNPADDED = ("bert", "chinese-bert", "roberta", "distilbert")
@@ -134,3 +135,27 @@ def test_pair_classifier_does_not_depend_on_batch_or_order(tiny_family, family):
     half = classifier(tiny_family(family), torch.bfloat16)
     scale = max(1.0, float(single.abs().max()))
     torch.testing.assert_close(run(encodings, 10_000, half) / scale, run(encodings, 1, half) / scale, atol=2e-2, rtol=0)
+
+
+def test_pair_classifier_halves_its_batches_and_says_what_was_cut(tiny_family):
+    tokenizer = PairTokenizer(find_encoder(tiny_family("bert")), max_length=24)
+    model = classifier(tiny_family("bert"))
+    rng = random.Random(5)
+    contexts = [tuple(" ".join(rng.choices(WORDS, k=4)) for _ in range(rng.randint(0, 6))) for _ in range(15)]
+    records = [Record(f"no {number} yes", context=turns) for number, turns in enumerate(contexts)]
+    sizes = []
+
+    def cramped(batch):
+        sizes.append(batch.input_ids.numel())
+        if sizes[-1] > 100:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sequence_logits(model, batch)
+
+    engine = Engine(device="cpu", batch_tokens=400, pad_id=tokenizer.pad_id)
+    found, cut = engine.score(records, tokenizer.records, cramped)
+    alone = Engine(device="cpu", batch_tokens=1, pad_id=tokenizer.pad_id)
+    expected, _ = alone.score(records, tokenizer.records, lambda batch: sequence_logits(model, batch))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    assert max(sizes) > 100 >= engine.batch_tokens
+    # Three special tokens, three of the text, four of each turn.
+    assert cut.tolist() == [len(turns) >= 5 for turns in contexts]
