@@ -213,16 +213,24 @@ def _by_level(level: IntArray, nlevels_of: int) -> Iterator[IntArray]:
 
 
 def _volatilities(delta: FloatArray, phi2: FloatArray, v: FloatArray, sigma: FloatArray, tau: float) -> FloatArray:
-    """`_volatility` for many at once; each keeps the iterations it has alone."""
+    """`_volatility` for many at once; each ends after the iterations it needs alone."""
     a = np.log(sigma * sigma)
-    d = delta * delta - phi2 - v
     base = phi2 + v
-    tau2 = tau * tau
+    d = delta * delta - base
+    per_tau2 = 1 / (tau * tau)
 
     def f(x: FloatArray, d: FloatArray, base: FloatArray, a: FloatArray) -> FloatArray:
         grown = np.exp(x)
         whole = base + grown
-        return np.asarray(grown * (d - grown) / (2 * whole * whole) - (x - a) / tau2)
+        whole *= whole
+        whole *= 2
+        value = d - grown
+        value *= grown
+        value /= whole
+        rise = x - a
+        rise *= per_tau2
+        value -= rise
+        return value
 
     far = d > 0
     low = a - tau
@@ -235,23 +243,25 @@ def _volatilities(delta: FloatArray, phi2: FloatArray, v: FloatArray, sigma: Flo
         low[bad] = a[bad] - step * tau
         f_low[bad] = f(low[bad], d[bad], base[bad], a[bad])
         bad = bad[f_low[bad] < 0]
-    found = a.copy()
-    rows = np.arange(len(a))
-    high, f_high, center = a, f(a, d, base, a), a
-    while True:
-        on = np.abs(low - high) > EPSILON
-        if not on.all():
-            found[rows[~on]] = high[~on]
-            if not on.any():
-                return np.exp(found / 2)
-            rows, low, high, f_low, f_high = rows[on], low[on], high[on], f_low[on], f_high[on]
-            d, base, center = d[on], base[on], center[on]
-        middle = high + (high - low) * f_high / (f_low - f_high)
-        f_middle = f(middle, d, base, center)
-        crossed = f_middle * f_low <= 0
-        high = np.where(crossed, low, high)
-        f_high = np.where(crossed, f_low, f_high / 2)
-        low, f_low = middle, f_middle
+    high, f_high = a, f(a, d, base, a)
+    found, active = a.copy(), np.ones(len(a), dtype=np.bool_)
+    # What has ended runs along until all have; what it then divides by 0 is not looked at.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        while True:
+            width = high - low
+            ended = (np.abs(width) <= EPSILON) & active
+            np.copyto(found, high, where=ended)
+            active ^= ended
+            if not active.any():
+                return np.asarray(np.exp(found / 2))
+            width *= f_high
+            width /= f_low - f_high
+            middle = high + width
+            f_middle = f(middle, d, base, a)
+            crossed = f_middle * f_low <= 0
+            high = np.where(crossed, low, high)
+            f_high = np.where(crossed, f_low, f_high * 0.5)
+            low, f_low = middle, f_middle
 
 
 def _g(phi: float) -> float:

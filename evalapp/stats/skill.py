@@ -225,17 +225,16 @@ class _Stream:
 
     def _size(self) -> int:
         while True:
-            ends = []
-            for player in self.players.tolist():
-                places = np.flatnonzero((self.one == player) | (self.two == player))
-                if len(places) < WINDOW:
-                    break
-                ends.append(int(places[WINDOW - 1]) + 1)
-            if len(ends) == len(self.players):
-                return min(self.left, max(ends))
+            # Numbers of 16 bits are sorted by counting.
+            flat = np.stack([self.one, self.two], axis=1).ravel().astype(np.int16)
+            order = np.argsort(flat, kind="stable")
+            starts = np.searchsorted(flat[order], self.players)
+            plays = np.diff(np.append(starts, len(flat)))
+            if len(flat) and plays.min() >= WINDOW:
+                return min(self.left, int(order[starts + WINDOW - 1].max()) // 2 + 1)
             if len(self.one) >= self.left:
                 return self.left
-            self._draw(WINDOW * len(self.players))
+            self._draw(2 * WINDOW * len(self.players))
 
     def _draw(self, n: int) -> None:
         table = self.table

@@ -1,0 +1,162 @@
+"""Ready batches of pairs, and the figures of held-out pairs. Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from scoring.ml.encodings import Encodings
+from scoring.ml.engine import Engine, collate
+from scoring.ml.evaluators.comparative.inputs import PairReader
+from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
+from scoring.ml.training.batches import as_inputs
+from scoring.ml.training.job import FitJob
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+# So many batches are drawn, tokenised and sorted by length together: little padding, little memory.
+_CHUNK = 16
+
+
+class Draw(Protocol):
+    """The pairs from `start` to `end` of an epoch; the same call gives the same pairs."""
+
+    def __call__(self, epoch: int, start: int, end: int) -> list[Pair]: ...
+
+
+class SupervisedDraw:
+    """Strong and weak pairs one for one (or the one kind there is), drawn anew for every chunk of every epoch."""
+
+    def __init__(
+        self, strong: StrongPairs | None, weak: WeakPairs | None, *, n_pairs: int, epochs: int, job: FitJob
+    ) -> None:
+        self.strong, self.weak, self.n_pairs, self.epochs, self.job = strong, weak, n_pairs, epochs, job
+
+    def __call__(self, epoch: int, start: int, end: int) -> list[Pair]:
+        rng = self.job.rng(f"supervised:{epoch}:{start}")
+        n = end - start
+        if self.strong is None or self.weak is None:
+            source = self.strong if self.strong is not None else self.weak
+            assert source is not None
+            return source.draw(rng, n, self._progress(epoch, start))
+        pairs = self.strong.draw(rng, n - n // 2) + self.weak.draw(rng, n // 2, self._progress(epoch, start))
+        return [pairs[place] for place in rng.permutation(n).tolist()]
+
+    def _progress(self, epoch: int, start: int) -> float:
+        """How far the training is, from 0 to 1."""
+        return (epoch + start / self.n_pairs) / self.epochs
+
+
+class JudgedDraw:
+    """Every pair people judged once an epoch, in an order and from a side drawn by epoch."""
+
+    def __init__(self, pairs: Sequence[Pair], job: FitJob) -> None:
+        self.pairs, self.job = pairs, job
+
+    def __call__(self, epoch: int, start: int, end: int) -> list[Pair]:
+        rng = self.job.rng(f"human:{epoch}")
+        order = rng.permutation(len(self.pairs))[start:end].tolist()
+        turned = rng.random(len(self.pairs))[start:end] < 0.5
+        chosen = [self.pairs[place] for place in order]
+        return [pair.mirrored() if turn else pair for pair, turn in zip(chosen, turned, strict=True)]
+
+
+class PairBatches:
+    """One epoch of batches of `batch_size` pairs; chunks are sorted by length, their batches then shuffled."""
+
+    def __init__(
+        self, draw: Draw, n_pairs: int, batch_size: int, reader: PairReader, job: FitJob, *, single: bool = False
+    ) -> None:
+        self.draw, self.n_pairs, self.batch_size, self.reader, self.job = draw, n_pairs, batch_size, reader, job
+        self.single = single
+        self.epoch = 0
+        self._chunk: tuple[int, int] = (-1, -1)
+        self._ready: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return -(-self.n_pairs // self.batch_size)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw another epoch's pairs from now on."""
+        self.epoch = epoch
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        chunk = number // _CHUNK
+        if self._chunk != (self.epoch, chunk):
+            self._ready = self._make(chunk)
+            self._chunk = (self.epoch, chunk)
+        return self._ready[number % _CHUNK]
+
+    def _make(self, chunk: int) -> list[dict[str, Any]]:
+        start = chunk * _CHUNK * self.batch_size
+        end = min(self.n_pairs, start + _CHUNK * self.batch_size)
+        pairs = self.draw(self.epoch, start, end)
+        encodings, targets = encode_pairs(self.reader, pairs, single=self.single)
+        order = np.argsort(encodings.lengths, kind="stable")
+        n_batches = -(-len(pairs) // self.batch_size)
+        # The short batch must stand last: lengths are sorted, so it holds the longest.
+        batches = [order[n * self.batch_size : (n + 1) * self.batch_size] for n in range(n_batches)]
+        shuffled = self.job.rng(f"batches:{self.epoch}:{chunk}").permutation(n_batches)
+        return [batch_of(encodings.take(batches[n]), targets[batches[n]], self.reader.pad_id) for n in shuffled]
+
+
+def encode_pairs(
+    reader: PairReader, pairs: Sequence[Pair], *, single: bool = False
+) -> tuple[Encodings, npt.NDArray[np.float32]]:
+    """Tokens and targets: (n, 3), or (n,) when `single`, where the first text of each pair is read alone."""
+    if not single:
+        encodings = reader.pairs([pair.a for pair in pairs], [pair.b for pair in pairs]).encodings
+        return encodings, np.array([pair.target for pair in pairs], dtype=np.float32).reshape(-1, 3)
+    encodings = reader.singles([pair.a for pair in pairs]).encodings
+    return encodings, np.array([pair.target[2] for pair in pairs], dtype=np.float32)
+
+
+def batch_of(encodings: Encodings, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
+    """Keyword arguments of the network in training."""
+    inputs = as_inputs(collate(encodings, pad_id, "cpu"))
+    return {**inputs, "targets": torch.from_numpy(np.ascontiguousarray(targets))}
+
+
+class HeldOut:
+    """Held-out pairs and how well a network tells them: what chooses the weights that are kept."""
+
+    def __init__(self, pairs: Sequence[Pair], reader: PairReader, device: str, *, single: bool = False) -> None:
+        encodings, self.targets = encode_pairs(reader, pairs, single=single)
+        self.encodings, self.single = encodings, single
+        self.engine = Engine(device=device, pad_id=reader.pad_id)
+
+    def __len__(self) -> int:
+        return len(self.encodings)
+
+    def __call__(self, network: Any) -> dict[str, float]:
+        """loss, accuracy and macro-F1."""
+        logits = self.engine.map(self.encodings, network.infer).double().numpy()
+        if self.single:
+            found, truth = (logits > 0).astype(int), (self.targets > 0.5).astype(int)
+            loss = float(np.mean(np.logaddexp(0, logits) - self.targets * logits))
+        else:
+            found, truth = logits.argmax(axis=1), self.targets.argmax(axis=1)
+            shifted = logits - logits.max(axis=1, keepdims=True)
+            logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+            loss = float(-(self.targets * logs).sum(axis=1).mean())
+        return {"loss": loss, "accuracy": float((found == truth).mean()), "macro_f1": macro_f1(truth, found)}
+
+    @property
+    def majority(self) -> float:
+        """The accuracy of always giving the most frequent answer."""
+        truth = (self.targets > 0.5).astype(int) if self.single else self.targets.argmax(axis=1)
+        return float(np.bincount(truth).max() / len(truth)) if len(truth) else 0.0
+
+
+def macro_f1(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> float:
+    """Mean over the classes that occur in truth or answer of 2 tp / (2 tp + fp + fn)."""
+    scores = []
+    for label in np.union1d(truth, found):
+        hits = int(((truth == label) & (found == label)).sum())
+        scores.append(2 * hits / (int((truth == label).sum()) + int((found == label).sum())))
+    return float(np.mean(scores)) if scores else 0.0

@@ -1,0 +1,185 @@
+"""The comparative evaluator's line in the catalogue: what it is, its profiles and options. No torch here."""
+
+from __future__ import annotations
+
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.training.options import FINETUNING, INPUTS, RATINGS, SCORING
+
+_SOURCE = ("auto", "yes", "no")
+
+TRAINING = (
+    *FINETUNING,
+    INPUTS,
+    Option(
+        "form",
+        "str",
+        "shared",
+        "How a pair is read: own puts its context before each text; shared states a context once when both texts "
+        "answer it, and leaves more room for them.",
+        choices=("own", "shared"),
+    ),
+    Option(
+        "strong",
+        "str",
+        "auto",
+        "Learn that texts written by people are better than generated ones; auto where both are there, yes insists.",
+        choices=_SOURCE,
+    ),
+    Option(
+        "weak",
+        "str",
+        "auto",
+        "Learn that later checkpoints are better than earlier ones; auto where outputs have steps, yes insists.",
+        choices=_SOURCE,
+    ),
+    Option(
+        "human",
+        "str",
+        "auto",
+        "Learn from people's ratings and comparisons, after everything else; auto where there are any, yes insists.",
+        choices=_SOURCE,
+    ),
+    RATINGS,
+    Option(
+        "rating_pairs",
+        "str",
+        "both",
+        "Which rated texts are paired: those of one context; those one person rated; both; or all, whoever rated "
+        "them, as in the paper.",
+        choices=("context", "rater", "both", "all"),
+    ),
+    Option(
+        "tau",
+        "float",
+        None,
+        "Ratings that differ by no more are a tie; none is 0 for one person's ratings and an eighth of the scale for "
+        "means over several.",
+        minimum=0,
+    ),
+    Option("human_pairs", "int", 20000, "At most so many pairs from ratings, drawn by seed.", minimum=1),
+    Option("human_epochs", "int", 2, "Passes over people's verdicts after the other pairs.", minimum=1),
+    Option(
+        "human_learning_rate",
+        "float",
+        1e-5,
+        "Step size for people's verdicts after the other pairs; on their own they take epochs and learning_rate.",
+        minimum=0,
+    ),
+    Option(
+        "pairs_per_epoch",
+        "int",
+        None,
+        "Strong and weak pairs drawn for one epoch; none is four for each text, at most 20,000.",
+        minimum=1,
+    ),
+    Option(
+        "same_context",
+        "float",
+        0.8,
+        "Share of drawn pairs whose texts answer the same context.",
+        minimum=0,
+        advanced=True,
+    ),
+    Option("margin", "float", 0.1, "Least distance of two checkpoints, as a share of all training.", minimum=0),
+    Option(
+        "curriculum", "bool", True, "Begin with checkpoints far apart and let the distance fall to the least.",
+        advanced=True,
+    ),
+    Option("smoothing", "float", 0.1, "Label smoothing of weak pairs.", minimum=0, advanced=True),
+    Option("tie", "bool", True, "Whether it may call two texts indistinguishable."),
+    Option(
+        "comparison",
+        "bool",
+        True,
+        "Compare two texts. Without it each text is read alone and told to be a person's or a machine's: the "
+        "adversarial evaluator, for comparison.",
+        advanced=True,
+    ),
+    Option("pretrained", "bool", True, "Start from the encoder's weights, not from random ones.", advanced=True),
+    Option("pooling", "str", "cls", "How a pair becomes one vector.", choices=("cls", "mean"), advanced=True),
+    Option(
+        "words",
+        "int",
+        None,
+        "Cut longer texts at the sentence end nearest to so many words; none cuts only what the encoder cannot read.",
+        minimum=1,
+        advanced=True,
+    ),
+    Option("references", "int", 50, "Machine-written texts kept to measure single texts against.", minimum=1),
+    Option(
+        "restarts",
+        "int",
+        0,
+        "Begin again with other random numbers, so many times at most, when after one epoch the held-out accuracy is "
+        "within two points of always saying the same.",
+        minimum=0,
+        advanced=True,
+    ),
+)  # fmt: skip
+
+APPLYING = (
+    *SCORING,
+    Option(
+        "by",
+        "str",
+        "references",
+        "Score of a single text: its verdicts against common machine-written references, or its skill rating among "
+        "all texts given.",
+        choices=("references", "skill"),
+    ),
+    Option(
+        "points",
+        "str",
+        "sum",
+        "3 for a won, 1 for a tied comparison: as their sum (0 to 150), or as the share of the most (0 to 1).",
+        choices=("sum", "share"),
+    ),
+    Option("n_references", "int", None, "Use only the first so many references; none is all.", minimum=1),
+    Option(
+        "symmetric",
+        "bool",
+        None,
+        "Read every pair both ways and take the mean; none is as the profile says (recommended yes, paper no).",
+        advanced=True,
+    ),
+    Option(
+        "tie_rule",
+        "str",
+        None,
+        "A draw in skill ratings: half a win, or the paper's tenth of a win or loss; none is as the profile says.",
+        choices=("half", "paper"),
+        advanced=True,
+    ),
+    Option("plays", "int", None, "Games of a skill rating of texts; none is 50 for each text.", minimum=1),
+    Option("seed", "int", 13, "Draws the games of skill ratings.", minimum=0),
+)
+
+ENTRIES = (
+    Entry(
+        name="comparative",
+        kind="trained",
+        summary="Which of two texts is better, or neither: learned from people's and machines' texts, from earlier "
+        "and later checkpoints, and from people's verdicts.",
+        build=must_be_trained,
+        scale=(0.0, 150.0),
+        needs=("encoder",),
+        options=APPLYING,
+        profiles=(RECOMMENDED, PAPER),
+        citation="Zhou and Xu (2020), Learning to Compare for Better Training and Evaluation of Open Domain Natural "
+        "Language Generation Models, AAAI 2020.",
+        implementation="scoring.ml.evaluators.comparative.evaluator:Comparative",
+        train_options=TRAINING,
+        train_needs=("outputs",),
+        aspect="one",
+        profile_defaults={
+            PAPER: {
+                "form": "own",
+                "rating_pairs": "all",
+                "max_length": 512,
+                "words": 250,
+                "restarts": 2,
+            },
+            RECOMMENDED: {"learning_rate": 5e-5},
+        },
+    ),
+)

@@ -1,0 +1,370 @@
+"""The comparative evaluator: training, verdicts between texts, scores of texts, skill ratings of systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from evalapp.stats.glicko2 import TieRule, play_games
+from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
+from scoring.ml.artefact import Artefact
+from scoring.ml.base import Floats, Partial, Progress
+from scoring.ml.catalogue import PAPER
+from scoring.ml.engine import Engine
+from scoring.ml.errors import InvalidOption
+from scoring.ml.evaluators.comparative.inputs import Form, PairReader
+from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.evaluators.comparative.training import Material, train_network
+from scoring.ml.evaluators.comparative.verdicts import (
+    Signs,
+    Verdicts,
+    points_of,
+    signs_of,
+    softmax,
+    swap_consistency,
+    symmetrised,
+)
+from scoring.ml.signature import SignatureField, text_hash
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.estimate import training_seconds
+from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.types import Dataset, Record
+
+#: The paper's range of a score: 50 references, 3 points each.
+MOST_POINTS = 150.0
+PLAYS_FOR_EACH = 50
+# Texts are compared with the references so many pairs at a time.
+_PAIRS_AT_A_TIME = 16_384
+_PROBED = 64
+
+Systems = Mapping[str, Sequence[Record]]
+
+
+class Comparative(TrainedEvaluator):
+    """`compare` says of two texts which is better; `score` measures texts against common references or rates their
+    skill; `rank` rates systems with Glicko-2."""
+
+    network_class = ComparativeNetwork
+
+    @classmethod
+    def plan(cls, job: FitJob) -> Plan:
+        material = Material(job)
+        phases = material.phases()
+        tokens = 0.0
+        for phase in phases:
+            pairs = phase.draw(0, 0, min(_PROBED, phase.n_pairs))
+            lengths = material.reader.pairs([p.a for p in pairs], [p.b for p in pairs]).encodings.lengths
+            tokens += float(lengths.mean()) * phase.steps * phase.batch_size
+        seconds = training_seconds(job.encoder, tokens, job.text("train_device"))
+        return Plan(material.examples(), sum(phase.steps for phase in phases), seconds, tuple(material.notes))
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        material = Material(job)
+        trained = train_network(job, material)
+        aspects = (material.aspect,) if material.aspect is not None else ()
+        record = TrainingRecord(
+            job.train.name,
+            data_hash(job.train),
+            material.examples(),
+            groups_of(job.train),
+            groups_of(job.dev),
+            material.human.simulated if material.human is not None else 0,
+            trained.seconds,
+            trained.steps,
+            trained.metrics,
+            notes=trained.notes,
+            versions=library_versions(),
+            log=trained.log,
+        )
+        references = choose_references(job.train, material, job.integer("references"), job.rng("references"))
+        state = {"references": [asdict(record) for record in references], "classes": ["worse", "tie", "better"]}
+        return Artefact(
+            job.name, job.profile, job.seed, aspects, job.options, state, record, trained.network, job.encoder
+        )
+
+    # How it is applied
+
+    @cached_property
+    def reader(self) -> PairReader:
+        """How pairs are read: as in training."""
+        source, settings = self.artefact.encoder, self.settings
+        assert source is not None
+        return PairReader(
+            source,
+            form=cast(Form, str(settings["form"])),
+            inputs=str(settings["inputs"]),
+            max_length=cast("int | None", settings["max_length"]),
+            words=cast("int | None", settings["words"]),
+        )
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether pairs are read both ways."""
+        chosen = self.options["symmetric"]
+        return self.artefact.profile != PAPER if chosen is None else bool(chosen)
+
+    @property
+    def tie_rule(self) -> TieRule:
+        """What a draw means to skill ratings."""
+        chosen = self.options["tie_rule"]
+        return cast(TieRule, chosen or ("paper" if self.artefact.profile == PAPER else "half"))
+
+    @cached_property
+    def references(self) -> tuple[Record, ...]:
+        """The common machine-written texts that single texts are measured against, fixed when it was trained."""
+        kept = [_record(row) for row in self.artefact.state["references"]]
+        limit = self.options["n_references"]
+        return tuple(kept if limit is None else kept[: int(cast(int, limit))])
+
+    @property
+    def depends_on_batch(self) -> bool:
+        return self.option_text("by") == "skill"
+
+    def own_fields(self) -> list[SignatureField]:
+        by = self.option_text("by")
+        fields = [
+            SignatureField("form", "f", str(self.settings["form"])),
+            SignatureField("sym", "sy", "yes" if self.symmetric else "no"),
+            SignatureField("by", "by", by),
+        ]
+        if by == "skill":
+            plays = self.options["plays"]
+            fields += [
+                SignatureField("tie", "t", self.tie_rule),
+                SignatureField("plays", "pl", "50n" if plays is None else str(plays)),
+                SignatureField("draws", "dr", str(self.options["seed"])),
+            ]
+        elif not self.classifier.single:
+            texts = (repr((record.context, record.source, record.text)) for record in self.references)
+            fields += [
+                SignatureField("refs", "r", f"{len(self.references)}@{text_hash(texts)}"),
+                SignatureField("points", "po", self.option_text("points")),
+            ]
+        return fields
+
+    def identity(self, record: Record) -> Hashable:
+        return (record.text, record.context, record.source)
+
+    def undefined(self, record: Record) -> str:
+        if self.option_text("by") == "references" and not self.references and not self.classifier.single:
+            return "no machine-written texts to measure against were in its training data"
+        return ""
+
+    # Pairs
+
+    def compare(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Signs:
+        """(n,) 1 where a[i] is better than b[i], -1 where it is worse, 0 where neither is. `judge` says more."""
+        return self.judge(a, b, progress=progress).signs
+
+    def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
+        """The verdicts on a[i] against b[i] with probabilities, swap consistency and what was cut.
+
+        A blank text is worse than any other, two blank ones are tied. `progress(done, total)` counts pairs.
+        """
+        if len(a) != len(b):
+            raise InvalidOption(self.name, "compare", f"needs two lists of one length, found {len(a)} and {len(b)}")
+        pairs = list(zip(a, b, strict=True))
+        probabilities = np.zeros((len(pairs), 3))
+        truncated = np.zeros(len(pairs), dtype=np.bool_)
+        filled = np.array([(bool(x.text.strip()), bool(y.text.strip())) for x, y in pairs]).reshape(-1, 2)
+        blank = ~filled.all(axis=1)
+        probabilities[blank, 1 + filled[blank, 0].astype(int) - filled[blank, 1].astype(int)] = 1.0
+        rows = np.flatnonzero(~blank)
+        chosen = [pairs[row] for row in rows.tolist()]
+        consistency: float | None = None
+        if self.classifier.single:
+            probabilities[rows], truncated[rows] = self._by_single(chosen, progress)
+        else:
+            probabilities[rows], truncated[rows], consistency = self._by_pairs(chosen, progress)
+        return Verdicts(signs_of(probabilities), probabilities, consistency, truncated)
+
+    @property
+    def classifier(self) -> ComparativeNetwork:
+        """The network as what it is."""
+        return cast(ComparativeNetwork, self.network)
+
+    def _engine(self) -> Engine:
+        return Engine(
+            device=self.device,
+            batch_tokens=cast("int | None", self.options["batch_tokens"]),
+            pad_id=self.reader.pad_id,
+        )
+
+    def _by_pairs(
+        self, pairs: Sequence[tuple[Record, Record]], progress: Progress | None
+    ) -> tuple[Floats, Any, float | None]:
+        both = [*pairs, *((b, a) for a, b in pairs)] if self.symmetric else list(pairs)
+
+        def tokenize(rows: Sequence[tuple[Record, Record]]) -> Any:
+            return self.reader.pairs([first for first, _ in rows], [second for _, second in rows])
+
+        n = len(pairs)
+        report = None if progress is None else _halved(progress, n, len(both))
+        logits, cut = self._engine().score(both, tokenize, self.classifier.infer, progress=report)
+        found = softmax(logits.double().numpy()) if len(both) else np.zeros((0, 3))
+        if not self.symmetric:
+            return found, cut, None
+        return symmetrised(found[:n], found[n:]), cut[:n] | cut[n:], swap_consistency(found[:n], found[n:])
+
+    def _singles(self, records: Sequence[Record], progress: Progress | None) -> tuple[Floats, Any]:
+        """Without comparison: the logit of "written by a person", and what was cut."""
+        logits, cut = self._engine().score(list(records), self.reader.singles, self.classifier.infer, progress=progress)
+        return logits.double().numpy(), cut
+
+    def _by_single(self, pairs: Sequence[tuple[Record, Record]], progress: Progress | None) -> tuple[Floats, Any]:
+        """Without comparison: p(better) = sigma(z_a - z_b), never a tie."""
+        n = len(pairs)
+        both = [a for a, _ in pairs] + [b for _, b in pairs]
+        logits, cut = self._singles(both, None if progress is None else _halved(progress, n, len(both)))
+        better = _sigmoid(logits[:n] - logits[n:])
+        return np.stack([1 - better, np.zeros(n), better], axis=1), cut[:n] | cut[n:]
+
+    # Single texts
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        if self.option_text("by") == "skill":
+            return self._by_skill(records, progress)
+        if self.classifier.single:
+            logits, cut = self._singles(records, progress)
+            return Partial(self._scaled(_sigmoid(logits)), cut)
+        references = self.references
+        at_a_time = max(1, _PAIRS_AT_A_TIME // len(references))
+        shares = np.zeros(len(records))
+        truncated = np.zeros(len(records), dtype=np.bool_)
+        for start in range(0, len(records), at_a_time):
+            part = records[start : start + at_a_time]
+            firsts = [record for record in part for _ in references]
+            verdicts = self.judge(
+                firsts, list(references) * len(part), progress=_of_part(progress, start, part, records)
+            )
+            points = points_of(verdicts.signs).reshape(len(part), len(references))
+            shares[start : start + len(part)] = points.sum(axis=1) / (3.0 * len(references))
+            truncated[start : start + len(part)] = verdicts.truncated.reshape(points.shape).any(axis=1)
+        return Partial(self._scaled(shares), truncated)
+
+    def _scaled(self, shares: Floats) -> Floats:
+        return shares if self.option_text("points") == "share" else shares * MOST_POINTS
+
+    def _by_skill(self, records: Sequence[Record], progress: Progress) -> Partial:
+        """Each text as a player that always gives this text; `plays` games between texts drawn at random."""
+        n = len(records)
+        if n < 2:
+            return Partial(np.full(n, 1500.0))
+        plays = self.options["plays"]
+        n_games = PLAYS_FOR_EACH * n if plays is None else int(cast(int, plays))
+        rng = np.random.default_rng(self.option_int("seed"))
+        first = rng.integers(n, size=n_games)
+        second = (first + rng.integers(1, n, size=n_games)) % n
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        keys, places = np.unique(low * n + high, return_inverse=True)
+        ours, theirs = [records[k] for k in (keys // n).tolist()], [records[k] for k in (keys % n).tolist()]
+        verdicts = self.judge(ours, theirs, progress=lambda done, total: progress(done * n // max(total, 1), n))
+        scores = (verdicts.signs[places.reshape(-1)].astype(np.float64) + 1) / 2
+        ratings = play_games(n, low, high, scores, tie=self.tie_rule)
+        cut = np.zeros(n, dtype=np.bool_)
+        cut[np.concatenate([keys[verdicts.truncated] // n, keys[verdicts.truncated] % n])] = True
+        return Partial(ratings.rating, cut)
+
+    # Systems
+
+    def verdict_table(
+        self,
+        systems: Systems,
+        *,
+        max_items: int | None = None,
+        seed: int = 13,
+        progress: Progress | None = None,
+    ) -> VerdictTable:
+        """Every system against every other on the items both have, each pair of texts compared once.
+
+        `max_items` items at most, drawn by seed, the same for all. Raises `InvalidOption` for fewer than two systems,
+        a system with two texts for an item, or when no two systems share an item.
+        """
+        names = sorted(systems)
+        if len(names) < 2:
+            raise InvalidOption(self.name, "rank", f"needs at least two systems, found {len(names)}")
+        texts = {name: _by_item(self.name, name, systems[name]) for name in names}
+        items = sorted(set().union(*texts.values()))
+        if max_items is not None and len(items) > max_items:
+            chosen = np.random.default_rng(seed).choice(len(items), max_items, replace=False)
+            items = [items[place] for place in sorted(chosen.tolist())]
+        rows: list[tuple[int, int]] = []
+        a: list[Record] = []
+        b: list[Record] = []
+        for i, one in enumerate(names):
+            for j, other in enumerate(names[i + 1 :], start=i + 1):
+                for item in items:
+                    if item in texts[one] and item in texts[other]:
+                        rows.append((i, j))
+                        a.append(texts[one][item])
+                        b.append(texts[other][item])
+        if not rows:
+            raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
+        signs = self.compare(a, b, progress=progress)
+        return VerdictTable.of(names, [i for i, _ in rows], [j for _, j in rows], signs)
+
+    def rank(
+        self,
+        systems: Systems,
+        *,
+        seeds: int = 100,
+        seed: int = 13,
+        max_items: int | None = None,
+        max_games: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> SkillRatings:
+        """Glicko-2 ratings of systems, from each system's outputs: verdicts once, then `seeds` simulations.
+
+        The tie rule is that of the options. Raises as `verdict_table`.
+        """
+        table = self.verdict_table(systems, max_items=max_items, seed=seed, progress=progress)
+        return rank_by_games(table, seeds=seeds, seed=seed, tie=self.tie_rule, max_games=max_games)
+
+
+def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:
+    """Up to n distinct machine-written texts of the training data; where it has none, of any system."""
+    pool = material.samples.generated or tuple(r for r in train.outputs_with_context() if r.text.strip())
+    distinct = {(record.item, record.text): record for record in pool}
+    found = list(distinct.values())
+    chosen = np.sort(rng.choice(len(found), min(n, len(found)), replace=False)).tolist()
+    return [_bare(found[place]) for place in chosen]
+
+
+def _bare(record: Record) -> Record:
+    return Record(
+        record.text, context=record.context, source=record.source, item=record.item, system=record.system,
+        step=record.step, group=record.group,
+    )  # fmt: skip
+
+
+def _record(row: Mapping[str, Any]) -> Record:
+    return Record(**{**row, "references": tuple(row["references"]), "context": tuple(row["context"])})
+
+
+def _by_item(evaluator: str, system: str, records: Sequence[Record]) -> dict[str, Record]:
+    found: dict[str, Record] = {}
+    for record in records:
+        if record.item in found:
+            raise InvalidOption(
+                evaluator, "rank", f"system {system!r} has two texts for item {record.item!r}: make two systems of it"
+            )
+        found[record.item] = record
+    return found
+
+
+def _sigmoid(logits: Floats) -> Floats:
+    return np.asarray(0.5 * (1.0 + np.tanh(logits / 2)))
+
+
+def _halved(progress: Progress, n: int, total: int) -> Progress:
+    return lambda done, _: progress(done * n // max(total, 1), n)
+
+
+def _of_part(progress: Progress, start: int, part: Sequence[Record], records: Sequence[Record]) -> Progress:
+    return lambda done, total: progress(start + done * len(part) // max(total, 1), len(records))

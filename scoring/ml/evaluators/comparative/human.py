@@ -1,0 +1,198 @@
+"""Training pairs from people's judgements: comparisons as they are, ratings by their difference."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from evalapp.stats import RatingMethod
+from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
+from scoring.ml.training.gold import Rated, compared_records, key_of, rated_records
+from scoring.ml.types import Dataset, Record
+
+#: An eighth of the scale: 0.5 on a scale from 1 to 5.
+TAU_SHARE = 1 / 8
+TAU_STANDARDISED = 0.5
+# More rated texts than these are paired by drawing, not by listing.
+_LISTED = 400_000
+_Key: TypeAlias = tuple[str, str, int | None]
+
+
+@dataclass(frozen=True)
+class HumanPairs:
+    """Pairs with what people said of them. `compared` and `rated` count the pairs of each origin, `simulated` the
+    judgements behind them that no person made, `identical` those left out because both texts are the same."""
+
+    pairs: tuple[Pair, ...]
+    compared: int
+    rated: int
+    simulated: int
+    identical: int
+
+    def classes(self) -> set[int]:
+        """Which verdicts occur: 0 a decided one, 1 a tie."""
+        return {int(pair.target[1] >= max(pair.target[0], pair.target[2])) for pair in self.pairs}
+
+
+@dataclass(frozen=True)
+class HumanSettings:
+    """`rating_pairs`: context, rater, both or all; `tau` None is by the data; at most `most` pairs from ratings. Of
+    both, those of one context are the share `same_context`, as far as there are any."""
+
+    ratings: str
+    rating_pairs: str
+    tau: float | None
+    most: int
+    tie: bool
+    same_context: float = 0.8
+
+
+def human_pairs(dataset: Dataset, aspect: str, settings: HumanSettings, rng: np.random.Generator) -> HumanPairs:
+    """The pairs of one aspect. Without ties, pairs that people only called tied are left out."""
+    compared, simulated, identical = _from_comparisons(dataset, aspect)
+    rated = rated_records(dataset, aspect, cast(RatingMethod, settings.ratings))
+    by_rating: list[Pair] = []
+    if len(rated.records) > 1:
+        simulated += rated.simulated
+        by_rating, same = _from_ratings(dataset, aspect, rated, settings, rng)
+        identical += same
+    compared, by_rating = _without_ties(compared, settings.tie), _without_ties(by_rating, settings.tie)
+    return HumanPairs((*compared, *by_rating), len(compared), len(by_rating), simulated, identical)
+
+
+def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
+    if tie:
+        return pairs
+    kept = []
+    for a, b, (worse, _, better) in pairs:
+        if worse + better > 0:
+            kept.append(Pair(a, b, (worse / (worse + better), 0.0, better / (worse + better))))
+    return kept
+
+
+def _from_comparisons(dataset: Dataset, aspect: str) -> tuple[list[Pair], int, int]:
+    """One pair for each two outputs, its target the shares of people's verdicts on them."""
+    votes: dict[tuple[_Key, _Key], list[float]] = {}
+    sides: dict[tuple[_Key, _Key], tuple[Record, Record]] = {}
+    simulated = 0
+    for row in compared_records(dataset, aspect):
+        a, b, sign = row.a, row.b, row.sign
+        if repr(key_of(a)) > repr(key_of(b)):
+            a, b, sign = b, a, -sign
+        key = (key_of(a), key_of(b))
+        sides.setdefault(key, (a, b))
+        votes.setdefault(key, [0.0, 0.0, 0.0])[sign + 1] += 1
+        simulated += row.simulated
+    pairs, identical = [], 0
+    for key, counts in votes.items():
+        a, b = sides[key]
+        if a.text == b.text:
+            identical += 1
+            continue
+        total = sum(counts)
+        pairs.append(Pair(a, b, (counts[0] / total, counts[1] / total, counts[2] / total)))
+    return pairs, simulated, identical
+
+
+def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
+    """What a difference must exceed: 0 for one person's ratings; for means over several an eighth of the scale of raw
+    ratings and of ranks (0 to 1), half a standard deviation of standardised ones."""
+    if not several:
+        return 0.0
+    if method == "z":
+        return TAU_STANDARDISED
+    if method == "rank":
+        return TAU_SHARE
+    known = next((row for row in dataset.aspects if row.name == aspect), None)
+    if known is not None and known.minimum is not None and known.maximum is not None:
+        return TAU_SHARE * (known.maximum - known.minimum)
+    values = [row.value for row in dataset.ratings if row.aspect == aspect]
+    return TAU_SHARE * (max(values) - min(values)) if values else 0.0
+
+
+def _verdict(difference: float, tau: float) -> Target:
+    if difference > tau:
+        return BETTER_TARGET
+    return WORSE_TARGET if difference < -tau else TIE_TARGET
+
+
+def _from_ratings(
+    dataset: Dataset, aspect: str, rated: Rated, settings: HumanSettings, rng: np.random.Generator
+) -> tuple[list[Pair], int]:
+    records, means = rated.records, rated.means()
+    several = any(len(values) > 1 for values in rated.values)
+    tau_means = settings.tau if settings.tau is not None else tau_of(dataset, aspect, settings.ratings, several)
+    tau_single = settings.tau if settings.tau is not None else 0.0
+    found: list[tuple[int, int, float, float]] = []
+    if settings.rating_pairs in ("context", "both"):
+        of_item: dict[str, list[int]] = defaultdict(list)
+        for place, record in enumerate(records):
+            of_item[record.item].append(place)
+        for places in of_item.values():
+            found += [(i, j, float(means[i] - means[j]), tau_means) for i, j in combinations(places, 2)]
+    if settings.rating_pairs in ("rater", "both"):
+        share = settings.same_context
+        apart = round(len(found) * (1 - share) / share) if found and share > 0 else settings.most
+        found += _same_rater(dataset, aspect, rated, tau_single, min(apart, settings.most), rng)
+    if settings.rating_pairs == "all":
+        found += [
+            (i, j, float(means[i] - means[j]), tau_means) for i, j in _drawn_pairs(len(records), settings.most, rng)
+        ]
+    if len(found) > settings.most:
+        chosen = np.sort(rng.choice(len(found), settings.most, replace=False))
+        found = [found[place] for place in chosen.tolist()]
+    pairs, identical = [], 0
+    for i, j, difference, tau in found:
+        if records[i].text == records[j].text:
+            identical += 1
+        else:
+            pairs.append(Pair(records[i], records[j], _verdict(difference, tau)))
+    return pairs, identical
+
+
+def _same_rater(
+    dataset: Dataset, aspect: str, rated: Rated, tau: float, most: int, rng: np.random.Generator
+) -> list[tuple[int, int, float, float]]:
+    """Texts of different contexts that one person rated, by that person's own two values."""
+    place_of = {key_of(record): place for place, record in enumerate(rated.records)}
+    of_rater: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for row in dataset.ratings:
+        if row.aspect == aspect and row.dialogue is None:
+            place = place_of.get((row.item or "", row.system or "", row.step))
+            if place is not None:
+                of_rater[row.rater].append((place, row.value))
+    found: list[tuple[int, int, float, float]] = []
+    if most < 1:
+        return found
+    share = -(-most // max(1, len(of_rater)))
+    for rater in sorted(of_rater):
+        own = of_rater[rater]
+        for i, j in _drawn_pairs(len(own), share, rng):
+            (one, x), (two, y) = own[i], own[j]
+            if rated.records[one].item != rated.records[two].item:
+                found.append((one, two, x - y, tau))
+    if len(found) <= most:
+        return found
+    return [found[place] for place in np.sort(rng.choice(len(found), most, replace=False)).tolist()]
+
+
+def _drawn_pairs(n: int, most: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """At most `most` distinct pairs i < j of n, all of them where they are fewer."""
+    if n < 2:
+        return []
+    total = n * (n - 1) // 2
+    if total <= most:
+        return list(combinations(range(n), 2))
+    if total <= _LISTED:
+        every = list(combinations(range(n), 2))
+        return [every[place] for place in np.sort(rng.choice(total, most, replace=False)).tolist()]
+    drawn: dict[tuple[int, int], None] = {}
+    while len(drawn) < most:
+        for i, j in rng.integers(n, size=(most, 2)).tolist():
+            if i != j and len(drawn) < most:
+                drawn[(min(i, j), max(i, j))] = None
+    return list(drawn)

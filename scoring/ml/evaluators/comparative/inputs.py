@@ -1,0 +1,102 @@
+"""How two texts with their contexts become one input of the encoder, in both forms. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.tokenizing import Context, Cut, PairTokenizer, Segment, context_of
+from scoring.ml.encodings import Encodings, Tokenized
+from scoring.ml.types import Record
+
+Form: TypeAlias = Literal["own", "shared"]
+_SENTENCE_ENDS = (".", "!", "?", '."', '!"', '?"', ".'", "!'", "?'")
+
+
+def cut_at_sentence(text: str, words: int | None) -> str:
+    """A text of more than `words` words ends at the sentence end nearest to that many; without one, at that many."""
+    if words is None:
+        return text
+    pieces = text.split()
+    if len(pieces) <= words:
+        return text
+    ends = [place for place, piece in enumerate(pieces, start=1) if piece.endswith(_SENTENCE_ENDS)]
+    nearest = min(ends, key=lambda end: (abs(end - words), end), default=words)
+    return " ".join(pieces[:nearest])
+
+
+class PairReader:
+    """Tokenises pairs of records.
+
+    own:    [CLS] context_a + a [SEP] context_b + b [SEP], each side with half of the tokens.
+    shared: [CLS] context [SEP] a [SEP] b [SEP] where both answer the same, non-empty context, else as own.
+
+    `inputs` "text" leaves the contexts out, "context" the texts. `words` cuts long texts at a sentence end first.
+    """
+
+    def __init__(
+        self,
+        source: EncoderSource,
+        *,
+        form: Form = "shared",
+        inputs: str = "both",
+        max_length: int | None = None,
+        words: int | None = None,
+    ) -> None:
+        self.tokenizer = PairTokenizer(source, max_length=max_length)
+        self.form, self.inputs, self.words = form, inputs, words
+
+    @property
+    def pad_id(self) -> int:
+        """The number that fills up shorter inputs."""
+        return self.tokenizer.pad_id
+
+    def segment(self, record: Record) -> Segment:
+        """One side: its text, its context, and where the context gives way."""
+        context, cut = context_of(record) if self.inputs != "text" else ((), "right")
+        text = cut_at_sentence(record.text, self.words) if self.inputs != "context" else ""
+        return Segment(text, context, cut)
+
+    def pairs(self, firsts: Sequence[Record], seconds: Sequence[Record]) -> Tokenized:
+        """Firsts against seconds, in their order."""
+        known: dict[int, Segment] = {}
+
+        def side(record: Record) -> Segment:
+            found = known.get(id(record))
+            if found is None:
+                found = known[id(record)] = self.segment(record)
+            return found
+
+        one, two = [side(record) for record in firsts], [side(record) for record in seconds]
+        if self.form == "own":
+            return self.tokenizer.segments(one, two)
+        shared = np.array([bool(a.context) and a.context == b.context for a, b in zip(one, two, strict=True)], bool)
+        together, apart = np.flatnonzero(shared), np.flatnonzero(~shared)
+        parts: list[Tokenized] = []
+        if len(together):
+            contexts: list[Context] = [one[row].context for row in together]
+            cuts: list[Cut] = [one[row].cut for row in together]
+            texts = [one[row].text for row in together], [two[row].text for row in together]
+            parts.append(self.tokenizer.triples(contexts, *texts, cut=cuts))
+        if len(apart) or not len(one):
+            parts.append(self.tokenizer.segments([one[row] for row in apart], [two[row] for row in apart]))
+        order = np.argsort(np.concatenate([together, apart]), kind="stable")
+        joined = Encodings.join(part.encodings for part in parts)
+        return Tokenized(joined.take(order), np.concatenate([part.truncated for part in parts])[order])
+
+    def singles(self, records: Sequence[Record]) -> Tokenized:
+        """[CLS] context [SEP] text [SEP], for the evaluator without comparison."""
+        sides = [self.segment(record) for record in records]
+        cuts: list[Cut] = [side.cut for side in sides]
+        return self.tokenizer.pairs([side.context for side in sides], [side.text for side in sides], cut=cuts)
+
+
+def mean_length(reader: PairReader, pairs: Sequence[tuple[Record, Record]]) -> float:
+    """Mean tokens of some pairs."""
+    if not pairs:
+        return 0.0
+    lengths = reader.pairs([a for a, _ in pairs], [b for _, b in pairs]).encodings.lengths
+    return float(lengths.mean())

@@ -1,0 +1,278 @@
+"""Training pairs that need no judgement: people's texts against generated ones, later checkpoints against earlier.
+
+Nothing is enumerated: pairs are drawn from a generator, so that n real and n generated texts cost nothing but their
+n. Pairs from people's judgements are in `human.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from scoring.ml.types import Dataset, Record
+
+Target: TypeAlias = tuple[float, float, float]
+#: Targets of the first text against the second: worse, tie, better.
+WORSE_TARGET: Target = (1.0, 0.0, 0.0)
+TIE_TARGET: Target = (0.0, 1.0, 0.0)
+BETTER_TARGET: Target = (0.0, 0.0, 1.0)
+#: Without dev losses, both of two checkpoints beyond this share of all training are "almost converged".
+CONVERGED_SHARE = 0.8
+#: With dev losses: within this share of the least one.
+CONVERGED_LOSS = 0.01
+#: The curriculum begins at the least margin plus this and ends at this progress.
+CURRICULUM_WIDTH, CURRICULUM_END = 0.70, 0.80
+_ATTEMPTS = 20
+
+
+class Pair(NamedTuple):
+    """Two texts and how the first compares with the second: a distribution over worse, tie, better."""
+
+    a: Record
+    b: Record
+    target: Target
+
+    def mirrored(self) -> Pair:
+        """The same said from the other side."""
+        return Pair(self.b, self.a, (self.target[2], self.target[1], self.target[0]))
+
+
+def smoothed(target: Target, smoothing: float, tie: bool) -> Target:
+    """Label smoothing: (1 - e) target + e / k over the k classes there are (3, or 2 without ties)."""
+    share = smoothing / (3 if tie else 2)
+    worse, equal, better = ((1 - smoothing) * part + share for part in target)
+    return (worse, equal if tie else 0.0, better)
+
+
+def _grouped(records: Sequence[Record]) -> dict[str, list[int]]:
+    of_item: dict[str, list[int]] = defaultdict(list)
+    for place, record in enumerate(records):
+        of_item[record.item].append(place)
+    return dict(of_item)
+
+
+def _pick(rng: np.random.Generator, n: int) -> int:
+    return int(rng.integers(n))
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Texts by origin: `real` were written by people (references, and outputs of human and reference systems),
+    `generated` by machines; blank texts and controls are neither."""
+
+    real: tuple[Record, ...]
+    generated: tuple[Record, ...]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Samples:
+        """The texts of a dataset, every distinct reference of an item once."""
+        kinds = {system.id: system.kind for system in dataset.systems}
+        real: dict[tuple[str, str], Record] = {}
+        generated: list[Record] = []
+        for item in dataset.items:
+            for text in item.references:
+                if text.strip():
+                    record = Record(
+                        text, context=item.context, source=item.source, item=item.id, system="reference",
+                        group=item.group,
+                    )  # fmt: skip
+                    real.setdefault((item.id, text), record)
+        for record in dataset.outputs_with_context():
+            kind = kinds.get(record.system, "machine")
+            plain = replace(record, references=())
+            if record.text.strip() and kind in ("human", "reference"):
+                real.setdefault((record.item, record.text), plain)
+            elif record.text.strip() and kind == "machine":
+                generated.append(plain)
+        return cls(tuple(real.values()), tuple(generated))
+
+
+class StrongPairs:
+    """Real against generated texts (better, worse), and ties within each.
+
+    The three classes are equally frequent, without ties the two. Of ties half are real with real and half generated
+    with generated, these of one checkpoint of one system. `same_context` is the share of pairs within one item, as
+    far as items hold both texts; one checkpoint has one text for an item, so generated ties cross contexts.
+    """
+
+    def __init__(self, samples: Samples, *, same_context: float, tie: bool) -> None:
+        self.real, self.generated = samples.real, samples.generated
+        self.same_context, self.tie = same_context, tie
+        self._real_of, self._generated_of = _grouped(self.real), _grouped(self.generated)
+        self._both = [item for item in self._real_of if item in self._generated_of]
+        self._several = [item for item, places in self._real_of.items() if len(places) > 1]
+        makers: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+        for place, record in enumerate(self.generated):
+            makers[(record.system, record.step)].append(place)
+        self._makers = [places for places in makers.values() if len(places) > 1]
+
+    def __bool__(self) -> bool:
+        return bool(self.real) and bool(self.generated)
+
+    def draw(self, rng: np.random.Generator, n: int, progress: float = 1.0) -> list[Pair]:
+        """n pairs; `progress` does not matter here."""
+        return [self._one(rng) for _ in range(n)]
+
+    def _one(self, rng: np.random.Generator) -> Pair:
+        pair = self._decisive(rng)
+        for _ in range(_ATTEMPTS):
+            kind = _pick(rng, 3 if self.tie else 2)
+            pair = self._tied(rng) if kind == 2 else self._decisive(rng)
+            if pair.a.text != pair.b.text:
+                return pair.mirrored() if kind == 1 else pair
+        return pair
+
+    def _decisive(self, rng: np.random.Generator) -> Pair:
+        if self._both and rng.random() < self.same_context:
+            item = self._both[_pick(rng, len(self._both))]
+            reals, generated = self._real_of[item], self._generated_of[item]
+            return Pair(
+                self.real[reals[_pick(rng, len(reals))]],
+                self.generated[generated[_pick(rng, len(generated))]],
+                BETTER_TARGET,
+            )
+        real = self.real[_pick(rng, len(self.real))]
+        return Pair(real, self.generated[_pick(rng, len(self.generated))], BETTER_TARGET)
+
+    def _tied(self, rng: np.random.Generator) -> Pair:
+        among_real = rng.random() < 0.5 if self._makers else True
+        if not among_real:
+            places = self._makers[_pick(rng, len(self._makers))]
+            one, two = rng.choice(len(places), 2, replace=False).tolist()
+            return Pair(self.generated[places[one]], self.generated[places[two]], TIE_TARGET)
+        if self._several and rng.random() < self.same_context:
+            places = self._real_of[self._several[_pick(rng, len(self._several))]]
+            one, two = rng.choice(len(places), 2, replace=False).tolist()
+            return Pair(self.real[places[one]], self.real[places[two]], TIE_TARGET)
+        one, two = _pick(rng, len(self.real)), _pick(rng, len(self.real))
+        return Pair(self.real[one], self.real[two], TIE_TARGET)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """Two checkpoints of one system that may be paired: the later is better; `margin` is their distance."""
+
+    system: str
+    earlier: int
+    later: int
+    margin: float
+
+
+def margin_floor(progress: float, least: float) -> float:
+    """least + 0.70 (1 - min(1, progress / 0.8)): far checkpoints first, all that are allowed from 0.8 on."""
+    return least + CURRICULUM_WIDTH * (1 - min(1.0, progress / CURRICULUM_END))
+
+
+def converged_steps(steps: Sequence[int], losses: Mapping[int, float] | None) -> frozenset[int]:
+    """The "almost converged" checkpoints: those whose dev loss is within 1 % of the least up to then and never leaves
+    that region again; without dev losses those beyond 0.8 of the last step."""
+    ordered = sorted(steps)
+    if not losses:
+        return frozenset(step for step in ordered if step > CONVERGED_SHARE * ordered[-1])
+    region: set[int] = set()
+    least = min(losses[step] for step in ordered if step in losses)
+    for step in reversed([step for step in ordered if step in losses]):
+        if losses[step] > least + CONVERGED_LOSS * abs(least):
+            break
+        region.add(step)
+    return frozenset(region)
+
+
+class WeakPairs:
+    """Texts of a later checkpoint against texts of an earlier one of the same system.
+
+    Checkpoints are paired when they are at least `margin` of the last step apart and not both almost converged. With
+    `curriculum` only those at least `margin_floor` apart are drawn at a progress; where there are none, the farthest.
+    Dev losses stand in the system's meta as {"dev_losses": {step: loss}}.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        samples: Samples,
+        *,
+        margin: float,
+        curriculum: bool,
+        same_context: float,
+        smoothing: float,
+        tie: bool,
+    ) -> None:
+        self.margin, self.curriculum, self.same_context = margin, curriculum, same_context
+        self._target = smoothed(BETTER_TARGET, smoothing, tie)
+        metas = {system.id: system.meta for system in dataset.systems}
+        self._texts: dict[tuple[str, int], dict[str, Record]] = defaultdict(dict)
+        for record in samples.generated:
+            if record.step is not None:
+                self._texts[(record.system, record.step)][record.item] = record
+        steps: dict[str, list[int]] = defaultdict(list)
+        for system, step in self._texts:
+            steps[system].append(step)
+        #: Steps of each system that has any.
+        self.steps: dict[str, list[int]] = {system: sorted(found) for system, found in steps.items()}
+        self.rungs: dict[str, list[Rung]] = {}
+        for system, found in self.steps.items():
+            rungs = _rungs(system, found, margin, _losses(metas.get(system, {})))
+            if rungs:
+                self.rungs[system] = rungs
+        self._systems = sorted(self.rungs)
+        self._shared: dict[Rung, list[str]] = {
+            rung: [i for i in self._texts[(system, rung.later)] if i in self._texts[(system, rung.earlier)]]
+            for system, rungs in self.rungs.items()
+            for rung in rungs
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self.rungs)
+
+    def draw(self, rng: np.random.Generator, n: int, progress: float = 1.0) -> list[Pair]:
+        """n pairs as the curriculum allows them at `progress`, from 0 to 1."""
+        floor = margin_floor(progress, self.margin) if self.curriculum else self.margin
+        allowed = {system: self.at_least(system, floor) for system in self._systems}
+        return [self._one(rng, allowed) for _ in range(n)]
+
+    def at_least(self, system: str, floor: float) -> list[Rung]:
+        """The rungs of a system at least so far apart, or its farthest."""
+        rungs = self.rungs[system]
+        reach = min(floor, max(rung.margin for rung in rungs))
+        return [rung for rung in rungs if rung.margin >= reach]
+
+    def _one(self, rng: np.random.Generator, allowed: Mapping[str, list[Rung]]) -> Pair:
+        for attempt in range(_ATTEMPTS):
+            rungs = allowed[self._systems[_pick(rng, len(self._systems))]]
+            rung = rungs[_pick(rng, len(rungs))]
+            later, earlier = self._texts[(rung.system, rung.later)], self._texts[(rung.system, rung.earlier)]
+            shared = self._shared[rung]
+            if shared and rng.random() < self.same_context:
+                item = shared[_pick(rng, len(shared))]
+                pair = Pair(later[item], earlier[item], self._target)
+            else:
+                ours, theirs = list(later.values()), list(earlier.values())
+                pair = Pair(ours[_pick(rng, len(ours))], theirs[_pick(rng, len(theirs))], self._target)
+            if pair.a.text != pair.b.text or attempt == _ATTEMPTS - 1:
+                break
+        return pair.mirrored() if rng.random() < 0.5 else pair
+
+
+def _losses(meta: Mapping[str, object]) -> dict[int, float] | None:
+    said = meta.get("dev_losses")
+    if not isinstance(said, Mapping) or not said:
+        return None
+    return {int(step): float(loss) for step, loss in said.items()}
+
+
+def _rungs(system: str, steps: Sequence[int], margin: float, losses: Mapping[int, float] | None) -> list[Rung]:
+    last = max(steps)
+    if last <= 0 or len(steps) < 2:
+        return []
+    late = converged_steps(steps, losses)
+    found = []
+    for place, earlier in enumerate(steps):
+        for later in steps[place + 1 :]:
+            distance = (later - earlier) / last
+            if distance >= margin - 1e-12 and not (earlier in late and later in late):
+                found.append(Rung(system, earlier, later, distance))
+    return found

@@ -1,0 +1,372 @@
+"""Training in the paper's order: strong and weak pairs together, then people's verdicts. Imports torch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+
+from scoring.ml.engine import resolve_device
+from scoring.ml.errors import TrainingDataError
+from scoring.ml.evaluators.comparative.batches import Draw, HeldOut, JudgedDraw, PairBatches, SupervisedDraw
+from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, human_pairs
+from scoring.ml.evaluators.comparative.inputs import Form, PairReader
+from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
+from scoring.ml.network import NetworkConfig
+from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
+from scoring.ml.training.gold import choose_aspect
+from scoring.ml.training.job import FitJob
+from scoring.ml.training.store import write_json
+from scoring.ml.types import Dataset
+
+SUPERVISED, HUMAN = "supervised", "human"
+LEAST_HUMAN_PAIRS, LEAST_ITEMS = 8, 4
+MOST_DRAWN = 20_000
+DEV_PAIRS = 512
+#: Dev accuracy this near to the most frequent answer after one epoch is a collapse.
+COLLAPSE = 0.02
+_RESTARTS = "restarts.json"
+
+
+class Material:
+    """What a training can learn from, by its data and options. Raises `TrainingDataError` for what is missing."""
+
+    def __init__(self, job: FitJob) -> None:
+        self.job = job
+        self.notes: list[str] = []
+        self.tie = job.flag("tie") and job.flag("comparison")
+        if not job.flag("comparison"):
+            self._only_strong()
+        self.samples = Samples.of(job.train)
+        self.strong = self._strong()
+        self.weak = self._weak()
+        self.aspect, self.human = self._human()
+        if self.strong is None and self.weak is None and self.human is None:
+            raise TrainingDataError(job.name, "there is nothing to learn from. " + " ".join(self._missing()))
+        n_items = len({record.item for record in self.samples.generated + self.samples.real})
+        if self.human is None and n_items < LEAST_ITEMS:
+            raise TrainingDataError(job.name, f"{n_items} items with texts are too few: at least {LEAST_ITEMS}")
+
+    def _only_strong(self) -> None:
+        asked = [source for source in ("weak", "human") if self.job.text(source) == "yes"]
+        if asked or self.job.text("strong") == "no":
+            raise TrainingDataError(
+                self.job.name,
+                "without comparison it learns from people's and machines' texts only: leave strong at auto, and "
+                "weak and human too",
+            )
+
+    def _missing(self) -> list[str]:
+        said = {
+            "strong": "Strong pairs need references (or outputs of human systems) and outputs of machines.",
+            "weak": "Weak pairs need outputs of one system at several steps.",
+            "human": "People's pairs need ratings or comparisons.",
+        }
+        return [text if self.job.text(name) != "no" else f"{name} is switched off." for name, text in said.items()]
+
+    def _strong(self) -> StrongPairs | None:
+        job = self.job
+        if job.text("strong") == "no":
+            return None
+        strong = StrongPairs(self.samples, same_context=job.number("same_context"), tie=self.tie)
+        if strong:
+            return strong
+        if job.text("strong") == "yes" or not job.flag("comparison"):
+            real, generated = len(self.samples.real), len(self.samples.generated)
+            raise TrainingDataError(
+                job.name,
+                f"strong pairs need texts of both origins, found {real} of people and {generated} of machines: load "
+                "references, and say with the systems' kinds which outputs people wrote",
+            )
+        return None
+
+    def _weak(self) -> WeakPairs | None:
+        job = self.job
+        if job.text("weak") == "no" or not job.flag("comparison"):
+            return None
+        weak = self.weak_of(job.train, self.samples)
+        if weak:
+            return weak
+        if weak.steps:
+            found = "; ".join(f"{name}: {', '.join(map(str, steps))}" for name, steps in sorted(weak.steps.items()))
+            reason = (
+                f"no two checkpoints of one system are {job.number('margin'):.0%} of its training apart without both "
+                f"being almost converged (steps found: {found})"
+            )
+        else:
+            reason = "no output has a step: load outputs of one system at several training steps"
+        if job.text("weak") == "yes":
+            raise TrainingDataError(job.name, f"weak pairs are missing: {reason}")
+        if weak.steps:
+            self.notes.append(f"no weak pairs: {reason}")
+        return None
+
+    def weak_of(self, dataset: Dataset, samples: Samples) -> WeakPairs:
+        """The weak pairs of a dataset under this job's options."""
+        job = self.job
+        return WeakPairs(
+            dataset,
+            samples,
+            margin=job.number("margin"),
+            curriculum=job.flag("curriculum"),
+            same_context=job.number("same_context"),
+            smoothing=job.number("smoothing"),
+            tie=self.tie,
+        )
+
+    def _human(self) -> tuple[str | None, HumanPairs | None]:
+        job = self.job
+        judged = bool(job.train.ratings or job.train.comparisons)
+        if job.text("human") == "no" or not job.flag("comparison") or (job.text("human") == "auto" and not judged):
+            return None, None
+        aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings", "comparisons"))
+        absent = sum(row.aspect == aspect and row.value != row.value for row in job.train.ratings)
+        if absent:
+            raise TrainingDataError(job.name, f"{absent} ratings of {aspect} are not numbers (nan): leave them out")
+        found = self.judged_pairs(job.train, aspect)
+        if len(found.pairs) < LEAST_HUMAN_PAIRS:
+            hint = self._few(aspect, found)
+            if job.text("human") == "yes" or (self.strong is None and self.weak is None):
+                raise TrainingDataError(job.name, hint)
+            self.notes.append(f"no human pairs: {hint}")
+            return None, None
+        if found.classes() == {1}:
+            raise TrainingDataError(job.name, f"people call all {len(found.pairs)} pairs of {aspect} tied: lower tau")
+        if found.identical:
+            self.notes.append(f"{found.identical} judged pairs of identical texts were left out")
+        return aspect, found
+
+    def _few(self, aspect: str, found: HumanPairs) -> str:
+        hint = f"{len(found.pairs)} pairs of {aspect} that people judged are too few: at least {LEAST_HUMAN_PAIRS}"
+        systems = {output.system for output in self.job.train.outputs}
+        if len(systems) < 2 and self.job.text("rating_pairs") == "context":
+            hint += ". There is one system, so no two texts of one context: set rating_pairs to rater or all"
+        return hint
+
+    def judged_pairs(self, dataset: Dataset, aspect: str) -> HumanPairs:
+        """People's pairs of a dataset under this job's options; the same for the same seed."""
+        job = self.job
+        tau = None if job.options["tau"] is None else job.number("tau")
+        settings = HumanSettings(
+            job.text("ratings"),
+            job.text("rating_pairs"),
+            tau,
+            job.integer("human_pairs"),
+            self.tie,
+            job.number("same_context"),
+        )
+        return human_pairs(dataset, aspect, settings, job.rng("human pairs"))
+
+    @cached_property
+    def reader(self) -> PairReader:
+        """How pairs are read in this training."""
+        job = self.job
+        return PairReader(
+            job.encoder,
+            form=cast(Form, job.text("form")),
+            inputs=job.text("inputs"),
+            max_length=job.optional_integer("max_length"),
+            words=job.optional_integer("words"),
+        )
+
+    @property
+    def drawn_per_epoch(self) -> int:
+        """Strong and weak pairs of one epoch."""
+        if self.strong is None and self.weak is None:
+            return 0
+        asked = self.job.optional_integer("pairs_per_epoch")
+        return asked or min(MOST_DRAWN, 4 * (len(self.samples.real) + len(self.samples.generated)))
+
+    def examples(self) -> dict[str, int]:
+        """Counts for plan and card."""
+        counts: dict[str, int] = {}
+        if self.strong is not None:
+            counts |= {"texts of people": len(self.samples.real), "texts of machines": len(self.samples.generated)}
+        if self.weak is not None:
+            counts["pairs of checkpoints"] = sum(len(rungs) for rungs in self.weak.rungs.values())
+        if self.drawn_per_epoch:
+            counts["pairs drawn for an epoch"] = self.drawn_per_epoch
+        if self.human is not None:
+            if self.human.compared:
+                counts["compared pairs"] = self.human.compared
+            if self.human.rated:
+                counts["pairs from ratings"] = self.human.rated
+        return counts
+
+    def phases(self) -> list[Phase]:
+        """What is trained, in order."""
+        job, size = self.job, self.job.integer("batch_size")
+        common = _settings(job)
+        found: list[Phase] = []
+        if self.drawn_per_epoch:
+            draw = SupervisedDraw(self.strong, self.weak, n_pairs=self.drawn_per_epoch, epochs=common.epochs, job=job)
+            found.append(Phase(SUPERVISED, draw, self.drawn_per_epoch, size, common))
+        if self.human is not None:
+            own = common
+            if found:
+                own = replace(
+                    common, epochs=job.integer("human_epochs"), learning_rate=job.number("human_learning_rate")
+                )
+            pairs = self.human.pairs
+            found.append(Phase(HUMAN, JudgedDraw(pairs, job), len(pairs), size, own))
+        return found
+
+    def held_out(self, phase: str) -> list[Pair]:
+        """Pairs of the dev data of the kind a phase learns, drawn once by seed; none without dev data."""
+        job = self.job
+        if job.dev is None:
+            return []
+        if phase == HUMAN and self.aspect is not None:
+            pairs = self.judged_pairs(job.dev, self.aspect).pairs
+            rng = job.rng("dev:human")
+            order = rng.permutation(len(pairs))[: 4 * DEV_PAIRS].tolist()
+            turned = rng.random(len(order)) < 0.5
+            return [pairs[n].mirrored() if turn else pairs[n] for n, turn in zip(order, turned, strict=True)]
+        samples = Samples.of(job.dev)
+        found: list[Pair] = []
+        if self.strong is not None:
+            strong = StrongPairs(samples, same_context=job.number("same_context"), tie=self.tie)
+            found += strong.draw(job.rng("dev:strong"), DEV_PAIRS) if strong else []
+        if self.weak is not None:
+            weak = self.weak_of(job.dev, samples)
+            found += weak.draw(job.rng("dev:weak"), DEV_PAIRS) if weak else []
+        return found
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One fine-tuning: which pairs, how many for an epoch, with what settings."""
+
+    name: str
+    draw: Draw
+    n_pairs: int
+    batch_size: int
+    settings: FinetuneSettings
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+        steps = -(-self.n_pairs // self.batch_size) * self.settings.epochs
+        return min(steps, self.settings.max_steps) if self.settings.max_steps is not None else steps
+
+
+def _settings(job: FitJob) -> FinetuneSettings:
+    return FinetuneSettings(
+        learning_rate=job.number("learning_rate"),
+        epochs=job.integer("epochs"),
+        better="macro_f1",
+        lower_is_better=False,
+        patience=job.optional_integer("patience"),
+        max_steps=job.optional_integer("max_steps"),
+        bf16=job.text("train_dtype") == "bf16",
+        gradient_checkpointing=job.flag("gradient_checkpointing"),
+        device=job.text("train_device"),
+    )
+
+
+def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
+    """A network with fresh heads, from the encoder's weights or, without `pretrained`, from random ones."""
+    torch.manual_seed(job.torch_seed(f"network:{attempt}"))
+    sizes = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
+    if job.flag("pretrained"):
+        return ComparativeNetwork.from_source(job.encoder, sizes)
+    source = job.encoder
+    config = NetworkConfig(encoder=dict(source.config), network=sizes, attention=source.attention)
+    return ComparativeNetwork(config)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The network with its best weights, and what happened."""
+
+    network: ComparativeNetwork
+    log: tuple[Mapping[str, Any], ...]
+    metrics: Mapping[str, float]
+    steps: int
+    seconds: float
+    notes: tuple[str, ...]
+
+
+class _Collapsed(Exception):
+    """After one epoch the network says the same of almost every pair."""
+
+
+def train_network(job: FitJob, material: Material) -> Trained:
+    """All phases; a first phase that collapses begins again with other random numbers, as often as `restarts` says."""
+    path = job.folder / _RESTARTS
+    attempt = int(json.loads(path.read_text(encoding="utf-8"))["attempt"]) if path.is_file() else 0
+    while True:
+        try:
+            return _run(job, material, attempt)
+        except _Collapsed:
+            shutil.rmtree(job.folder / _phase_name(material.phases()[0].name, attempt), ignore_errors=True)
+            attempt += 1
+            write_json(path, {"attempt": attempt})
+
+
+def _phase_name(name: str, attempt: int) -> str:
+    return name if attempt == 0 else f"{name}-{attempt + 1}"
+
+
+def _run(job: FitJob, material: Material, attempt: int) -> Trained:
+    network = new_network(job, material.tie, attempt)
+    results: list[FinetuneResult] = []
+    log: list[Mapping[str, Any]] = []
+    notes = list(material.notes)
+    if attempt:
+        notes.append(f"the first epoch learned nothing {attempt} times: begun again with other random numbers")
+    for number, phase in enumerate(material.phases()):
+        check = number == 0 and attempt < job.integer("restarts")
+        result = _train_phase(job, material, network, phase, attempt, check)
+        results.append(result)
+        log += [{"phase": phase.name, **row} for row in result.log]
+    return Trained(
+        network,
+        tuple(log),
+        results[-1].metrics,
+        sum(result.steps for result in results),
+        sum(result.seconds for result in results),
+        tuple(notes),
+    )
+
+
+def _train_phase(
+    job: FitJob, material: Material, network: ComparativeNetwork, phase: Phase, attempt: int, check: bool
+) -> FinetuneResult:
+    """One fine-tuning. Raises `_Collapsed` when `check` is asked for and its first epoch learned nothing."""
+    single = not job.flag("comparison")
+    pairs: Sequence[Pair] = material.held_out(phase.name)
+    held_out = HeldOut(pairs, material.reader, resolve_device(phase.settings.device), single=single) if pairs else None
+    batches = PairBatches(phase.draw, phase.n_pairs, phase.batch_size, material.reader, job, single=single)
+    seen = 0
+
+    def evaluate(net: Any) -> dict[str, float]:
+        nonlocal seen
+        assert held_out is not None
+        found = held_out(net)
+        seen += 1
+        fresh = check and seen == 1 and not _past_first(job, phase, attempt)
+        if fresh and found["accuracy"] <= held_out.majority + COLLAPSE:
+            raise _Collapsed
+        return found
+
+    return finetune(
+        network,
+        batches,
+        phase.settings,
+        job,
+        phase=_phase_name(phase.name, attempt),
+        evaluate=evaluate if held_out is not None else None,
+    )
+
+
+def _past_first(job: FitJob, phase: Phase, attempt: int) -> bool:
+    """Whether an earlier start of this very phase had its first evaluation already."""
+    folder = job.folder / _phase_name(phase.name, attempt)
+    return any(folder.glob("best.safetensors"))

@@ -1,0 +1,65 @@
+"""Verdicts on pairs from the class probabilities of one reading or of both. Plain arrays, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Signs: TypeAlias = npt.NDArray[np.int8]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+#: Points of a comparison by its sign: lost, tied, won.
+POINTS = (0.0, 1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """n comparisons. `signs` (n,): 1 the first text is better, -1 the second, 0 neither. `probabilities` (n, 3):
+    worse, tie, better. `swap_consistency` is the share of pairs whose verdict turns round when the texts change
+    places, None where each was read one way. `truncated` (n,): a text was cut."""
+
+    signs: Signs
+    probabilities: Floats
+    swap_consistency: float | None
+    truncated: Bools
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.signs.tolist())
+
+
+def softmax(logits: Floats) -> Floats:
+    """Rows of logits as probabilities."""
+    grown = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(grown / grown.sum(axis=1, keepdims=True))
+
+
+def symmetrised(forward: Floats, backward: Floats) -> Floats:
+    """Mean of D(a, b) and the mirrored D(b, a): p(better) = (D_better(a, b) + D_worse(b, a)) / 2, and so on."""
+    return np.asarray((forward + backward[:, ::-1]) / 2)
+
+
+def signs_of(probabilities: Floats) -> Signs:
+    """The likeliest class as 1, 0, -1; better and worse exactly alike are a tie, so that swapping always mirrors."""
+    worse, tie, better = probabilities.T
+    won, lost = better > np.maximum(worse, tie), worse > np.maximum(better, tie)
+    return won.astype(np.int8) - lost.astype(np.int8)
+
+
+def swap_consistency(forward: Floats, backward: Floats) -> float:
+    """Share of pairs with verdict(a, b) = - verdict(b, a)."""
+    if not len(forward):
+        return float("nan")
+    return float((signs_of(forward) == -signs_of(backward)).mean())
+
+
+def points_of(signs: Signs) -> Floats:
+    """3 for a won, 1 for a tied, 0 for a lost comparison."""
+    return np.asarray(POINTS)[signs.astype(np.int64) + 1]
