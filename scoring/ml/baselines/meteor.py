@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,29 +25,74 @@ _INSTALL = (
 )
 
 
-def align(
-    hyp: Sequence[int], ref: Sequence[int], stems: Sequence[int], synonyms: Synonyms | None
-) -> list[tuple[int, int]]:
+class Words(NamedTuple):
+    """A text as numbers of words and of their stems, and the places, rising, at which each of them stands."""
+
+    words: Sequence[int]
+    stems: Sequence[int]
+    word_places: Mapping[int, Sequence[int]]
+    stem_places: Mapping[int, Sequence[int]]
+
+    @classmethod
+    def of(cls, words: Sequence[int], stem_of: Sequence[int]) -> Words:
+        """Index a text; `stem_of[w]` is the number of word w's stem."""
+        stems = [stem_of[word] for word in words]
+        return cls(words, stems, _places(words), _places(stems))
+
+
+def align(hyp: Words, ref: Words, synonyms: Synonyms | None) -> list[tuple[int, int]]:
     """Matched positions (i, j), i rising: equal words first, then equal stems, then synonyms.
 
     At each stage the words of the hypothesis choose from the last to the first, each the last free word of the
-    reference that matches; that is nltk's order. `stems[w]` is the number of word w's stem. The third stage knows
-    words by their stems only, as nltk's does: `synonyms(stem)` gives the stems that stand for it.
+    reference that matches; that is nltk's order. The third stage knows words by their stems only, as nltk's does:
+    `synonyms(stem)` gives the stems that stand for it.
     """
-    partner = [-1] * len(hyp)
-    free = _choose(range(len(hyp) - 1, -1, -1), hyp, _places(range(len(ref)), ref), partner)
-    taken = {j for j in partner if j >= 0}
-    left = [j for j in range(len(ref)) if j not in taken]
-    if free and left:
-        hyp_stems, ref_stems = [stems[w] for w in hyp], [stems[w] for w in ref]
-        places = _places(left, ref_stems)
-        free = _choose(free, hyp_stems, places, partner)
-        if synonyms is not None:
-            for i in free:
-                options = [places[s] for s in synonyms(hyp_stems[i]) if places.get(s)]
-                if options:
-                    partner[i] = max(options, key=lambda stack: stack[-1]).pop()
+    partner = [-1] * len(hyp.words)
+    taken: set[int] = set()
+    free = []
+    used: dict[int, int] = {}
+    for i in range(len(partner) - 1, -1, -1):
+        word = hyp.words[i]
+        places = ref.word_places.get(word, ())
+        turn = used.get(word, 0)
+        if turn < len(places):
+            used[word] = turn + 1
+            partner[i] = places[-1 - turn]
+            taken.add(partner[i])
+        else:
+            free.append(i)
+    # How many places of a stem may still be free: what lies behind them is taken.
+    left: dict[int, int] = {}
+    stage: Synonyms | None
+    for stage in (_itself, synonyms):
+        if stage is None or len(taken) == len(ref.words):
+            break
+        waiting, free = free, []
+        for i in waiting:
+            j = -1
+            for stem in stage(hyp.stems[i]):
+                if stem in ref.stem_places:
+                    j = max(j, _last_free(ref, stem, taken, left))
+            if j < 0:
+                free.append(i)
+            else:
+                partner[i] = j
+                taken.add(j)
     return [(i, j) for i, j in enumerate(partner) if j >= 0]
+
+
+def _itself(stem: int) -> tuple[int]:
+    return (stem,)
+
+
+def _last_free(ref: Words, stem: int, taken: set[int], left: dict[int, int]) -> int:
+    """The last place of a stem that nothing has taken, -1 without any."""
+    places = ref.stem_places[stem]
+    end = left.get(stem, len(places))
+    while end and places[end - 1] in taken:
+        end -= 1
+    left[stem] = end
+    return places[end - 1] if end else -1
 
 
 def count_chunks(pairs: Sequence[tuple[int, int]]) -> int:
@@ -55,26 +101,11 @@ def count_chunks(pairs: Sequence[tuple[int, int]]) -> int:
     return breaks + 1 if pairs else 0
 
 
-def _places(positions: Iterable[int], keys: Sequence[int]) -> dict[int, list[int]]:
-    """The positions at which each key stands, rising."""
+def _places(keys: Sequence[int]) -> dict[int, list[int]]:
     places: dict[int, list[int]] = {}
-    for position in positions:
-        places.setdefault(keys[position], []).append(position)
+    for position, key in enumerate(keys):
+        places.setdefault(key, []).append(position)
     return places
-
-
-def _choose(
-    positions: Iterable[int], keys: Sequence[int], places: dict[int, list[int]], partner: list[int]
-) -> list[int]:
-    """Give each position in turn the last free place of its key; returns those that got none."""
-    left = []
-    for position in positions:
-        stack = places.get(keys[position])
-        if stack:
-            partner[position] = stack.pop()
-        else:
-            left.append(position)
-    return left
 
 
 class Meteor(PairEvaluator):
@@ -115,24 +146,25 @@ class Meteor(PairEvaluator):
     def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
         """METEOR of every hypothesis against every reference of its query: matrices (H, R)."""
         texts, rows = index_queries(queries)
-        words = _Vocabulary()
-        tokens = [words.numbers_of(tokenize(text.lower(), self.tokenizer)) for text in texts]
-        stems = words.stems()
-        synonyms = None if self.wordnet is None else words.synonyms(self.wordnet)
+        vocabulary = _Vocabulary()
+        lines = [vocabulary.numbers_of(tokenize(text.lower(), self.tokenizer)) for text in texts]
+        stem_of = vocabulary.stems()
+        tokens = [Words.of(line, stem_of) for line in lines]
+        synonyms = None if self.wordnet is None else vocabulary.synonyms(self.wordnet)
         matrices = []
         for hyps, refs in rows:
-            matrix = [[self._value(tokens[hyp], tokens[ref], stems, synonyms) for ref in refs] for hyp in hyps]
+            matrix = [[self._value(tokens[hyp], tokens[ref], synonyms) for ref in refs] for hyp in hyps]
             matrices.append(np.array(matrix, dtype=np.float64).reshape(len(hyps), len(refs)))
             if progress is not None:
                 progress(len(matrices), len(rows))
         return matrices
 
-    def _value(self, hyp: Sequence[int], ref: Sequence[int], stems: Sequence[int], synonyms: Synonyms | None) -> float:
-        pairs = align(hyp, ref, stems, synonyms)
+    def _value(self, hyp: Words, ref: Words, synonyms: Synonyms | None) -> float:
+        pairs = align(hyp, ref, synonyms)
         if not pairs:
             return 0.0
         alpha = self.option_float("alpha")
-        precision, recall = len(pairs) / len(hyp), len(pairs) / len(ref)
+        precision, recall = len(pairs) / len(hyp.words), len(pairs) / len(ref.words)
         f_mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
         scatter = count_chunks(pairs) / len(pairs)
         return f_mean * (1 - self.option_float("gamma") * scatter ** self.option_float("beta"))

@@ -13,7 +13,7 @@ from nltk.translate.meteor_score import meteor_score
 
 from scoring.ml import InvalidOption, Query, Record, load, read_dataset
 from scoring.ml.baselines import meteor
-from scoring.ml.baselines.meteor import align, count_chunks
+from scoring.ml.baselines.meteor import Words, align, count_chunks
 from scoring.ml.text.tokens import tokenize
 from tests.scoring.ml.wordnet import nltk_reader, write_wordnet
 
@@ -75,10 +75,14 @@ def test_by_hand():
 
 def test_stages_and_their_order():
     stems = [0, 1, 0]  # words 0 and 2 share a stem
-    assert align([0, 1, 2], [2, 1, 0], stems, None) == [(0, 2), (1, 1), (2, 0)]  # equal words before stems
-    assert align([0, 0], [2, 1, 2], stems, None) == [(0, 0), (1, 2)]
-    assert align([0], [1, 1], stems, None) == []
-    assert align([0], [1, 1], stems, lambda stem: (1,)) == [(0, 1)]  # the last free place
+
+    def aligned(hyp: list[int], ref: list[int], synonyms=None) -> list[tuple[int, int]]:
+        return align(Words.of(hyp, stems), Words.of(ref, stems), synonyms)
+
+    assert aligned([0, 1, 2], [2, 1, 0]) == [(0, 2), (1, 1), (2, 0)]  # equal words before stems
+    assert aligned([0, 0], [2, 1, 2]) == [(0, 0), (1, 2)]
+    assert aligned([0], [1, 1]) == []
+    assert aligned([0], [1, 1], lambda stem: (1,)) == [(0, 1)]  # the last free place
     assert count_chunks([(0, 2), (1, 1), (2, 0)]) == 3
     assert count_chunks([(0, 0), (1, 1), (3, 2)]) == 2
     assert count_chunks([]) == 0

@@ -1,0 +1,75 @@
+"""METEOR of all pairs, 14 replies x 200 references a query, against nltk in the same run, without synonyms.
+
+Own time covers everything from texts to matrices. nltk gets texts that are tokenised already and a WordNet without
+words; it is timed on a few of the same queries, because a pair costs it the same anywhere. Times are the processor's,
+in one thread, which other work on the machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from _texts import machine, make_queries, read_texts, spread
+from nltk.translate.meteor_score import single_meteor_score
+
+from scoring.ml import load
+from scoring.ml.text.tokens import tokenize
+
+
+class NoWords:
+    """A WordNet that knows no word."""
+
+    def synsets(self, word: str) -> list[object]:
+        return []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="interchange folder; without it own sentences are recombined")
+    parser.add_argument("--queries", type=int, default=20)
+    parser.add_argument("--hypotheses", type=int, default=14)
+    parser.add_argument("--references", type=int, default=200)
+    parser.add_argument("--peer-queries", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=13)
+    given = parser.parse_args()
+
+    queries = make_queries(read_texts(given.data), given.queries, given.hypotheses, given.references, given.seed)
+    few = queries[: given.peer_queries]
+    tokens = [[[tokenize(text, "13a") for text in side] for side in query] for query in few]
+    pairs = given.queries * given.hypotheses * given.references
+    few_pairs = len(few) * given.hypotheses * given.references
+
+    ours, peer, errors = [], [], []
+    for _ in range(given.runs):
+        start = time.process_time()
+        found = load("meteor", synonyms="none").all_pairs(queries)
+        ours.append((time.process_time() - start) / pairs)
+
+        start = time.process_time()
+        expected = [
+            [[single_meteor_score(ref, hyp, wordnet=NoWords()) for ref in refs] for hyp in hyps]
+            for hyps, refs in tokens
+        ]
+        peer.append((time.process_time() - start) / few_pairs)
+        errors.append(max(np.abs(np.array(e) - f).max() for e, f in zip(expected, found, strict=False)))
+
+    result = {
+        "machine": machine(),
+        "pairs": pairs,
+        "seconds": spread([own * pairs for own in ours]),
+        "times_nltk": spread([theirs / own for theirs, own in zip(peer, ours, strict=True)]),
+        "largest_difference": max(errors),
+    }
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
