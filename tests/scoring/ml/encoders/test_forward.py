@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+import transformers
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from scoring.ml.encoders import forward as module
@@ -159,3 +160,19 @@ def test_pair_classifier_halves_its_batches_and_says_what_was_cut(tiny_family):
     assert max(sizes) > 100 >= engine.batch_tokens
     # Three special tokens, three of the text, four of each turn.
     assert cut.tolist() == [len(turns) >= 5 for turns in contexts]
+
+
+@pytest.mark.parametrize("name", ["XLMRoberta", "Camembert"])
+def test_relatives_of_roberta(name):
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    config = getattr(transformers, f"{name}Config")(
+        **sizes, vocab_size=50, max_position_embeddings=32, pad_token_id=1, hidden_act="relu"
+    )
+    torch.manual_seed(3)
+    model = getattr(transformers, f"{name}Model")(config).eval()
+    encodings = Encodings.of([Encoding(tuple(range(2, 2 + n))) for n in (5, 9, 9, 20)])
+    batch = collate(encodings, 1, "cpu")
+    with torch.inference_mode():
+        assert module._parts(model, batch) is not None
+        expected = torch.cat(own_states(model, encodings))
+        torch.testing.assert_close(token_vectors(model, batch), expected, atol=1e-5, rtol=0)
