@@ -8,12 +8,14 @@ class AnnotationConfig(AppConfig):
         from django.db.models.signals import post_migrate
 
         from evalapp.common import overview
+        from evalapp.common.cleaners import register_cleaner
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .triggers import after_migrate
         from .views import campaign_overview
         from .views import overview as data
 
+        register_cleaner("annotation.services.uploads:remove_project_files")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.item_counts)
         overview.register_count("Outputs", 11, data.output_counts)

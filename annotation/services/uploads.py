@@ -20,6 +20,7 @@ from annotation.parsers.kinds import SYSTEM_KINDS
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, TooLarge
+from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 _ORDER = ("dataset", *KINDS)
@@ -41,6 +42,14 @@ def folder_of(upload: Upload) -> Path:
 
 def remove_files(upload: Upload) -> None:
     shutil.rmtree(folder_of(upload), ignore_errors=True)
+
+
+def remove_project_files(*, project: Project) -> None:
+    """Files of its uploads and exports, before the project is deleted."""
+    for pk in Upload.objects.filter(project=project).values_list("pk", flat=True):
+        shutil.rmtree(settings.UPLOADS_DIR / str(pk), ignore_errors=True)
+    for pk in Run.objects.filter(project=project, kind="export").values_list("pk", flat=True):
+        shutil.rmtree(settings.EXPORTS_DIR / str(pk), ignore_errors=True)
 
 
 def check_system_kinds(kinds: dict[str, str]) -> None:

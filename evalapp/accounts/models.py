@@ -41,7 +41,7 @@ class ProjectQuerySet(models.QuerySet):
             if token.project_id is not None:
                 self = self.filter(pk=token.project_id)
         if user.is_superuser:
-            return self
+            return self.filter(deleting_at=None)
         return self.filter(pk__in=Membership.objects.filter(user=user, role__in=ROLES_FOR[need]).values("project_id"))
 
 
@@ -56,6 +56,8 @@ class Project(models.Model):
     meta = models.JSONField(default=dict, blank=True)
     created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
+    #: Set when its deletion began: from then on nobody sees it, and it has no members.
+    deleting_at = models.DateTimeField(null=True, editable=False)
 
     objects = ProjectQuerySet.as_manager()
 

@@ -14,7 +14,7 @@ from .roles import ROLES_FOR, Need
 def get_project(*, user: User | AnonymousUser, slug: str, need: Need = "read") -> Project:
     """The project `slug` if the user's role covers `need`: 404 for strangers, 403 for a lesser role.
     The returned object carries `role` (None for a superuser without membership)."""
-    project = Project.objects.filter(slug=slug).first()
+    project = Project.objects.filter(slug=slug, deleting_at=None).first()
     if project is None or not user.is_authenticated:
         raise NotThere(f"There is no project “{slug}” that you can see.")
     role = Membership.objects.filter(project=project, user=user).values_list("role", flat=True).first()

@@ -35,6 +35,11 @@ def runs_of(project: Project, *, state: str = "", kind: str = "") -> QuerySet[Ru
     return found
 
 
+def deletions_of(user: Any) -> QuerySet[Run]:
+    """Deletions of projects under way that this person asked for; nobody sees the projects themselves any more."""
+    return Run.objects.filter(created_by=user, kind="delete", state__in=Run.ACTIVE).order_by("pk")
+
+
 def log_tail(run: Run, lines: int | None = 20) -> list[RunLog]:
     """The last lines, oldest first; all of them for None."""
     newest = RunLog.objects.filter(run=run).order_by("-id")

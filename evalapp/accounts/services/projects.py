@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -13,6 +13,9 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
 from .members import add_member
+
+if TYPE_CHECKING:
+    from evalapp.common.models import Run
 
 #: Words that are pages themselves under /projects/.
 RESERVED = frozenset({"new"})
@@ -68,12 +71,12 @@ def update_project(*, project: Project, actor: User, **changes: str) -> Project:
     return project
 
 
-@transaction.atomic
-def delete_project(*, project: Project, actor: User, confirmation: str) -> None:
-    """Delete a project and all it holds. `confirmation` is its short name, typed by the person."""
+def delete_project(*, project: Project, actor: User, confirmation: str) -> Run | None:
+    """Delete a project and all it holds. `confirmation` is its short name, typed by the person. It is gone from every
+    list at once; what a large one holds is removed by the run that this gives."""
     if confirmation != project.slug:
         text = f"Type “{project.slug}” to delete the project."
         raise BadInput(text, faults=[Fault(text, field="confirmation")])
-    slug = project.slug
-    project.delete()
-    audit.record(verb="project.deleted", actor=actor, object=slug)
+    from evalapp.common.deletion import delete_with_contents
+
+    return delete_with_contents(project=project, actor=actor)

@@ -55,11 +55,11 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         name = project.name
         try:
-            delete_project(project=project, actor=request.user, confirmation=form.cleaned_data["confirmation"])
+            run = delete_project(project=project, actor=request.user, confirmation=form.cleaned_data["confirmation"])
         except EvalappError as error:
             add_faults(form, error)
         else:
-            messages.success(request, f"{name} is deleted.")
+            messages.success(request, f"{name} is deleted." if run is None else f"{name} is being deleted.")
             return redirect("home")
     context = {"project": project, "form": form}
     return page(request, "accounts/projects/delete.html", context, status=422 if form.errors else 200)

@@ -1,0 +1,149 @@
+"""Deleting a project with all it holds, however large: table by table, referring rows first, many rows in one
+statement, without fetching any. Small projects go in the request; large ones in the job `delete`, unseen meanwhile.
+
+Which tables belong to a project follows from the models' foreign keys, so a new model needs nothing here. Rooms that
+keep files beside the database register a cleaner (`cleaners`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from typing import Any
+
+from django.apps import apps
+from django.db import connection, models, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
+
+from . import audit
+from .cleaners import clean
+from .models import AuditEvent, Run, RunLog
+from .queue import enqueue_run
+from .runner import RunContext
+
+#: A project with at most so many rows in any table is deleted while one waits (about a second).
+SMALL = 5_000
+#: Rows of one statement and transaction; a cancelled or lost run goes on where it was.
+CHUNK = 10_000
+
+
+def delete_with_contents(*, project: Project, actor: Any) -> Run | None:
+    """The project disappears at once, its short name is free. Gives the run that removes the rest of a large one."""
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)
+        audit.record(verb="project.deleted", project=project, actor=actor, object=project.slug, name=project.name)
+        _keep_audit(project, project.slug)
+        for model in (Membership, Invitation, ApiToken):
+            rows_of(model, project)._raw_delete("default")
+        Run.objects.filter(project=project, state=Run.State.QUEUED).update(
+            state=Run.State.CANCELLED, cancel_requested=True, finished_at=timezone.now()
+        )
+        Run.objects.filter(project=project, state=Run.State.RUNNING).update(cancel_requested=True)
+        Project.objects.filter(pk=project.pk).update(slug=f"deleted-{project.pk}", deleting_at=timezone.now())
+        if _is_small(project):
+            clean(project)
+            _end(project)
+            return None
+        title = f"Delete {project.name}"
+        return enqueue_run(kind="delete", project=project, user=actor, params={"slug": project.slug}, title=title)
+
+
+def run(context: RunContext, slug: str) -> dict[str, Any]:
+    """The job `delete`. It ends with its own row: there is no project any more to which it could belong."""
+    project = context.project
+    clean(project)
+    tables = [model for model in owned_models() if model not in (Run, RunLog, AuditEvent)]
+    counts = {model: rows_of(model, project).count() for model in tables}
+    total, done = sum(counts.values()), 0
+    for model in tables:
+        phase = f"Deleting {model._meta.verbose_name_plural}"
+        for count in _chunks(rows_of(model, project)):
+            done += count
+            context.progress(done, total, "rows", phase)
+    with transaction.atomic():
+        _keep_audit(project, slug)
+        _end(project)
+    return {"rows": done}
+
+
+def _chunks(rows: QuerySet) -> Iterator[int]:
+    """Delete by ranges of the primary key; gives the number of each."""
+    last: Any = None
+    while True:
+        following = rows.order_by("pk") if last is None else rows.filter(pk__gt=last).order_by("pk")
+        end = following.values_list("pk", flat=True)[CHUNK - 1 : CHUNK].first()
+        part = following if end is None else following.filter(pk__lte=end)
+        yield int(part.order_by()._raw_delete("default"))
+        if end is None:
+            return
+        last = end
+
+
+def _end(project: Project) -> None:
+    """What is left, and the project itself; in the caller's transaction."""
+    for model in owned_models():
+        if model is not AuditEvent:
+            rows_of(model, project).order_by()._raw_delete("default")
+    Project.objects.filter(pk=project.pk)._raw_delete("default")
+
+
+def _is_small(project: Project) -> bool:
+    return not any(
+        rows_of(model, project).order_by().values_list("pk", flat=True)[SMALL : SMALL + 1] for model in owned_models()
+    )
+
+
+def _keep_audit(project: Project, slug: str) -> None:
+    """The audit stays when its project goes: each line keeps the short name."""
+    changed = (
+        "detail || jsonb_build_object('project', %s::text)"
+        if connection.vendor == "postgresql"
+        else "json_set(detail, '$.project', %s)"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE common_auditevent SET detail = {changed}, project_id = NULL WHERE project_id = %s",
+            [slug, project.pk],
+        )
+
+
+# ---- which tables -----------------------------------------------------------------------------------------
+
+
+def _paths() -> dict[type[models.Model], str]:
+    """Model -> the way from it to its project through foreign keys that go with what they refer to. Ways that may be
+    empty come last, short ones first."""
+    found: dict[type[models.Model], tuple[int, int, str]] = {Project: (0, 0, "")}
+    every = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
+    changed = True
+    while changed:
+        changed = False
+        for model in every:
+            for field in model._meta.concrete_fields:
+                target = field.related_model if field.is_relation else None
+                if model is Project or target not in found or field.remote_field.on_delete is not models.CASCADE:
+                    continue
+                optional, length, way = found[target]
+                here = (optional + field.null, length + 1, f"{field.name}__{way}" if way else field.name)
+                if model not in found or here < found[model]:
+                    found[model], changed = here, True
+    return {model: way for model, (_, _, way) in found.items() if model is not Project}
+
+
+def owned_models() -> list[type[models.Model]]:
+    """Every model whose rows belong to a project, those that refer to others first."""
+    paths = _paths()
+    graph: dict[type[models.Model], set[type[models.Model]]] = {model: set() for model in paths}
+    for model in paths:
+        for field in model._meta.concrete_fields:
+            target = field.related_model if field.is_relation else None
+            if target in graph and target is not model:
+                graph[target].add(model)
+    return list(TopologicalSorter(graph).static_order())
+
+
+def rows_of(model: type[models.Model], project: Project) -> Any:
+    way = _paths()[model]
+    return model._default_manager.filter(**{way: project.pk})
