@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.db.models import Count, Max, OuterRef, Subquery
+from django.db.models import CharField, Count, F, Max, OuterRef, Subquery, Value
+from django.db.models.functions import Cast
 
 from annotation.models import Aspect, Comparison, Rating, System, Upload
 from annotation.models.campaigns import Judgement
@@ -20,7 +21,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 
 METHODS = {"mean": "Mean rating", "win-rate": "Win rate", "m1": "Turing M1"}
 RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
@@ -104,13 +105,7 @@ def key_of(query: SystemsQuery | EvaluatorsQuery) -> str:
 
 def stamp_of(project: Project) -> str:
     """The state of everything a leaderboard of this project reads, from a few indexed look-ups."""
-    parts: list[Any] = [
-        _latest(project),
-        list(_uploads(project)),
-        list(System.objects.filter(project=project).order_by("pk").values_list("pk", "name", "kind")),
-        list(Aspect.objects.filter(project=project).order_by("pk").values_list("pk", "name", "position")),
-        list(ScoreSet.objects.filter(project=project).order_by("pk").values_list("pk", "scored_at")),
-    ]
+    parts: list[Any] = [_latest(project), *sorted(_described(project), key=str)]
     return _digest(parts)
 
 
@@ -129,9 +124,22 @@ def _latest(project: Project) -> list[Any]:
     return list(found)
 
 
-def _uploads(project: Project) -> Any:
-    rows = Upload.objects.filter(project=project).order_by("state")
-    return rows.values_list("state").annotate(Count("pk"), Max("pk"))
+def _described(project: Project) -> list[tuple[Any, ...]]:
+    """Systems, aspects, uploads by state and sets of scores, in one question: (what, number, name, detail)."""
+
+    def of(what: str, rows: Any, number: str, name: Any, detail: Any) -> Any:
+        text = CharField()
+        shown = {"what": Value(what), "number": F(number), "text": Cast(name, text), "detail": Cast(detail, text)}
+        return rows.order_by().annotate(**shown).values_list("what", "number", "text", "detail")
+
+    uploads = Upload.objects.filter(project=project).order_by().values("state").annotate(n=Count("pk"), last=Max("pk"))
+    parts = [
+        of("system", System.objects.filter(project=project), "pk", "name", "kind"),
+        of("aspect", Aspect.objects.filter(project=project), "pk", "name", "position"),
+        of("scores", ScoreSet.objects.filter(project=project), "pk", "scored_at", Value("")),
+        of("upload", uploads, "last", "state", "n"),
+    ]
+    return list(parts[0].union(*parts[1:], all=True))
 
 
 def _digest(parts: Any) -> str:

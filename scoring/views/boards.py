@@ -12,12 +12,14 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
 
 from ..forms import QueryForm, aspect_names
 from ..models import Evaluator, ScoreSet
+from ..selectors.aspects import choose_aspect
 from ..selectors.leaderboards import COEFFICIENTS, EvaluatorsQuery, SystemsQuery, parse_query
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..tables import as_csv, as_latex, place
@@ -37,6 +39,8 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
     if not query.by and query.method != "mean":
         names = [name for name in names if name != "ratings"]
     table = answer.table
+    if query.by and table and table["aspect"]:
+        names = ["aspect", *names]
     context = {
         "project": project,
         "query": query,
@@ -78,7 +82,7 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
         "params": _params(query),
         "plot": _plot_params(query, answer),
-        "may_write": can(user=request.user, project=project, need="write"),
+        "may_write": request.user.is_superuser or project.role in ROLES_FOR["write"],  # type: ignore[attr-defined]
     }
     return page(request, "scoring/evaluation/show.html", context, fragment="board")
 
@@ -202,8 +206,13 @@ def _file(request: HttpRequest, slug: str, ending: str, shape: Any, name: str) -
 
 def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:
     """The set that stands in the table for this evaluator."""
+    aspect = choose_aspect(project, query.aspect, judged_by="ratings").name
     rows = ScoreSet.objects.filter(
-        project=project, evaluator__slug=slug, references__in=[query.references, ""], scored_at__isnull=False
+        project=project,
+        evaluator__slug=slug,
+        references__in=[query.references, ""],
+        aspect__in=["", aspect],
+        scored_at__isnull=False,
     )
     found = rows.select_related("evaluator").order_by("-scored_at", "-pk").first()
     if found is None:
