@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalapp.client.campaigns import Campaign
@@ -80,6 +81,8 @@ class Client:
         rows: list[CatalogueEntry] = self.session.get("evaluators/")["results"]
         return rows
 
-    def evaluator(self, slug: str) -> Evaluator:
-        """For online scores."""
-        return Evaluator(self.session, slug)
+    def evaluator(
+        self, slug: str, *, project: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Evaluator:
+        """For online scores: a name of the catalogue, or of a trained one, of that project if several have it."""
+        return Evaluator(self.session, slug, project=project, options=options)

@@ -50,11 +50,12 @@ class HasText(Protocol):
 
 @dataclass(frozen=True)
 class OnlineScores:
-    """Scores in the order of the texts; nan is undefined. `signatures` holds each one the server gave, in order: scores
-    may be compared when there is one."""
+    """Scores in the order of the texts; nan is undefined, and `reasons`, where the server gives them, say why.
+    `signatures` holds each one the server gave, in order: scores may be compared when there is one."""
 
     values: tuple[float, ...]
     signatures: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
     @property
     def signature(self) -> str:
@@ -90,10 +91,13 @@ def as_pair(given: str | Mapping[str, Any] | HasText) -> dict[str, Any]:
 
 
 class Evaluator:
-    """An evaluator by its name. Nothing is asked of the server until something is scored."""
+    """An evaluator by its name, with options of scoring. Nothing is asked of the server until something is scored.
+    `project` is needed where several projects have trained one of that name."""
 
-    def __init__(self, session: Session, slug: str) -> None:
-        self._session, self.slug = session, slug
+    def __init__(
+        self, session: Session, slug: str, *, project: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._session, self.slug, self.project, self.options = session, slug, project, dict(options or {})
 
     def __repr__(self) -> str:
         return f"Evaluator({self.slug!r})"
@@ -106,18 +110,35 @@ class Evaluator:
         Raises Unavailable when the live worker is down, BadRequest for what the evaluator cannot score, NotFound
         when there is no such evaluator.
         """
-        path = f"evaluators/{segment(self.slug)}/score/"
         values: list[float] = []
+        reasons: list[str] = []
         signatures: dict[str, None] = {}
         left = map(as_pair, pairs)
         while batch := list(islice(left, MOST_PAIRS)):
-            answer = self._session.post(path, {"pairs": batch}, idempotent=True, timeout=timeout)
+            answer = self._ask("score", {"pairs": batch}, timeout)
             scores = answer.get("scores") if isinstance(answer, dict) else None
             if not isinstance(scores, list) or len(scores) != len(batch):
-                raise UnexpectedAnswer(f"{path} answered without one score for each of {len(batch)} texts")
+                raise UnexpectedAnswer(f"{self.slug} answered without one score for each of {len(batch)} texts")
             values += [float("nan") if score is None else float(score) for score in scores]
+            reasons += map(str, answer.get("reasons") or [""] * len(batch))
             signatures[str(answer.get("signature", ""))] = None
-        return OnlineScores(tuple(values), tuple(signatures))
+        return OnlineScores(tuple(values), tuple(signatures), tuple(reasons))
+
+    def reliability(self, context: Sequence[str], references: Sequence[str], *, timeout: float | None = None) -> float:
+        """How reliable a set of references is for a context; nan where that is undefined. BadRequest from evaluators
+        that do not say (REAM does)."""
+        if isinstance(context, str) or isinstance(references, str):
+            raise ValueError("context and references are lists of texts")
+        answer = self._ask("reliability", {"context": list(context), "references": list(references)}, timeout)
+        value = answer.get("reliability")
+        return float("nan") if value is None else float(value)
+
+    def _ask(self, what: str, body: dict[str, Any], timeout: float | None) -> Any:
+        if self.options:
+            body["options"] = self.options
+        path = f"evaluators/{segment(self.slug)}/{what}/"
+        query = {"project": self.project}
+        return self._session.call("POST", path, params=query, json=body, idempotent=True, timeout=timeout)
 
     def compare(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> tuple[int, ...]:
         """For each i the verdict of a[i] over b[i]: +1 better, 0 tie (or undefined), -1 worse.

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalapp.client.errors import ClientError, UnexpectedAnswer
+from evalapp.client.errors import ClientError
 from evalapp.client.rows import need_pandas, to_frame
 from evalapp.client.runs import OnProgress, Progress, Run
-from evalapp.client.session import Session, segment
+from evalapp.client.session import Session, plain_name, segment
 
 if TYPE_CHECKING:
     import pandas
@@ -63,9 +63,7 @@ class Export:
         return [self._fetch(entry, target, progress) for entry in self.files]
 
     def _fetch(self, entry: Mapping[str, Any], target: Path, progress: OnProgress | None) -> Path:
-        name = str(entry["name"])
-        if not name or name != Path(name).name or name.startswith("."):
-            raise UnexpectedAnswer(f"the export names a file {name!r}, which is no plain file name")
+        name = plain_name(str(entry["name"]))
         size = entry.get("bytes")
 
         def meter(done: int, total: int | None) -> None:

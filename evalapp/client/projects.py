@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalapp.client.campaigns import Campaign
+from evalapp.client.errors import UnexpectedAnswer
 from evalapp.client.exports import Export
 from evalapp.client.rows import (
     Comparison,
@@ -23,8 +25,8 @@ from evalapp.client.rows import (
     need_pandas,
     to_frame,
 )
-from evalapp.client.runs import OnProgress, Run
-from evalapp.client.session import Session, segment
+from evalapp.client.runs import OnProgress, Progress, Run
+from evalapp.client.session import Session, plain_name, segment
 from evalapp.client.uploads import Upload, send_files, send_rows
 
 if TYPE_CHECKING:
@@ -210,6 +212,32 @@ class Project:
     def runs(self) -> Rows[Run]:
         """Newest first."""
         return Rows(self._session, f"{self._path}runs/", make=lambda row: Run.from_wire(self._session, row))
+
+    def trained(self) -> Rows[dict[str, Any]]:
+        """What was trained or taken in here, newest first."""
+        return Rows(self._session, f"{self._path}evaluators/trained/")
+
+    def download_evaluator(self, slug: str, folder: str | Path, *, progress: OnProgress | None = None) -> Path:
+        """Write a trained evaluator into `folder`, for `scoring.ml.load(folder)`; each file is checked by length and
+        SHA-256. Returns the folder."""
+        path = f"{self._path}evaluators/trained/{segment(slug)}/"
+        target = Path(folder)
+        for entry in self._session.get(path)["files"]:
+            name = plain_name(str(entry["name"]), deepest=2)
+            place = target / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+
+            def meter(done: int, total: int | None, name: str = name) -> None:
+                if progress is not None:
+                    progress(Progress(f"downloading {name}", done, total, "bytes"))
+
+            address = f"{path}files/{'/'.join(map(segment, name.split('/')))}"
+            self._session.download(address, place, size=int(entry["bytes"]), meter=meter)
+            with place.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
+                    place.unlink()
+                    raise UnexpectedAnswer(f"{name} arrived with another content than the server has; try again")
+        return target
 
     # ---- leaderboards, exports, campaigns -----------------------------------------------------------------------
 

@@ -86,6 +86,14 @@ def segment(text: object) -> str:
     return quote(str(text), safe="")
 
 
+def plain_name(name: str, deepest: int = 1) -> str:
+    """`name` if it stays below a folder, at most `deepest` levels down. Raises UnexpectedAnswer."""
+    parts = name.split("/")
+    if len(parts) > deepest or not all(part and part == Path(part).name and part[0] != "." for part in parts):
+        raise UnexpectedAnswer(f"the server names a file {name!r}, which is no plain file name")
+    return name
+
+
 def base_of(url: str) -> str:
     """`http://host:8000` from that or from an address of its API. Raises ValueError for what is no http address."""
     parts = urlsplit(url.strip())

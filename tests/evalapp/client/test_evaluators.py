@@ -120,3 +120,24 @@ def test_verdicts_from_scores(by_reference):
     assert live.calls[0][0] == {"context": ["c"], "text": "long", "references": ["ab"]}
     with pytest.raises(ValueError, match="cannot be compared"):
         evaluator(live).compare(a, b[:1])
+
+
+def test_options_project_reasons_and_reliability():
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((str(request.url), json.loads(request.content)))
+        if request.url.path.endswith("/reliability/"):
+            return httpx.Response(200, json={"signature": "ream", "reliability": 0.25 if len(seen) == 2 else None})
+        return httpx.Response(200, json={"signature": "s", "scores": [None], "reasons": ["empty"], "notes": []})
+
+    client = Client("http://host", "t", transport=httpx.MockTransport(answer))
+    ream = client.evaluator("ream", project="weekend", options={"by": "skill"})
+    assert ream.score([" "]).reasons == ("empty",)
+    assert ream.reliability(["Well?"], ["Yes.", "No."]) == 0.25
+    assert math.isnan(ream.reliability(["Well?"], []))
+    assert seen[0][0] == "http://host/api/v1/evaluators/ream/score/?project=weekend"
+    assert seen[0][1]["options"] == {"by": "skill"}
+    assert seen[1][1] == {"context": ["Well?"], "references": ["Yes.", "No."], "options": {"by": "skill"}}
+    with pytest.raises(ValueError, match="lists of texts"):
+        ream.reliability("Well?", ["Yes."])

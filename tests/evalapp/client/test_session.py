@@ -329,6 +329,34 @@ def test_a_file_name_that_leaves_the_folder_is_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_trained_evaluator_is_fetched_and_its_content_checked(tmp_path):
+    import hashlib
+
+    files = {"evaluator.json": b"{}", "fold-0/model.safetensors": b"weights"}
+    entries = [
+        {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()
+    ]
+    root = "/api/v1/projects/p/evaluators/trained/mine/"
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        if request.url.path == root:
+            return ok({"slug": "mine", "files": entries})
+        if request.url.path.startswith(root + "files/"):
+            return httpx.Response(200, content=files[request.url.path.removeprefix(root + "files/")])
+        return ok({"slug": "p", "name": "P"})
+
+    here, _ = client(serve)
+    folder = here.project("p").download_evaluator("mine", tmp_path / "mine")
+    assert (folder / "fold-0" / "model.safetensors").read_bytes() == b"weights"
+    files["evaluator.json"] = b"[]"
+    with pytest.raises(UnexpectedAnswer, match="another content"):
+        here.project("p").download_evaluator("mine", tmp_path / "other")
+    assert not (tmp_path / "other" / "evaluator.json").exists()
+    entries[0]["name"] = "../../evil"
+    with pytest.raises(UnexpectedAnswer, match="no plain file name"):
+        here.project("p").download_evaluator("mine", tmp_path / "third")
+
+
 # ---- real sockets ---------------------------------------------------------------------------------------------
 
 
