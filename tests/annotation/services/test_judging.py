@@ -326,6 +326,24 @@ def test_a_draft_is_not_open(cast):
         hand(cast.annotator, campaign)
 
 
+def test_joining_is_two_statements_and_keeps_the_seed(cast, django_assert_max_num_queries):
+    from annotation.allocation.streams import draw
+
+    campaign = open_for(cast, items=20)
+    hand(cast.researcher, campaign)  # the sheet of the campaign is read
+    # Not there, the person's role and the campaign's seed, the row, there: four; then what every hand-out asks.
+    with django_assert_max_num_queries(12):
+        hand(cast.annotator, campaign)
+    member = CampaignMember.objects.get(campaign=campaign, annotator=cast.annotator)
+    assert member.seed == draw(campaign.seed, "member", cast.annotator.pk)
+    assert member.given == 1
+    with pytest.raises(NotAllowed):
+        hand(cast.viewer, campaign)
+    with pytest.raises(NotThere):
+        hand(cast.stranger, campaign)
+    assert CampaignMember.objects.filter(campaign=campaign).count() == 2
+
+
 def test_submit_with_next_is_few_statements(cast, django_assert_max_num_queries):
     campaign = open_for(cast, items=20)
     shown = hand(cast.annotator, campaign).shown
