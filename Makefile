@@ -83,8 +83,8 @@ bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH
 	  echo "== $$file" >&2; $(if $(DB),$(RUN) with $(DB) -- sh -c 'DATABASE_URL=$$TEST_DATABASE_URL exec "$$@"' bench) $(PY) "$$file" $(ARGS); \
 	done
 
-soak: $(VENV)/.installed-dev ## the tests on real servers with many more repetitions (SOAK=1)
-	@SOAK=1 $(RUN) test -m server $(ARGS)
+soak: $(VENV)/.installed-dev ## 32 threads at one campaign on PostgreSQL, 2,000 claims each (fewer: EACH=100)
+	@SOAK=$(or $(EACH),2000) $(RUN) test tests/annotation/services/test_judging_rows.py -m server $(ARGS)
 
 services: $(VENV)/.installed-dev ## start the test servers and leave them up until Ctrl-C (some: NAMES="redis postgres")
 	@$(RUN) stay $(NAMES)
