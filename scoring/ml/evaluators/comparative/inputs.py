@@ -92,11 +92,3 @@ class PairReader:
         sides = [self.segment(record) for record in records]
         cuts: list[Cut] = [side.cut for side in sides]
         return self.tokenizer.pairs([side.context for side in sides], [side.text for side in sides], cut=cuts)
-
-
-def mean_length(reader: PairReader, pairs: Sequence[tuple[Record, Record]]) -> float:
-    """Mean tokens of some pairs."""
-    if not pairs:
-        return 0.0
-    lengths = reader.pairs([a for a, _ in pairs], [b for _, b in pairs]).encodings.lengths
-    return float(lengths.mean())

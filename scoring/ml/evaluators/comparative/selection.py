@@ -1,0 +1,96 @@
+"""Choosing with the comparative evaluator: where to stop a training, and which of several settings to take.
+
+How good such choices are, for any evaluator, is measured in `scoring.ml.selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from evalapp.stats.skill import SkillRatings
+from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, Stop, early_stop
+from scoring.ml.types import Record
+
+#: Comparisons with each earlier checkpoint.
+PAIRS = 1000
+#: Random settings for each architecture.
+SETTINGS = 5
+
+
+class Compares(Protocol):
+    """Whatever says which of two texts is better: 1, 0 or -1 for each pair."""
+
+    def compare(self, a: Sequence[Record], b: Sequence[Record]) -> Any: ...
+
+
+class Ranks(Protocol):
+    """Whatever rates the skill of systems from their outputs."""
+
+    def rank(self, systems: Mapping[str, Sequence[Record]], *, seeds: int, seed: int) -> SkillRatings: ...
+
+
+def checks_of(
+    evaluator: Compares,
+    checkpoints: Mapping[int, Sequence[Record]],
+    *,
+    previous: int = PREVIOUS,
+    pairs: int = PAIRS,
+    seed: int = 13,
+) -> list[Check]:
+    """Each checkpoint, in the order of its steps, against the `previous` ones before it, on the same inputs.
+
+    At most `pairs` inputs that both have, drawn by seed. The first checkpoint has nothing to be compared with.
+    """
+    steps = sorted(checkpoints)
+    texts = {step: {record.item: record for record in checkpoints[step]} for step in steps}
+    found = []
+    for place, step in enumerate(steps):
+        verdicts: list[np.ndarray[Any, Any]] = []
+        for earlier in steps[max(0, place - previous) : place]:
+            items = sorted(texts[step].keys() & texts[earlier].keys())
+            if len(items) > pairs:
+                chosen = np.random.default_rng(seed).choice(len(items), pairs, replace=False)
+                items = [items[number] for number in sorted(chosen.tolist())]
+            newest, before = [texts[step][item] for item in items], [texts[earlier][item] for item in items]
+            verdicts.append(np.asarray(evaluator.compare(newest, before)))
+        found.append(Check.from_verdicts(step, np.concatenate(verdicts) if verdicts else []))
+    return found
+
+
+def select_checkpoint(
+    evaluator: Compares,
+    checkpoints: Mapping[int, Sequence[Record]],
+    *,
+    previous: int = PREVIOUS,
+    pairs: int = PAIRS,
+    patience: int = PATIENCE,
+    seed: int = 13,
+) -> Stop:
+    """The paper's rule on the outputs of a training that is over: stop when the newest checkpoint keeps losing for
+    `patience` checks, and take the one before that run. See `evalapp.stats.stopping`."""
+    return early_stop(checks_of(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
+
+
+def select_variant(
+    evaluator: Ranks, variants: Mapping[str, Sequence[Record]], *, seeds: int = 100, seed: int = 13
+) -> SkillRatings:
+    """All variants rated together; `.order[0]` is the one to take."""
+    return evaluator.rank(variants, seeds=seeds, seed=seed)
+
+
+def random_settings(space: Mapping[str, Sequence[Any]], n: int = SETTINGS, *, seed: int = 13) -> list[dict[str, Any]]:
+    """n different settings drawn uniformly from the product of the values; all of them where there are fewer."""
+    names = sorted(space)
+    if not all(len(space[name]) for name in names):
+        raise ValueError("every name needs at least one value")
+    sizes = [len(space[name]) for name in names]
+    total = int(np.prod(sizes, dtype=np.int64)) if sizes else 0
+    chosen = np.random.default_rng(seed).choice(total, min(n, total), replace=False) if total else np.zeros(0, int)
+    places = np.unravel_index(np.sort(chosen), sizes) if total else ()
+    return [
+        {name: space[name][int(column[row])] for name, column in zip(names, places, strict=True)}
+        for row in range(len(chosen))
+    ]

@@ -1,0 +1,340 @@
+"""The selection report: which checkpoint or variant would each evaluator pick, and what do people think of the picks?
+
+After the paper's table on early stopping and hyper-parameters (Zhou and Xu 2020). Scores come from evaluators,
+people's opinion from ratings or comparisons; nothing is trained here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.skill import VerdictTable, rank_by_games
+from evalapp.stats.stopping import PREVIOUS, Check, early_stop
+from scoring.ml.base import Evaluator
+from scoring.ml.errors import ScoringError
+from scoring.ml.training.gold import compared_records, key_of, rated_records
+from scoring.ml.training.record import group_of
+from scoring.ml.types import Dataset, Record
+
+Kind: TypeAlias = Literal["steps", "variants"]
+#: The paper made ten runs of each kind.
+RUNS = 10
+#: Systems of one architecture with different settings name it so in their meta.
+VARIANT_OF = "variant_of"
+_SEEDS = 20
+_Outputs: TypeAlias = dict[str, dict[str, Record]]
+
+
+class SelectionError(ScoringError):
+    """Data without anything to choose from, or without people's opinion of it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One thing to choose: candidates (steps as texts, or systems) with one output for an item each."""
+
+    name: str
+    kind: Kind
+    candidates: tuple[str, ...]
+    outputs: Mapping[str, Mapping[str, Record]]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What an evaluator picked in one run of one choice, people's score of it, their best and its score."""
+
+    choice: str
+    run: int
+    picked: str
+    human: float
+    best: str
+    best_human: float
+
+    @property
+    def hit(self) -> bool:
+        """Whether no candidate was better to people."""
+        return self.human >= self.best_human
+
+
+@dataclass(frozen=True)
+class SelectionRow:
+    """One evaluator and kind: `wins` of `runs` picks were people's best; `human` is their mean score with its 95 %
+    interval over the runs; `picks` the single ones."""
+
+    evaluator: str
+    kind: Kind
+    runs: int
+    wins: int
+    human: Estimate
+    picks: tuple[Pick, ...] = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe, without the single picks."""
+        return {
+            "evaluator": self.evaluator,
+            "kind": self.kind,
+            "runs": self.runs,
+            "wins": self.wins,
+            "human": self.human.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class SelectionReport:
+    """The rows of every evaluator; `best` is what always picking people's best would reach, `chance` what drawing
+    would, by kind."""
+
+    aspect: str
+    rows: tuple[SelectionRow, ...]
+    best: Mapping[Kind, float]
+    chance: Mapping[Kind, float]
+    chance_wins: Mapping[Kind, float]
+    choices: tuple[Choice, ...] = field(repr=False)
+    simulated: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {
+            "aspect": self.aspect,
+            "rows": [row.as_dict() for row in self.rows],
+            "best": dict(self.best),
+            "chance": dict(self.chance),
+            "chance_wins": dict(self.chance_wins),
+            "choices": [{"name": c.name, "kind": c.kind, "candidates": list(c.candidates)} for c in self.choices],
+            "simulated": self.simulated,
+        }
+
+    def as_markdown(self) -> str:
+        """A table for each kind."""
+        lines: list[str] = []
+        for kind in dict.fromkeys(row.kind for row in self.rows):
+            rows = [row for row in self.rows if row.kind == kind]
+            lines += [
+                f"| {kind}: evaluator | picks that were people's best | mean human score of the picks |",
+                "|---|---|---|",
+            ]
+            for row in sorted(rows, key=lambda row: (-row.wins, row.evaluator)):
+                e = row.human
+                spread = f" [{e.low:.3f}, {e.high:.3f}]" if e.has_interval else ""
+                lines.append(f"| {row.evaluator} | {row.wins} of {row.runs} | {e.value:.3f}{spread} |")
+            n = rows[0].runs
+            lines += [
+                f"| (people's best) | {n} of {n} | {self.best[kind]:.3f} |",
+                f"| (drawn by lot) | {self.chance_wins[kind]:.1f} of {n} | {self.chance[kind]:.3f} |",
+                "",
+            ]
+        return "\n".join(lines)
+
+
+def find_choices(dataset: Dataset, variants: Mapping[str, Sequence[str]] | None = None) -> list[Choice]:
+    """What there is to choose: every system with two steps or more; every group of systems that are variants of one
+    (`variants`, or the same `variant_of` in their meta)."""
+    by_step: dict[str, _Outputs] = defaultdict(lambda: defaultdict(dict))
+    by_system: _Outputs = defaultdict(dict)
+    for record in dataset.outputs_with_context():
+        if record.step is None:
+            by_system[record.system][record.item] = record
+        else:
+            by_step[record.system][str(record.step)][record.item] = record
+    found = [
+        Choice(system, "steps", tuple(sorted(outputs, key=int)), outputs)
+        for system, outputs in sorted(by_step.items())
+        if len(outputs) > 1
+    ]
+    groups: dict[str, list[str]] = defaultdict(list)
+    if variants is None:
+        for system in dataset.systems:
+            if isinstance(system.meta.get(VARIANT_OF), str):
+                groups[str(system.meta[VARIANT_OF])].append(system.id)
+    else:
+        groups.update({name: list(systems) for name, systems in variants.items()})
+    for name, systems in sorted(groups.items()):
+        there = tuple(sorted(system for system in systems if by_system.get(system)))
+        if len(there) > 1:
+            found.append(Choice(name, "variants", there, {system: by_system[system] for system in there}))
+    return found
+
+
+def selection_report(
+    dataset: Dataset,
+    evaluators: Mapping[str, Evaluator],
+    *,
+    aspect: str,
+    variants: Mapping[str, Sequence[str]] | None = None,
+    runs: int = RUNS,
+    seed: int = 13,
+) -> SelectionReport:
+    """Let every evaluator choose in `runs` parts of the items (whole split groups, by seed) and ask people's scores.
+
+    The pick is the candidate with the highest system score; what can compare picks a step by the early-stopping rule
+    and a variant by skill rating. Candidates count on the items all of them have. People's score of a candidate is
+    its mean rating, or without ratings its win rate against the others. A part in which people judged not every
+    candidate is left out. Raises `SelectionError` when nothing remains.
+    """
+    choices = find_choices(dataset, variants)
+    if not choices:
+        raise SelectionError(
+            "there is nothing to choose from: load outputs of one system at several steps, or name systems that are "
+            f"variants of one (meta {VARIANT_OF!r})"
+        )
+    human = _Human(dataset, aspect)
+    parts = [_parts(choice, runs, seed) for choice in choices]
+    usable = [
+        [(run, items, scores) for run, items in enumerate(part) if (scores := human.scores(choice, items)) is not None]
+        for choice, part in zip(choices, parts, strict=True)
+    ]
+    if not any(usable):
+        raise SelectionError(f"people judged no candidate's outputs for {aspect!r} in a way that compares all of them")
+    picks: dict[tuple[str, Kind], list[Pick]] = defaultdict(list)
+    for choice, runs_of in zip(choices, usable, strict=True):
+        for name, evaluator in evaluators.items():
+            if not runs_of:
+                continue
+            chooser = _chooser(evaluator, choice)
+            for run, items, scores in runs_of:
+                picked = chooser.pick(items, seed)
+                best = max(choice.candidates, key=lambda candidate: scores[candidate])
+                if picked is not None:
+                    picks[(name, choice.kind)].append(
+                        Pick(choice.name, run, picked, scores[picked], best, scores[best])
+                    )
+    kinds = [choice.kind for choice in choices]
+    tables: dict[Kind, list[dict[str, float]]] = {
+        kind: [scores for k, runs_of in zip(kinds, usable, strict=True) if k == kind for _, _, scores in runs_of]
+        for kind in dict.fromkeys(kinds)
+    }
+    tables = {kind: rows for kind, rows in tables.items() if rows}
+    return SelectionReport(
+        aspect,
+        tuple(_row(name, kind, found) for (name, kind), found in picks.items()),
+        {kind: float(np.mean([max(t.values()) for t in rows])) for kind, rows in tables.items()},
+        {kind: float(np.mean([np.mean(list(t.values())) for t in rows])) for kind, rows in tables.items()},
+        {kind: float(sum(_share_of_best(t) for t in rows)) for kind, rows in tables.items()},
+        tuple(choices),
+        human.simulated,
+    )
+
+
+def _share_of_best(scores: Mapping[str, float]) -> float:
+    best = max(scores.values())
+    return sum(value >= best for value in scores.values()) / len(scores)
+
+
+def _row(name: str, kind: Kind, picks: Sequence[Pick]) -> SelectionRow:
+    values = np.array([pick.human for pick in picks])
+    n, mean = len(values), float(values.mean())
+    if n > 1:
+        # Runs are disjoint parts of the items; the normal interval of their mean.
+        reach = 1.96 * float(values.std(ddof=1)) / math.sqrt(n)
+        estimate = Estimate(mean, mean - reach, mean + reach, n)
+    else:
+        estimate = Estimate.point(mean, n, "one run: no interval")
+    return SelectionRow(name, kind, n, sum(pick.hit for pick in picks), estimate, tuple(picks))
+
+
+def _parts(choice: Choice, runs: int, seed: int) -> list[tuple[str, ...]]:
+    """The items all candidates have, parted by whole groups into `runs` of nearly as many groups."""
+    first = choice.outputs[choice.candidates[0]]
+    common = [item for item in first if all(item in choice.outputs[name] for name in choice.candidates)]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for item in common:
+        groups[group_of(first[item].group, item)].append(item)
+    ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed}:{group}".encode()).digest())
+    return [
+        tuple(item for group in ordered[run::runs] for item in groups[group]) for run in range(min(runs, len(ordered)))
+    ]
+
+
+class _Human:
+    """People's scores of candidates."""
+
+    def __init__(self, dataset: Dataset, aspect: str) -> None:
+        rated = rated_records(dataset, aspect)
+        self.means = {key_of(r): float(v.mean()) for r, v in zip(rated.records, rated.values, strict=True)}
+        self.compared = [] if self.means else compared_records(dataset, aspect)
+        self.simulated = rated.simulated + sum(row.simulated for row in self.compared)
+
+    def scores(self, choice: Choice, items: Sequence[str]) -> dict[str, float] | None:
+        """Each candidate's score on these items; None where one was not judged."""
+        found: dict[str, list[float]] = {name: [] for name in choice.candidates}
+        if self.means:
+            for name in choice.candidates:
+                keys = [key_of(choice.outputs[name][item]) for item in items]
+                found[name] = [self.means[key] for key in keys if key in self.means]
+        else:
+            wanted = set(items)
+            names = {key_of(choice.outputs[name][item]): name for name in choice.candidates for item in wanted}
+            for row in self.compared:
+                one, two = names.get(key_of(row.a)), names.get(key_of(row.b))
+                if one is not None and two is not None and one != two:
+                    found[one].append((row.sign + 1) / 2)
+                    found[two].append((1 - row.sign) / 2)
+        if not all(found.values()):
+            return None
+        return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+class _ByScore:
+    """Picks the highest mean of the texts' scores, or the highest score of the whole where it is no mean."""
+
+    def __init__(self, evaluator: Evaluator, choice: Choice) -> None:
+        self.evaluator, self.choice = evaluator, choice
+        self.values: dict[tuple[str, str], float] | None = None
+        if evaluator.entry.system_score == "mean" and not evaluator.depends_on_batch:
+            keys = [(name, item) for name in choice.candidates for item in choice.outputs[name]]
+            scores = evaluator.evaluate([choice.outputs[name][item] for name, item in keys]).values
+            self.values = dict(zip(keys, scores.tolist(), strict=True))
+
+    def pick(self, items: Sequence[str], seed: int) -> str | None:
+        means: dict[str, float] = {}
+        for name in self.choice.candidates:
+            if self.values is None:
+                value = self.evaluator.system_score([self.choice.outputs[name][item] for item in items])
+            else:
+                own = [self.values[(name, item)] for item in items]
+                defined = [score for score in own if not math.isnan(score)]
+                value = sum(defined) / len(defined) if defined else math.nan
+            if not math.isnan(value):
+                means[name] = value
+        return max(means, key=lambda name: means[name]) if means else None
+
+
+class _ByComparison:
+    """Picks a step by the early-stopping rule, a variant by skill rating; verdicts are made once."""
+
+    def __init__(self, evaluator: Any, choice: Choice) -> None:
+        self.choice = choice
+        self.verdicts: dict[tuple[int, int], dict[str, int]] = {}
+        names = choice.candidates
+        for i in range(len(names)):
+            reach = min(len(names), i + PREVIOUS + 1) if choice.kind == "steps" else len(names)
+            for j in range(i + 1, reach):
+                one, two = choice.outputs[names[i]], choice.outputs[names[j]]
+                items = sorted(one.keys() & two.keys())
+                signs = np.asarray(evaluator.compare([two[x] for x in items], [one[x] for x in items]))
+                self.verdicts[(i, j)] = dict(zip(items, signs.tolist(), strict=True))
+
+    def pick(self, items: Sequence[str], seed: int) -> str | None:
+        names = self.choice.candidates
+        if self.choice.kind == "steps":
+            checks = []
+            for j in range(len(names)):
+                before = range(max(0, j - PREVIOUS), j)
+                checks.append(Check.from_verdicts(names[j], [self.verdicts[(i, j)][x] for i in before for x in items]))
+            best = early_stop(checks).best
+            return names[0] if best is None else str(best)
+        rows = [(i, j, sign[x]) for (i, j), sign in self.verdicts.items() for x in items]
+        table = VerdictTable.of(names, [j for _, j, _ in rows], [i for i, _, _ in rows], [s for _, _, s in rows])
+        return rank_by_games(table, seeds=_SEEDS, seed=seed).order[0]
+
+
+def _chooser(evaluator: Evaluator, choice: Choice) -> _ByScore | _ByComparison:
+    return _ByComparison(evaluator, choice) if hasattr(evaluator, "compare") else _ByScore(evaluator, choice)
