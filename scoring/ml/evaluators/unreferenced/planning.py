@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
     Conversation,
@@ -14,13 +15,14 @@ from scoring.ml.evaluators.unreferenced.conversations import (
 )
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import ToolJob
+from scoring.ml.training.estimate import matrix_rate, scoring_seconds
 from scoring.ml.training.job import FitJob, Plan
 
 #: Fewer conversations give neither false replies worth the name nor a held-out part.
 LEAST = 10
-# Rules of thumb for the estimate, measured with the installed encoder on two cores: tokens a second and the cost of
-# its layers, operations a second of small networks, tokens a word, special tokens of a text.
-TOKENS_PER_SECOND, MINILM_COST, FLOPS, TOKENS_PER_WORD, SPECIAL = 8000.0, 6 * 384**2, 2e10, 1.3, 2
+#: Of an estimate: tokens of a word, special tokens of a text, and what small networks reach of the rate of bare
+#: matrix products.
+TOKENS_PER_WORD, SPECIAL, EFFICIENCY = 1.3, 2, 0.2
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,7 @@ def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> fl
     tokens += broken * sum(_tokens(turn) for one in everyone for turn in one.turns[one.first :])
     if flat:
         tokens += sum(_tokens(one.turns[0]) * one.n_replies * (len(one.turns) + one.first) / 2 for one in everyone)
-    source = job.encoder
-    cost = source.n_layers * source.width**2 / MINILM_COST
-    return tokens * cost / TOKENS_PER_SECOND
+    return scoring_seconds(job.encoder, tokens, job.text("train_device"))
 
 
 def _training_seconds(
@@ -160,7 +160,8 @@ def _training_seconds(
             shared = both == 1 and job.text("batches") == "conversations"
             turns = sum(len(one.turns) - 1 for one in conversations) / n if shared else _mean_context(conversations)
             cost += turns * both * job.integer("layers") * 8.0 * hidden * (width + hidden)
-    return steps * job.integer("batch_size") * 3 * cost / FLOPS
+    rate = EFFICIENCY * matrix_rate(resolve_device(job.text("train_device")), 300)
+    return steps * job.integer("batch_size") * 3 * cost / rate
 
 
 def _mean_context(conversations: Sequence[Conversation]) -> float:

@@ -1,0 +1,79 @@
+"""The catalogue's line of ADEM. No torch here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.training.options import (
+    BATCH_SIZE,
+    ENCODER,
+    EPOCHS,
+    INPUTS,
+    LEARNING_RATE,
+    MAX_LENGTH,
+    MAX_STEPS,
+    PATIENCE,
+    RATINGS,
+    SCORING,
+    TRAIN_DEVICE,
+)
+
+_OPTIONS = (
+    Option(
+        "method",
+        "str",
+        "ridge",
+        "How the two matrices are found: ridge solves for them at once; gradient takes steps, as printed.",
+        choices=("ridge", "gradient"),
+    ),
+    Option("components", "int", 50, "Principal components kept of the text vectors.", minimum=1, advanced=True),
+    Option(
+        "affine",
+        "bool",
+        True,
+        "A constant beside each vector's components, so that a score may also depend on one text alone.",
+        advanced=True,
+    ),
+    Option(
+        "l2",
+        "float",
+        None,
+        "Weight of squares: of the distance from the identity with ridge (none: the best of a grid on the held-out "
+        "part), of the matrices themselves with gradient (none is .01).",
+        minimum=0,
+        advanced=True,
+    ),
+    Option("l1", "float", 0.0, "Weight of absolute values; gradient only.", minimum=0, advanced=True),
+    Option("pooling", "str", "mean", "The vector of a text: the mean over its tokens, or the class token's.",
+           choices=("mean", "cls"), advanced=True),
+)  # fmt: skip
+ADEM = Entry(
+    name="adem",
+    kind="trained",
+    summary="People's ratings from products of context, reference and reply: two matrices on frozen text vectors.",
+    build=must_be_trained,
+    scale=(None, None),
+    needs=("references", "context", "encoder"),
+    options=SCORING,
+    profiles=(RECOMMENDED, PAPER),
+    citation="Lowe et al. 2017, Towards an Automatic Turing Test: Learning to Evaluate Dialogue Responses",
+    implementation="scoring.ml.evaluators.adem.evaluator:Adem",
+    train_options=(
+        ENCODER,
+        INPUTS,
+        RATINGS,
+        *_OPTIONS,
+        replace(MAX_LENGTH, advanced=True),
+        replace(BATCH_SIZE, advanced=True, help="Examples in one step; gradient only."),
+        replace(EPOCHS, default=100, help="Passes over the training data at most; gradient only."),
+        replace(LEARNING_RATE, default=1e-3, help="Step size of the optimiser; gradient only."),
+        replace(PATIENCE, default=10, help="Passes without a better one before it stops; gradient only; none never."),
+        MAX_STEPS,
+        TRAIN_DEVICE,
+    ),
+    train_needs=("ratings", "references"),
+    aspect="one",
+    profile_defaults={PAPER: {"method": "gradient", "affine": False, "l1": 1e-3}},
+)
+ENTRIES = (ADEM,)

@@ -1,0 +1,377 @@
+"""ADEM (Lowe et al., ACL 2017) on frozen text vectors: what it learns from, how it is solved, how it scores.
+
+score(c, r, y) = (c' M y + r' N y - alpha) / beta. The original's VHRED vectors are not public; here any encoder's are
+taken. Several references count by their mean vector, which is the mean of their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import torch
+
+from evalapp.stats import RatingMethod
+from scoring.ml.artefact import Artefact
+from scoring.ml.base import Floats, Partial, Progress, references_of
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.engine import Dtype, resolve_device
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.evaluators.adem.network import AdemNetwork
+from scoring.ml.evaluators.adem.ridge import GRID, Components, features, first_scale, principal_axes, solve
+from scoring.ml.evaluators.unreferenced.conversations import flatten
+from scoring.ml.evaluators.unreferenced.samples import TextTable
+from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, cached_vectors
+from scoring.ml.network import Network
+from scoring.ml.signature import SignatureField
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.estimate import scoring_seconds
+from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.gold import choose_aspect, rated_records
+from scoring.ml.training.job import FitJob, Plan, TrainingProgress
+from scoring.ml.training.loop import LoopSettings, train_loop
+from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
+from scoring.ml.types import Dataset, Record, assign_groups
+
+LEAST = 10
+HELD_OUT = 0.1
+#: Records scored at a time: bounds the memory of their vectors.
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rated outputs with what they are measured against; `held` marks those that choose and do not teach, `cut_off`
+    says that these were taken from the training data."""
+
+    records: list[Record]
+    labels: Floats
+    held: np.ndarray[Any, np.dtype[np.bool_]]
+    simulated: int
+    left_out: int
+    cut_off: bool = False
+
+
+class Adem(TrainedEvaluator):
+    """The evaluator."""
+
+    network_class: ClassVar[type[Network]] = AdemNetwork
+
+    @classmethod
+    def plan(cls, job: FitJob) -> Plan:
+        aspect, part = _check(job)
+        learned = int((~part.held).sum())
+        texts = {text for record in part.records for text in (record.text, *record.references, *record.context)}
+        seconds = scoring_seconds(job.encoder, sum(2 + 1.3 * len(text.split()) for text in texts))
+        steps = len(GRID) if job.options["l2"] is None else 1
+        if job.text("method") == "gradient":
+            steps = -(-learned // job.integer("batch_size")) * job.integer("epochs")
+            steps = min(steps, job.optional_integer("max_steps") or steps)
+        notes = []
+        if part.left_out:
+            notes.append(f"{part.left_out:,} rated outputs without context or reference are left out.")
+        if part.cut_off:
+            notes.append("A tenth of the groups is held out to choose the weight of the squares.")
+        examples = {f"rated outputs ({aspect})": len(part.records)}
+        return Plan(examples, steps, seconds + 0.002 * steps + learned / 2000, tuple(notes))
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        aspect, part = _check(job)
+        vectors = _encode(job, part.records)
+        low, high = _scale(job.train, aspect, part.labels[~part.held])
+        taught = vectors.take(np.flatnonzero(~part.held))
+        n_axes = min(job.integer("components"), job.encoder.width, max(1, 3 * len(taught.y) - 1))
+        mean, axes = principal_axes(np.concatenate([taught.c, taught.r, taught.y]), n_axes)
+        network = AdemNetwork.from_source(None, _sizes(job, n_axes))
+        network.mean.copy_(torch.from_numpy(mean))
+        network.axes.copy_(torch.from_numpy(axes))
+        components = _components(network, vectors)
+        products = _products(network, components.take(np.flatnonzero(~part.held)))
+        alpha, beta = first_scale(products, low, high)
+        network.alpha.fill_(alpha)
+        network.beta.fill_(beta)
+        solver = _gradient if job.text("method") == "gradient" else _ridge
+        found = solver(network, job, components, part)
+        notes = () if not part.left_out else (f"{part.left_out} rated outputs had no context or no reference.",)
+        record = TrainingRecord(
+            job.train.name, data_hash(job.train), {"rated outputs": len(part.records)}, groups_of(job.train),
+            groups_of(job.dev), part.simulated, found.seconds, found.steps, found.metrics, notes=notes,
+            versions=library_versions(), log=found.log,
+        )  # fmt: skip
+        state = {"low": low, "high": high}
+        return Artefact(
+            job.name, job.profile, job.seed, (aspect,), job.options, state, record, network.eval(), job.encoder,
+            embedded=False,
+        )  # fmt: skip
+
+    @property
+    def worst(self) -> float:
+        """The low end of the scale it learned."""
+        return float(cast(float, self.artefact.state["low"]))
+
+    @property
+    def source(self) -> EncoderSource:
+        """The encoder whose vectors it uses."""
+        source = self.artefact.encoder
+        assert source is not None
+        return source
+
+    @cached_property
+    def texts(self) -> UtteranceEncoder:
+        """The frozen encoder."""
+        return UtteranceEncoder(
+            self.source,
+            pooling=cast(Pooling, self.settings["pooling"]),
+            max_length=cast("int | None", self.settings["max_length"]),
+            dtype=cast(Dtype, self.options["dtype"]),
+            device=str(self.options["device"]),
+            batch_tokens=cast("int | None", self.options["batch_tokens"]),
+        )
+
+    def own_fields(self) -> list[SignatureField]:
+        return [
+            SignatureField("pool", "pool", str(self.settings["pooling"])),
+            SignatureField("by", "by", str(self.settings["method"])),
+        ]
+
+    def undefined(self, record: Record) -> str:
+        return super().undefined(record) or ("" if _context(record) else "no context")
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        values, cut = np.empty(len(records)), np.zeros(len(records), dtype=np.bool_)
+        network = cast(AdemNetwork, self.network)
+        for start in range(0, len(records), BLOCK):
+            block = records[start : start + BLOCK]
+            table, rows = _table(block)
+            tokenized = self.texts.tokenize(table.texts, table.left)
+
+            def tick(done: int, total: int, start: int = start, n: int = len(block)) -> None:
+                progress(start + done * n // max(total, 1), len(records))
+
+            vectors = self.texts.vectors(tokenized.encodings, tick).astype(np.float64)
+            parts = _components(network, _sides(vectors, rows))
+            with torch.inference_mode():
+                found = network(*(_tensor(network, side) for side in parts))["value"]
+            values[start : start + len(block)] = found.double().cpu().numpy()
+            cut[start : start + len(block)] = [bool(tokenized.truncated[own].any()) for own in map(_rows_of, rows)]
+        return Partial(values, cut)
+
+
+_Rows = tuple[int, tuple[int, ...], int]
+
+
+def _context(record: Record) -> str:
+    turns = [turn for turn in record.context if turn.strip()]
+    return flatten(turns) if turns else (record.source or "").strip()
+
+
+def _table(records: Sequence[Record]) -> tuple[TextTable, list[_Rows]]:
+    """The distinct texts, and each record's rows: context, references, reply."""
+    table = TextTable()
+    rows = [
+        (
+            table.add(_context(record), left=True),
+            tuple(table.add(text) for text in references_of(record)),
+            table.add(record.text),
+        )
+        for record in records
+    ]
+    return table, rows
+
+
+def _rows_of(rows: _Rows) -> list[int]:
+    return [rows[0], *rows[1], rows[2]]
+
+
+def _sides(vectors: Floats, rows: Sequence[_Rows]) -> Components:
+    references = np.stack([vectors[list(own)].mean(axis=0) for _, own, _ in rows])
+    return Components(vectors[[row[0] for row in rows]], references, vectors[[row[2] for row in rows]])
+
+
+def _tensor(network: AdemNetwork, side: Floats) -> torch.Tensor:
+    return torch.from_numpy(side).to(network.M.device, network.M.dtype)
+
+
+def _components(network: AdemNetwork, vectors: Components) -> Components:
+    with torch.inference_mode():
+        found = [network.components(_tensor(network, side)).double().cpu().numpy() for side in vectors]
+    return Components(*found)
+
+
+def _products(network: AdemNetwork, parts: Components) -> Floats:
+    with torch.inference_mode():
+        found = network.products(*network.readable(*(_tensor(network, side) for side in parts)))
+    return np.asarray(found.double().cpu().numpy())
+
+
+def _sizes(job: FitJob, n_axes: int) -> dict[str, Any]:
+    l2 = job.options["l2"]
+    return {
+        "vector": job.encoder.width,
+        "components": n_axes,
+        "affine": job.flag("affine"),
+        "inputs": job.text("inputs"),
+        "l1": job.number("l1"),
+        "l2": 0.01 if l2 is None else float(cast(float, l2)),
+    }
+
+
+def _check(job: FitJob) -> tuple[str, _Part]:
+    """The aspect and what it learns from. Raises `TrainingDataError` and `InvalidOption`."""
+    if job.text("inputs") != "both" and not job.flag("affine"):
+        raise InvalidOption(job.name, "affine", "must be true where not all inputs are read: nothing would vary")
+    aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
+    method = cast(RatingMethod, job.text("ratings"))
+    records, labels, held, simulated, left_out = [], [], [], 0, 0
+    for dataset, is_dev in ((job.train, False), (job.dev, True)):
+        if dataset is None:
+            continue
+        rated = rated_records(dataset, aspect, method)
+        simulated += 0 if is_dev else rated.simulated
+        for record, label in zip(rated.records, rated.means(), strict=True):
+            if record.text.strip() and references_of(record) and _context(record):
+                records.append(record)
+                labels.append(float(label))
+                held.append(is_dev)
+            else:
+                left_out += not is_dev
+    part = _Part(records, np.array(labels), np.array(held, dtype=np.bool_), simulated, left_out)
+    _enough(job, aspect, part)
+    return aspect, part if part.held.any() else _hold_out(part, job)
+
+
+def _enough(job: FitJob, aspect: str, part: _Part) -> None:
+    taught = ~part.held
+    n = int(taught.sum())
+    if n < LEAST:
+        raise TrainingDataError(
+            job.name,
+            f"{n} outputs have a rating of {aspect!r}, a context and a reference; {LEAST} are the least. Rate more "
+            "outputs, or add references and contexts to their items.",
+        )
+    labels = part.labels[taught]
+    if not np.isfinite(labels).all():
+        raise TrainingDataError(job.name, f"ratings of {aspect!r} are not all numbers: correct or remove them")
+    if labels.min() == labels.max():
+        raise TrainingDataError(job.name, f"every rating of {aspect!r} is {labels[0]:g}: there is nothing to learn")
+    if len({group_of(record.group, record.item) for record, own in zip(part.records, taught, strict=True) if own}) < 2:
+        raise TrainingDataError(job.name, "all rated outputs belong to one group: rate outputs of several items")
+
+
+def _hold_out(part: _Part, job: FitJob) -> _Part:
+    groups = [group_of(record.group, record.item) for record in part.records]
+    place = assign_groups(set(groups), job.seed, (1 - HELD_OUT, HELD_OUT))
+    held = np.array([place[group] == 1 for group in groups])
+    return replace(part, held=held, cut_off=True)
+
+
+def _scale(dataset: Dataset, aspect: str, labels: Floats) -> tuple[float, float]:
+    """The ends of the aspect's scale, or those of what was said where the labels do not keep to it."""
+    for one in dataset.aspects:
+        if one.name != aspect or one.minimum is None or one.maximum is None:
+            continue
+        if one.minimum <= labels.min() and labels.max() <= one.maximum:
+            return one.minimum, one.maximum
+    return float(labels.min()), float(labels.max())
+
+
+def _encode(job: FitJob, records: Sequence[Record]) -> Components:
+    encoder = UtteranceEncoder(
+        job.encoder,
+        pooling=cast(Pooling, job.text("pooling")),
+        max_length=job.optional_integer("max_length"),
+        device=job.text("train_device"),
+    )
+    table, rows = _table(records)
+
+    def tick(done: int, total: int) -> None:
+        job.report(TrainingProgress(done, total, phase="encoding"))
+
+    encodings = encoder.tokenize(table.texts, table.left).encodings
+    vectors = cached_vectors(encoder, encodings, job.folder / "texts", "fp32", tick)
+    return _sides(np.asarray(vectors, dtype=np.float64), rows)
+
+
+def _ridge(network: AdemNetwork, job: FitJob, parts: Components, part: _Part) -> FinetuneResult:
+    """Both matrices at once for each weight of the grid; the best on the held-out part is kept.
+
+    Where that part was cut off here (no data of its own), the chosen weight is solved for once more with everything.
+    """
+    import time
+
+    began = time.monotonic()
+    taught, held = np.flatnonzero(~part.held), np.flatnonzero(part.held)
+    asked = job.options["l2"]
+    grid = GRID if asked is None else (float(cast(float, asked)),)
+    readable = _readable(network, parts)
+    log: list[Mapping[str, Any]] = []
+    for number, weight in enumerate(grid):
+        change = _solved(network, readable, part, taught, weight)
+        error = _error(network, readable, part, held, change)
+        log.append({"step": number + 1, "l2": weight, "dev_loss": error})
+        job.report(TrainingProgress(number + 1, len(grid), phase="training", metrics={"loss": error}))
+    best = min(log, key=lambda row: float(row["dev_loss"]))
+    rows = np.arange(len(part.labels)) if part.cut_off else taught
+    size = network.M.shape[0]
+    change = _solved(network, readable, part, rows, float(best["l2"]))
+    for matrix, delta in zip((network.M, network.N), change.reshape(2, size, size), strict=True):
+        matrix.data += torch.from_numpy(delta).to(matrix.dtype)
+    metrics = {"loss": float(best["dev_loss"]), "l2": float(best["l2"])}
+    return FinetuneResult(tuple(log), metrics, len(grid), time.monotonic() - began)
+
+
+def _readable(network: AdemNetwork, parts: Components) -> Components:
+    found = network.readable(*(torch.from_numpy(side) for side in parts))
+    return Components(*(side.numpy() for side in found))
+
+
+def _start(network: AdemNetwork, parts: Components) -> Floats:
+    """(n,) the products with both matrices the identity."""
+    return np.asarray(((parts.c + parts.r) * parts.y).sum(axis=1))
+
+
+def _solved(network: AdemNetwork, parts: Components, part: _Part, rows: Any, weight: float) -> Floats:
+    """The change of both matrices, end to end."""
+    own = parts.take(rows)
+    wanted = part.labels[rows] * float(network.beta) + float(network.alpha) - _start(network, own)
+    return solve(own, wanted, weight)
+
+
+def _error(network: AdemNetwork, parts: Components, part: _Part, rows: Any, change: Floats) -> float:
+    own = parts.take(rows)
+    products = _start(network, own) + features(own) @ change
+    return float(np.mean(((products - float(network.alpha)) / float(network.beta) - part.labels[rows]) ** 2))
+
+
+def _gradient(network: AdemNetwork, job: FitJob, parts: Components, part: _Part) -> FinetuneResult:
+    device = resolve_device(job.text("train_device"))
+    torch.nn.Module.to(network, device)
+    sides = [_tensor(network, side) for side in parts]
+    labels = torch.from_numpy(part.labels).to(device, torch.float32)
+    taught, held = np.flatnonzero(~part.held), np.flatnonzero(part.held)
+    steps = -(-len(taught) // job.integer("batch_size"))
+
+    def loss_of(network: AdemNetwork, rows: Any) -> torch.Tensor:
+        return cast(torch.Tensor, network(*(side[rows] for side in sides), labels=labels[rows])["loss"])
+
+    def losses(epoch: int) -> Iterator[torch.Tensor]:
+        for rows in np.array_split(job.rng(f"epoch:{epoch}").permutation(taught), steps):
+            yield loss_of(network, rows)
+
+    def evaluate(network: Network) -> Mapping[str, float]:
+        value = network(*(side[held] for side in sides))["value"]
+        return {"loss": float(((value - labels[held]) ** 2).mean())}
+
+    settings = LoopSettings(
+        job.number("learning_rate"),
+        job.integer("epochs"),
+        patience=job.optional_integer("patience"),
+        max_steps=job.optional_integer("max_steps"),
+    )
+    found = train_loop(network, losses, settings, job, steps_per_epoch=steps, evaluate=evaluate)
+    torch.nn.Module.to(network, "cpu")
+    return found
