@@ -69,9 +69,9 @@ class Perplexity(Evaluator):
     non-empty texts, minus the logarithm of the corpus perplexity, not a mean over texts. Scores under different
     models cannot be compared: tokens differ, and `words` says how many a text has at white space.
 
-    Without `model`, word n-gram models (see `scoring.ml.text.word_ngrams`) learn from the references in the call: what
-    people wrote for other items, never what they wrote for the text's own (`CrossFit`). A text's end counts as a
-    token. Scores then depend on the call. With `model` a causal model reads beginning-of-sequence, context (with
+    Without `encoder`, word n-gram models (see `scoring.ml.text.word_ngrams`) learn from the references in the call:
+    what people wrote for other items, never what they wrote for the text's own (`CrossFit`). A text's end counts as
+    a token. Scores then depend on the call. With `encoder` a causal model reads beginning-of-sequence, context (with
     `context`), text. An empty text gets -20, a perplexity of 5e8, worse than any text of ordinary words.
     """
 
@@ -83,13 +83,13 @@ class Perplexity(Evaluator):
         self.cross: CrossFit | None = None
         self.ngrams: WordNgrams | None = None
         self.causal: CausalModel | None = None
-        given = None if self.options["model"] is None else self.option_text("model")
+        given = None if self.options["encoder"] is None else self.option_text("encoder")
         if given is not None and (Path(given) / HEADER).is_file():
             self.ngrams = WordNgrams.load(given)
         elif given is not None:
             self.causal = _causal(given, self.options)
         if self.options["context"] and self.causal is None:
-            raise InvalidOption(self.name, "context", "needs a causal model: give its folder as `model`")
+            raise InvalidOption(self.name, "context", "needs a causal model: give its folder as `encoder`")
 
     @property
     def worst(self) -> float:
@@ -234,7 +234,7 @@ def _causal(name: str, options: Mapping[str, OptionValue]) -> CausalModel:
     )
 
 
-_MODEL = "Folder of a causal model or a saved n-gram model; none learns n-grams from other items' references."
+_MODEL = "Folder of a causal model or a saved n-gram model; none: n-grams of the other items' references."
 ENTRIES = (
     Entry(
         name="perplexity",
@@ -242,8 +242,9 @@ ENTRIES = (
         summary="Mean log-probability of a text's tokens under a language model; n-grams of the references by default.",
         build=Perplexity,
         scale=(None, 0.0),
+        needs=("references",),
         options=(
-            Option("model", "str", None, _MODEL),
+            Option("encoder", "str", None, _MODEL),
             Option("context", "bool", False, "Score a text as the answer to its context; needs a causal model."),
             Option("order", "int", 3, "Longest n-gram.", minimum=1),
             Option("folds", "int", 5, "Parts of the items; a text is judged by the other parts.", minimum=2),

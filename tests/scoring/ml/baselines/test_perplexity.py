@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_causal_model_by_hand(folder):
-    evaluator = load("perplexity", model=folder, device="cpu")
+    evaluator = load("perplexity", encoder=folder, device="cpu")
     found = evaluator.evaluate(RECORDS)
     pairs = [plain_log_likelihood(folder, record.text) for record in RECORDS]
     expected = np.array([total / n for total, n in pairs])
@@ -44,7 +44,7 @@ def test_a_causal_model_by_hand(folder):
 
 
 def test_conditioned_on_the_context_or_source(folder):
-    evaluator = load("perplexity", model=folder, context=True, device="cpu")
+    evaluator = load("perplexity", encoder=folder, context=True, device="cpu")
     found = evaluator.evaluate(RECORDS)
     for row, context in enumerate(["where is the cat ?\n", "do you like tea ?\n", "a source\n"]):
         total, n = plain_log_likelihood(folder, RECORDS[row].text, context)
@@ -86,7 +86,7 @@ def test_without_other_groups_it_is_undefined_with_a_reason():
 def test_a_saved_n_gram_model_scores_texts_one_by_one(tmp_path):
     model = WordNgrams.fit(["the cat sat on the mat .", "i like tea ."], order=2)
     model.save(tmp_path)
-    evaluator = load("perplexity", model=str(tmp_path))
+    evaluator = load("perplexity", encoder=str(tmp_path))
     together = evaluator.score(RECORDS)
     np.testing.assert_allclose([evaluator.score([r])[0] for r in RECORDS], together, rtol=0, atol=1e-12)
     sums, tokens = model.log_likelihoods([RECORDS[1].text])
@@ -112,9 +112,9 @@ def test_signatures(folder):
         "perplexity|lm:kn3|train:references-of-other-groups/5|case:lc|tok:13a|v:0.1.0"
     )
     name = Path(folder).name
-    assert load("perplexity", model=folder).signature.startswith(f"perplexity|lm:{name}@")
+    assert load("perplexity", encoder=folder).signature.startswith(f"perplexity|lm:{name}@")
     options = [{}, {"context": True}, {"max_length": 9}, {"stride": 2}, {"dtype": "bf16"}]
-    assert len({load("perplexity", model=folder, **given).signature for given in options}) == len(options)
+    assert len({load("perplexity", encoder=folder, **given).signature for given in options}) == len(options)
 
 
 def test_perplexity_of_references_under_a_generator(folder):
