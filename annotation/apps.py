@@ -15,7 +15,7 @@ class AnnotationConfig(AppConfig):
         from .views import campaign_overview
         from .views import overview as data
 
-        register_cleaner("annotation.services.uploads:remove_project_files")
+        register_cleaner("annotation.services.uploads:clear_project")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.item_counts)
         overview.register_count("Outputs", 11, data.output_counts)

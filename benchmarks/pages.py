@@ -55,6 +55,7 @@ def prepare(items: int) -> dict[str, Any]:
     from django.test import Client
 
     from annotation.models import Aspect, Item, Output, Rating, Reference, ReferenceSet, System, Upload
+    from annotation.services.texts import prepare_search
     from evalapp.accounts.models import Membership, Project, User
     from evalapp.common.models import Run
 
@@ -98,8 +99,9 @@ def prepare(items: int) -> dict[str, Any]:
     )
     copy_rows(Upload, numbers(1000), {})
     copy_rows(Run, numbers(2000), {"input_hash": "'h' || n.k"})
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    prepare_search(project=project)  # what an import leaves to a run of its own
+    with connection.cursor() as cursor:  # what a server does by itself some minutes later
+        cursor.execute("ANALYZE" if connection.vendor == "sqlite" else "VACUUM ANALYZE")
     client = Client()
     client.force_login(user)
     return {

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max
 
-from annotation.models import Upload
+from annotation.models import Item, Upload
 from annotation.parsers import KINDS, name_file
 from annotation.parsers.kinds import SYSTEM_KINDS
 from evalapp.accounts.models import Project
@@ -44,8 +44,10 @@ def remove_files(upload: Upload) -> None:
     shutil.rmtree(folder_of(upload), ignore_errors=True)
 
 
-def remove_project_files(*, project: Project) -> None:
-    """Files of its uploads and exports, before the project is deleted."""
+def clear_project(*, project: Project) -> None:
+    """Before the project is deleted: files of its uploads and exports go, and its items count as not judged, so that
+    the database need not look again at each rating that goes."""
+    Item.objects.filter(project=project, judged=True).update(judged=False)
     for pk in Upload.objects.filter(project=project).values_list("pk", flat=True):
         shutil.rmtree(settings.UPLOADS_DIR / str(pk), ignore_errors=True)
     for pk in Run.objects.filter(project=project, kind="export").values_list("pk", flat=True):

@@ -90,9 +90,12 @@ def _end(project: Project) -> None:
 
 
 def _is_small(project: Project) -> bool:
-    return not any(
-        rows_of(model, project).order_by().values_list("pk", flat=True)[SMALL : SMALL + 1] for model in owned_models()
-    )
+    """Tables that name the project first: where these are large, the others need not be searched."""
+    paths = _paths()
+    for model in sorted(paths, key=lambda model: paths[model].count("__")):
+        if rows_of(model, project).order_by().values_list("pk", flat=True)[SMALL : SMALL + 1]:
+            return False
+    return True
 
 
 def _keep_audit(project: Project, slug: str) -> None:
@@ -114,7 +117,7 @@ def _keep_audit(project: Project, slug: str) -> None:
 
 def _paths() -> dict[type[models.Model], str]:
     """Model -> the way from it to its project through foreign keys that go with what they refer to. Ways that may be
-    empty come last, short ones first."""
+    empty come last, short ones first; of two alike the field that stands first in the model."""
     found: dict[type[models.Model], tuple[int, int, str]] = {Project: (0, 0, "")}
     every = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
     changed = True
@@ -127,7 +130,7 @@ def _paths() -> dict[type[models.Model], str]:
                     continue
                 optional, length, way = found[target]
                 here = (optional + field.null, length + 1, f"{field.name}__{way}" if way else field.name)
-                if model not in found or here < found[model]:
+                if model not in found or here[:2] < found[model][:2]:
                     found[model], changed = here, True
     return {model: way for model, (_, _, way) in found.items() if model is not Project}
 

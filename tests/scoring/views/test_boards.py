@@ -1,0 +1,48 @@
+"""Leaderboards ask few questions, also while a large table is still to be computed."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evalapp.common.models import Run
+from scoring.selectors.leaderboards import stamp_of
+from scoring.services import leaderboards
+from tests.factories import make_items, make_outputs, make_ratings
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("page", ["systems", "evaluation"])
+def test_a_table_that_is_being_computed_costs_at_most_15_queries(cast, client, monkeypatch, page):
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
+    client.force_login(cast.researcher)
+    address = f"/projects/alpha/{page}/"
+    client.get(address)  # queues the run
+    assert Run.objects.get().kind == "rank"
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).status_code == 200
+    assert len(queries) <= 15
+
+
+def test_the_state_of_the_data_changes_with_everything_a_table_shows(cast):
+    from annotation.models import Aspect, Rating, System, Upload
+
+    stamps = [stamp_of(cast.project)]
+    outputs = make_outputs(cast.project, make_items(cast.project))
+    stamps.append(stamp_of(cast.project))
+    make_ratings(cast.project, outputs)
+    stamps.append(stamp_of(cast.project))
+    System.objects.filter(name="sys-a").update(kind="human")
+    stamps.append(stamp_of(cast.project))
+    Aspect.objects.update(position=7)
+    stamps.append(stamp_of(cast.project))
+    upload = Upload.objects.create(project=cast.project, title="x", state="done")
+    stamps.append(stamp_of(cast.project))
+    Upload.objects.filter(pk=upload.pk).update(state="undone")
+    stamps.append(stamp_of(cast.project))
+    Rating.objects.order_by("-pk").first().delete()
+    stamps.append(stamp_of(cast.project))
+    assert len(set(stamps)) == len(stamps)
