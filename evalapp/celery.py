@@ -43,7 +43,7 @@ def configure() -> None:
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
         timezone="UTC",
-        imports=["evalapp.common.tasks"],
+        imports=["evalapp.common.tasks", "scoring.tasks"],
         beat_schedule={
             "reconcile": {
                 "task": "evalapp.reconcile",

@@ -11,4 +11,24 @@ register(
         request="scoring.services.scores:request_score",
     )
 )
+register(
+    Job(
+        "train",
+        "gpu",
+        "scoring.pipelines.train:run",
+        "Train an evaluator on the data of a project.",
+        request="scoring.services.training:request_training",
+        fragment="scoring:training-curve",
+    )
+)
+register(
+    Job(
+        "plan",
+        "cpu",
+        "scoring.pipelines.train:check",
+        "Check before a training: counts, steps, time, or what is missing.",
+        request="scoring.services.training:request_check",
+    )
+)
+register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

@@ -63,14 +63,23 @@ def _system_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 def _evaluator_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     parts = ("value", "low", "high", "n", "note")
     head = ["evaluator", "kind"] + [f"{name}_{part}" for name in COEFFICIENTS for part in parts]
+    head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
     head += ["n", "n_missing", "signature", "settings"]
     rows = [
         [row["evaluator"], row["kind"]]
         + [row[name][part] for name in COEFFICIENTS for part in parts]
+        + _whole(row)
         + [row["n"], row["n_missing"], row["signature"], table["signature"]]
         for row in table["rows"]
     ]
     return head, rows
+
+
+def _whole(row: Mapping[str, Any]) -> list[Any]:
+    """The figures over all rated outputs, training data included, where some were left out of the others."""
+    whole = row.get("whole")
+    figures = [whole[name]["value"] for name in COEFFICIENTS] + [whole["n"]] if whole else [None] * 4
+    return [*figures, row.get("n_in_training", 0)]
 
 
 def escape_latex(text: str) -> str:

@@ -15,13 +15,15 @@ from .errors import BadInput
 class Job:
     """`pipeline` is `module:function(context, **params) -> result dict`. `request`, where people may ask for this
     kind by `POST projects/{slug}/runs/`, is `module:function(*, project, user, params) -> Run`: it checks the
-    wishes and enqueues; a kind without it is started by its own door only."""
+    wishes and enqueues; a kind without it is started by its own door only. `fragment` is the name of an address
+    (of project and run) whose fragment the page of such a run shows below its progress."""
 
     kind: str
     queue: str
     pipeline: str
     help: str
     request: str = ""
+    fragment: str = ""
 
     def load(self) -> Callable[..., dict[str, Any]]:
         return _resolve(self.pipeline)

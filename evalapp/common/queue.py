@@ -40,10 +40,10 @@ def input_hash(kind: str, project_id: int, params: dict[str, Any]) -> str:
 
 
 def enqueue_run(
-    *, kind: str, project: Any, user: Any = None, params: dict[str, Any], title: str, send: bool = True
+    *, kind: str, project: Any, user: Any = None, params: dict[str, Any], title: str, send: bool = True, queue: str = ""
 ) -> Run:
     """A new run, or the one already waiting or running for the same input. It is sent after commit; with
-    `send=False` the caller executes it itself (`--here`)."""
+    `send=False` the caller executes it itself (`--here`). `queue` where the work decides it, not the kind."""
     job = get_job(kind)
     digest = input_hash(kind, project.pk, params)
     while True:
@@ -55,7 +55,7 @@ def enqueue_run(
                     project=project,
                     kind=kind,
                     title=title[:200],
-                    queue=job.queue,
+                    queue=queue or job.queue,
                     params=params,
                     input_hash=digest,
                     created_by=user if getattr(user, "pk", None) else None,

@@ -189,12 +189,19 @@ CONTENT_SECURITY_POLICY = {
 
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000
 #: Addresses that take more than a form: uploads by page and by API. Everywhere else a body ends at the size below.
-LARGE_BODY_PATHS = [r"/projects/[^/]+/uploads/", r"/api/v1/projects/[^/]+/uploads/"]
+LARGE_BODY_PATHS = [
+    r"/projects/[^/]+/uploads/",
+    r"/api/v1/projects/[^/]+/uploads/",
+    r"/projects/[^/]+/evaluators/upload/",
+    r"/api/v1/projects/[^/]+/evaluators/trained/",
+]
 MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
 MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 ENCODERS = env.names("ENCODERS")
+LIVE_TIMEOUT_MS = env.number("LIVE_TIMEOUT_MS", 2000, 100, 600_000)
+LIVE_MODELS = env.number("LIVE_MODELS", 4, 1, 1000)
 
 # ---- pages ----------------------------------------------------------------------------------------------
 

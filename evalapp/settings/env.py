@@ -61,6 +61,8 @@ SETTINGS = (
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
     Setting("MAX_ROWS", "20000000", "Most rows of one uploaded file."),
     Setting("ENCODERS", "none", "Names or folders of further encoders people may choose, separated by commas."),
+    Setting("LIVE_TIMEOUT_MS", "2000", "How long an online score is waited for, in milliseconds."),
+    Setting("LIVE_MODELS", "4", "How many evaluators the worker for online scores keeps in memory."),
     Setting("LOG_LEVEL", "INFO", "DEBUG, INFO, WARNING or ERROR."),
 )
 _NAMES = {s.name for s in SETTINGS}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from ..models import Score
+from ..models import Evaluator, Score
+from ..selectors.training import card_of, files_of
 
 
 class OptionSerializer(serializers.Serializer):
@@ -13,6 +18,7 @@ class OptionSerializer(serializers.Serializer):
     default = serializers.JSONField(allow_null=True)
     help = serializers.CharField()
     choices = serializers.ListField(child=serializers.CharField())
+    advanced = serializers.BooleanField()
 
 
 class CatalogueEntrySerializer(serializers.Serializer):
@@ -26,6 +32,11 @@ class CatalogueEntrySerializer(serializers.Serializer):
     scale = serializers.ListField(child=serializers.FloatField(allow_null=True))
     profiles = serializers.ListField(child=serializers.CharField())
     options = OptionSerializer(many=True)
+    learns = serializers.BooleanField(help_text="It must be trained before it can be applied.")
+    aspect = serializers.ChoiceField(choices=["none", "one", "many"], help_text="How many aspects it learns.")
+    train_needs = serializers.ListField(child=serializers.CharField())
+    train_options = OptionSerializer(many=True)
+    profile_defaults = serializers.DictField(child=serializers.DictField())
     citation = serializers.CharField()
 
 
@@ -42,6 +53,7 @@ class ScoreSetSerializer(serializers.Serializer):
     kind = serializers.CharField(source="score_set.evaluator.kind")
     options = serializers.JSONField(source="score_set.evaluator.options")
     references = serializers.CharField(source="score_set.references", allow_blank=True)
+    aspect = serializers.CharField(source="score_set.aspect", allow_blank=True)
     signature = serializers.CharField(source="score_set.full_signature")
     run = serializers.IntegerField(source="score_set.run_id", allow_null=True)
     created_at = serializers.DateTimeField(source="score_set.created_at")
@@ -52,6 +64,7 @@ class ScoreSetSerializer(serializers.Serializer):
     n_truncated = serializers.IntegerField(source="score_set.n_truncated")
     n_empty = serializers.IntegerField(source="score_set.n_empty")
     n_duplicate = serializers.IntegerField(source="score_set.n_duplicate")
+    n_in_training = serializers.IntegerField(source="score_set.n_in_training")
     systems = serializers.JSONField(source="score_set.systems")
     summary = serializers.JSONField(source="score_set.summary")
 
@@ -61,17 +74,19 @@ class EvaluatorsSerializer(serializers.Serializer):
 
 
 class ScoreSerializer(serializers.ModelSerializer):
-    """One output's score; a null value is undefined and `note` says why."""
+    """One output's score; a null value is undefined and `note` says why. `in_training`: the evaluator learned from
+    this item's group, so that the score is no evidence of how good it is."""
 
     item = serializers.CharField(source="output.item.key")
     system = serializers.CharField(source="output.system.name")
     step = serializers.IntegerField(source="output.step", allow_null=True)
     evaluator = serializers.CharField(source="score_set.evaluator.slug")
+    aspect = serializers.CharField(source="score_set.aspect", allow_blank=True)
     signature = serializers.CharField(source="score_set.full_signature")
 
     class Meta:
         model = Score
-        fields = ["id", "item", "system", "step", "evaluator", "value", "note", "signature"]
+        fields = ["id", "item", "system", "step", "evaluator", "aspect", "value", "note", "in_training", "signature"]
         read_only_fields = fields
 
 
@@ -125,6 +140,15 @@ class SystemsBoardSerializer(BoardSerializer):
     rows = SystemRowSerializer(many=True)
 
 
+class WholeSerializer(serializers.Serializer):
+    """The same figures over all rated outputs, training data included; null where nothing was left out."""
+
+    pearson = EstimateSerializer()
+    spearman = EstimateSerializer()
+    kendall = EstimateSerializer()
+    n = serializers.IntegerField()
+
+
 class EvaluatorRowSerializer(serializers.Serializer):
     evaluator = serializers.CharField()
     name = serializers.CharField()
@@ -140,6 +164,8 @@ class EvaluatorRowSerializer(serializers.Serializer):
     n_missing = serializers.IntegerField()
     n_items = serializers.IntegerField()
     n_systems = serializers.IntegerField()
+    n_in_training = serializers.IntegerField(help_text="Rated outputs it learned from; they count in no figure.")
+    whole = WholeSerializer(allow_null=True)
     note = serializers.CharField(allow_blank=True)
 
 
@@ -148,6 +174,7 @@ class EvaluatorsBoardSerializer(BoardSerializer):
     grouping = serializers.CharField()
     references = serializers.CharField()
     n_outputs = serializers.IntegerField()
+    n_excluded = serializers.IntegerField(help_text="Rated outputs left out: some evaluator learned from their group.")
     n_ratings = serializers.IntegerField()
     n_raters = serializers.IntegerField()
     n_systems = serializers.IntegerField()
@@ -159,3 +186,88 @@ class PendingSerializer(serializers.Serializer):
 
     run = serializers.IntegerField()
     detail = serializers.CharField()
+
+
+class ArtefactFileSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    url = serializers.SerializerMethodField()
+
+    def get_url(self, file: Any) -> str:
+        evaluator = self.context["evaluator"]
+        path = reverse("api-trained-file", args=[evaluator.project.slug, evaluator.slug, file.name])
+        return str(self.context["request"].build_absolute_uri(path))
+
+
+class TrainedSerializer(serializers.ModelSerializer):
+    """A trained evaluator as it stands in lists."""
+
+    profile = serializers.CharField(source="record.profile")
+    aspects = serializers.JSONField(source="record.aspects", help_text="The aspects it learned.")
+    folds = serializers.IntegerField(source="record.folds", help_text="0: one model.")
+
+    class Meta:
+        model = Evaluator
+        fields = ["id", "slug", "name", "state", "signature", "profile", "aspects", "folds", "run", "created_at"]
+        read_only_fields = fields
+
+
+class TrainedDetailSerializer(TrainedSerializer):
+    """One trained evaluator with its options, the record of each model, its card and its files."""
+
+    models = serializers.JSONField(source="record.models")
+    encoder = serializers.JSONField(source="record.encoder", allow_null=True)
+    choice = serializers.JSONField(source="record.choice", help_text="Which part of the project it learned from.")
+    card = serializers.SerializerMethodField()
+    files = serializers.SerializerMethodField()
+
+    class Meta(TrainedSerializer.Meta):
+        fields = [*TrainedSerializer.Meta.fields, "damage", "options", "encoder", "choice", "models", "card", "files"]
+        read_only_fields = fields
+
+    def get_card(self, evaluator: Evaluator) -> str:
+        return card_of(evaluator)
+
+    @extend_schema_field(ArtefactFileSerializer(many=True))
+    def get_files(self, evaluator: Evaluator) -> Any:
+        context = {**self.context, "evaluator": evaluator}
+        return ArtefactFileSerializer(files_of(evaluator), many=True, context=context).data
+
+
+def _texts(**rest: Any) -> serializers.ListField:
+    text = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=200_000)
+    return serializers.ListField(child=text, max_length=1000, **rest)
+
+
+class PairSerializer(serializers.Serializer):
+    """A text with what it may be measured against."""
+
+    text = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=200_000)
+    context = _texts(required=False)
+    references = _texts(required=False)
+
+
+class OnlineRequestSerializer(serializers.Serializer):
+    pairs = serializers.ListField(child=PairSerializer(), min_length=1, max_length=64)
+    options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
+
+
+class OnlineAnswerSerializer(serializers.Serializer):
+    """Scores in the order of the pairs; null is undefined and `reasons` says why."""
+
+    signature = serializers.CharField()
+    scores = serializers.ListField(child=serializers.FloatField(allow_null=True))
+    reasons = serializers.ListField(child=serializers.CharField(allow_blank=True))
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class ReliabilityRequestSerializer(serializers.Serializer):
+    context = _texts()
+    references = _texts()
+    options = serializers.DictField(required=False)
+
+
+class ReliabilityAnswerSerializer(serializers.Serializer):
+    signature = serializers.CharField()
+    reliability = serializers.FloatField(allow_null=True)

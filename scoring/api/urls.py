@@ -2,16 +2,22 @@
 
 from django.urls import path
 
-from . import views
+from . import online, trained, views
 
+P = "projects/<slug:slug>/"
 urlpatterns = [
     path("evaluators/", views.Catalogue.as_view(), name="api-catalogue"),
-    path("projects/<slug:slug>/evaluators/", views.EvaluatorList.as_view(), name="api-evaluator-list"),
-    path("projects/<slug:slug>/scores/", views.ScoreList.as_view(), name="api-score-list"),
-    path("projects/<slug:slug>/leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
+    path("evaluators/<slug:name>/score/", online.OnlineScore.as_view(), name="api-online-score"),
+    path("evaluators/<slug:name>/reliability/", online.OnlineReliability.as_view(), name="api-online-reliability"),
+    path(P + "evaluators/", views.EvaluatorList.as_view(), name="api-evaluator-list"),
+    path(P + "evaluators/trained/", trained.TrainedList.as_view(), name="api-trained-list"),
+    path(P + "evaluators/trained/<slug:evaluator>/", trained.TrainedShow.as_view(), name="api-trained"),
     path(
-        "projects/<slug:slug>/leaderboards/evaluators/",
-        views.EvaluatorsBoard.as_view(),
-        name="api-leaderboard-evaluators",
+        P + "evaluators/trained/<slug:evaluator>/files/<path:name>",
+        trained.TrainedFile.as_view(),
+        name="api-trained-file",
     ),
+    path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
+    path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
+    path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),
 ]

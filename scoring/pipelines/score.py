@@ -6,56 +6,53 @@ same signature scores only what changed."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from annotation.models import Output, ReferenceSet, System
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 
-from ..models import ScoreSet
+from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set, input_hash, iterate_inputs
 from ..selectors.summaries import summarise_scores
+from ..selectors.training import artefact_folder
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores
+from ..services.training import mark_damaged, mark_ready
 
 if TYPE_CHECKING:
-    from scoring.ml import Evaluator
+    from scoring.ml import Evaluator as Scorer
+    from scoring.ml import Record
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Target:
+    """A set to be filled; `aspect` names the component whose values it gets, empty the score itself."""
+
+    score_set: ScoreSet
+    aspect: str = ""
+
+
 def run(context: RunContext, *, evaluator: str, options: dict[str, Any], references: str) -> dict[str, Any]:
     """Score every output whose input is new or changed; the result says how many were scored and kept."""
-    from scoring.ml import ScoringError, load
+    from scoring.ml import ScoringError
 
-    entry = get_entry(evaluator)
-    options = parse_options(entry, options)
+    trained = Evaluator.objects.filter(project=context.project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
     against = get_reference_set(context.project, references) if references else None
     context.progress(0, None, "outputs", "loading")
     try:
-        measure = load(evaluator, **options)
-        score_set = open_score_set(
-            project=context.project,
-            name=evaluator,
-            options=options,
-            references=references,
-            run=context.run,
-            signature=measure.signature,
-            short=measure.short_signature,
-        )
-        context.log(f"Signature: {score_set.full_signature}")
-        work = _Work(context, measure, score_set, against)
+        measure, targets = _open(context, evaluator, options, references, trained)
+        work = _Work(context, measure, targets, against)
         work.score_outputs()
-        unchanged = bool(score_set.scored_at) and not work.n_scored and work.data.text == score_set.data_hash
-        if unchanged:
-            systems, summary = score_set.systems, score_set.summary
-        else:
-            systems = work.score_systems() if entry.system_score == "corpus" else []
-            summary = summarise_scores(score_set)
+        for target in targets:
+            _finish(work, target)
     except ScoringError as error:
         raise BadInput(str(error)) from error
-    finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary)
+    score_set = targets[0].score_set
     return {
         "evaluator": score_set.evaluator.slug,
         "score_set": score_set.pk,
@@ -67,20 +64,90 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         "empty": score_set.n_empty,
         "truncated": score_set.n_truncated,
         "duplicate": score_set.n_duplicate,
+        **({"in_training": score_set.n_in_training} if trained else {}),
+        **({"aspects": [target.aspect for target in targets]} if targets[0].aspect else {}),
     }
 
 
+def _open(
+    context: RunContext, evaluator: str, options: dict[str, Any], references: str, trained: Evaluator | None
+) -> tuple[Scorer, list[Target]]:
+    """The evaluator and the set it fills; one that learned several aspects fills one for each in a single pass."""
+    from scoring.ml import load
+
+    entry = get_entry(trained.name if trained else evaluator)
+    parsed = parse_options(entry, options)
+    if trained is None:
+        measure = load(evaluator, **parsed)
+        signatures = [("", measure.signature, measure.short_signature)]
+    else:
+        measure = load_trained(trained, parsed)
+        signatures = [("", measure.signature, measure.short_signature)]
+        if entry.aspect == "many" and parsed.get("aspect", "") is None:
+            of_aspect = [
+                (aspect, load_trained(trained, {**parsed, "aspect": aspect}, verify=False))
+                for aspect in measure.component_names
+            ]
+            signatures = [(aspect, found.signature, found.short_signature) for aspect, found in of_aspect]
+    targets = [
+        Target(
+            open_score_set(
+                project=context.project,
+                name=entry.name,
+                options=parsed,
+                references=references,
+                run=context.run,
+                signature=signature,
+                short=short,
+                trained=trained,
+                aspect=aspect or (str(parsed.get("aspect") or "") if trained else ""),
+            ),
+            aspect,
+        )
+        for aspect, signature, short in signatures
+    ]
+    for target in targets:
+        context.log(f"Signature: {target.score_set.full_signature}")
+    return measure, targets
+
+
+def load_trained(trained: Evaluator, options: dict[str, Any], *, verify: bool = True) -> Scorer:
+    """The evaluator of a folder. One that is damaged is marked so for the pages; one found whole no longer is."""
+    from scoring.ml import ArtefactError, EncoderError, load
+
+    try:
+        found = load(artefact_folder(trained), verify=verify, **options)
+    except (ArtefactError, EncoderError) as error:
+        mark_damaged(evaluator=trained, damage=str(error))
+        raise
+    mark_ready(evaluator=trained)
+    return found
+
+
+def _finish(work: _Work, target: Target) -> None:
+    score_set = target.score_set
+    unchanged = bool(score_set.scored_at) and not work.n_scored and work.data.text == score_set.data_hash
+    if unchanged:
+        systems, summary = score_set.systems, score_set.summary
+    else:
+        systems = work.score_systems() if work.measure.entry.system_score == "corpus" else []
+        summary = summarise_scores(score_set)
+    finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary)
+
+
 class _Work:
-    """One pass over a project; `n_scored` and `n_kept` count outputs."""
+    """One pass over a project; `n_scored` and `n_kept` count outputs. What the first target has, the others
+    have, too."""
 
     def __init__(
-        self, context: RunContext, measure: Evaluator, score_set: ScoreSet, against: ReferenceSet | None
+        self, context: RunContext, measure: Scorer, targets: Sequence[Target], against: ReferenceSet | None
     ) -> None:
-        self.context, self.measure, self.score_set, self.against = context, measure, score_set, against
+        self.context, self.measure, self.targets, self.against = context, measure, targets, against
         self.total = count_outputs(context.project)
         self.data = DataHash()
         self.n_scored = self.n_kept = 0
         self.n_seen = 0
+        self.trained_on: frozenset[str] | None = getattr(measure, "trained_on", None)
 
     def score_outputs(self) -> None:
         if self.measure.depends_on_batch:
@@ -90,13 +157,13 @@ class _Work:
             self._score_chunk(chunk)
 
     def _chunks(self) -> Iterable[list[Input]]:
-        for chunk in iterate_inputs(self.context.project, references=self.against, known=self.score_set):
+        for chunk in iterate_inputs(self.context.project, references=self.against, known=self.targets[0].score_set):
             self.context.check()
             yield chunk
 
     def _score_chunk(self, chunk: Sequence[Input], *, together: bool = False) -> None:
         """Score the rows of a chunk that are new or changed; `together`: one change means all anew."""
-        hashes = [input_hash(self.measure.identity(row.record)) for row in chunk]
+        hashes = [input_hash(self._identity(row.record)) for row in chunk]
         if together:
             whole = DataHash()
             for row, hash_of_input in zip(chunk, hashes, strict=True):
@@ -113,22 +180,34 @@ class _Work:
         self.n_seen += len(chunk)
         self.context.progress(self.n_seen, self.total, "outputs", "scoring")
 
+    def _identity(self, record: Record) -> Hashable:
+        """What a stored score depends on: for a trained evaluator also whether it learned from the item's group."""
+        identity = self.measure.identity(record)
+        return identity if self.trained_on is None else (identity, self._in_training(record))
+
+    def _in_training(self, record: Record) -> bool:
+        return bool(self.trained_on) and (record.group or f"item:{record.item}") in (self.trained_on or ())
+
     def _score_and_store(self, wanted: Sequence[tuple[Input, int]]) -> None:
         found = self.measure.evaluate([row.record for row, _ in wanted], progress=self._progress(len(wanted)))
         truncated = found.truncated
-        scores = [
-            NewScore(
-                output=row.output,
-                value=float(found.values[place]),
-                note=found.reasons[place],
-                input_hash=hash_of_input,
-                is_empty=not row.record.text.strip(),
-                is_truncated=bool(truncated[place]) if truncated is not None else False,
-            )
-            for place, (row, hash_of_input) in enumerate(wanted)
-        ]
-        store_scores(score_set=self.score_set, scores=scores)
-        self.n_scored += len(scores)
+        # The first target last: it says what is known, so nothing is lost in between.
+        for target in reversed(self.targets):
+            values = found.components[target.aspect] if target.aspect else found.values
+            scores = [
+                NewScore(
+                    output=row.output,
+                    value=float(values[place]),
+                    note=found.reasons[place],
+                    input_hash=hash_of_input,
+                    is_empty=not row.record.text.strip(),
+                    is_truncated=bool(truncated[place]) if truncated is not None else False,
+                    in_training=self._in_training(row.record),
+                )
+                for place, (row, hash_of_input) in enumerate(wanted)
+            ]
+            store_scores(score_set=target.score_set, scores=scores)
+        self.n_scored += len(wanted)
 
     def _progress(self, n_wanted: int) -> Any:
         def report(done: int, total: int) -> None:

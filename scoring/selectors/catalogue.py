@@ -54,15 +54,22 @@ def entry_as_dict(entry: Entry) -> dict[str, Any]:
         "level": entry.level,
         "scale": list(entry.scale),
         "profiles": list(entry.profiles),
-        "options": [
-            {
-                "name": option.name,
-                "type": option.type,
-                "default": option.default,
-                "help": option.help,
-                "choices": list(option.choices),
-            }
-            for option in entry.options
-        ],
+        "options": [_option_as_dict(option) for option in entry.options],
+        "learns": entry.learns,
+        "aspect": entry.aspect,
+        "train_needs": list(entry.train_needs),
+        "train_options": [_option_as_dict(option) for option in entry.train_options],
+        "profile_defaults": {name: entry.train_defaults(name) for name in entry.profiles} if entry.learns else {},
         "citation": entry.citation,
+    }
+
+
+def _option_as_dict(option: Any) -> dict[str, Any]:
+    return {
+        "name": option.name,
+        "type": option.type,
+        "default": option.default,
+        "help": option.help,
+        "choices": list(option.choices),
+        "advanced": option.advanced,
     }

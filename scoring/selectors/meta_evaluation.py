@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,23 @@ class People:
     def __len__(self) -> int:
         return len(self.output)
 
+    def only(self, rows: NDArray[np.bool_]) -> People:
+        """The same people's scores of some of the outputs; the counts of ratings stay those of all."""
+        part = copy(self)
+        for name in ("output", "mean", "item", "cluster", "system"):
+            setattr(part, name, getattr(self, name)[rows])
+        return part
+
+
+def outside_training(sets: list[ScoreSet], people: People) -> NDArray[np.bool_]:
+    """Which rated outputs no evaluator of these sets has learned from: what all of them can be compared on."""
+    marked = [s.pk for s in sets if s.n_in_training]
+    if not marked:
+        return np.ones(len(people), dtype=bool)
+    rows = Score.objects.filter(score_set__in=marked, in_training=True).order_by().values_list("output_id", flat=True)
+    seen = np.fromiter(rows.distinct().iterator(chunk_size=CHUNK), dtype=np.int64)
+    return ~np.isin(people.output, seen)
+
 
 def load_people(project: Project, query: EvaluatorsQuery) -> tuple[Any, People]:
     """The aspect that is meant and its human scores."""
@@ -67,16 +85,20 @@ def rank_evaluators(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
     """The table as plain values: settings, counts and one row per evaluator; sentinels that nobody has applied
     stand in it, too, with the reason in place of figures."""
     aspect, people = load_people(project, query)
+    sets = current_sets(project, query.references, aspect.name)
+    common = outside_training(sets, people)
+    compared = people if common.all() else people.only(common)
     rows = []
     settings = ""
-    for score_set in current_sets(project, query.references):
-        found, note = _correlate(score_set, aspect, people, query)
+    for score_set in sets:
+        found, note = _correlate(score_set, aspect, compared, query)
         settings = found.signature
-        rows.append(_row(score_set, found, note))
+        whole = None if compared is people else _correlate(score_set, aspect, people, query)[0]
+        rows.append(_row(score_set, found, note, whole))
     applied = {row["name"] for row in rows}
     sentinels = [entry for entry in entries() if entry.kind == "sentinel"]
     rows += [_unapplied(project, entry) for entry in sentinels if entry.name not in applied]
-    n_systems = len(np.unique(people.system)) if len(people) else 0
+    n_systems = len(np.unique(compared.system)) if len(compared) else 0
     of_people = f"aspect:{aspect.name}|ratings:{query.ratings}|systems:{query.systems}"
     return {
         "kind": "evaluators",
@@ -87,20 +109,26 @@ def rank_evaluators(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
         "references": query.references,
         "ratings": query.ratings,
         "signature": f"{settings or 'level:' + query.level}|{of_people}",
-        "n_outputs": len(people),
+        "n_outputs": len(compared),
+        "n_excluded": len(people) - len(compared),
         "n_ratings": people.n_ratings,
         "n_raters": people.n_raters,
         "n_systems": n_systems,
-        "n_items": len(np.unique(people.item)),
+        "n_items": len(np.unique(compared.item)),
         "n_simulated": people.n_simulated,
-        "note": _note(query, len(people), n_systems),
+        "note": _note(query, len(people), len(compared), n_systems),
         "rows": sorted(rows, key=_order),
     }
 
 
-def _note(query: EvaluatorsQuery, n: int, n_systems: int) -> str:
+def _note(query: EvaluatorsQuery, n: int, n_compared: int, n_systems: int) -> str:
     if n == 0:
         return "No output of these systems has been rated for this aspect."
+    if n_compared == 0:
+        return (
+            "Some evaluator learned from every rated output, so there is nothing left to compare on. Train with folds, "
+            "delete that evaluator, or have further outputs rated."
+        )
     if query.level == "system" and n_systems < FEW_SYSTEMS:
         return f"With {n_systems} systems the system level ranks nothing: see the intervals."
     return ""
@@ -133,7 +161,7 @@ def _correlate(score_set: ScoreSet, aspect: Any, people: People, query: Evaluato
     return found, note
 
 
-def _row(score_set: ScoreSet, found: Correlations, note: str) -> dict[str, Any]:
+def _row(score_set: ScoreSet, found: Correlations, note: str, whole: Correlations | None) -> dict[str, Any]:
     evaluator: Evaluator = score_set.evaluator
     return {
         "evaluator": evaluator.slug,
@@ -150,8 +178,15 @@ def _row(score_set: ScoreSet, found: Correlations, note: str) -> dict[str, Any]:
         "n_items": found.n_items,
         "n_systems": found.n_systems,
         "undefined_groups": found.undefined_groups,
+        "n_in_training": score_set.n_in_training,
+        "whole": None if whole is None else _whole(whole),
         "note": note,
     }
+
+
+def _whole(found: Correlations) -> dict[str, Any]:
+    figures: dict[str, Any] = {name: found[name].as_dict() for name in COEFFICIENTS}  # type: ignore[index]
+    return {**figures, "n": found.n_pairs}
 
 
 def _unapplied(project: Project, entry: Any) -> dict[str, Any]:
@@ -172,6 +207,8 @@ def _unapplied(project: Project, entry: Any) -> dict[str, Any]:
         "n_items": 0,
         "n_systems": 0,
         "undefined_groups": {},
+        "n_in_training": 0,
+        "whole": None,
         "note": reason,
     }
 
@@ -179,6 +216,7 @@ def _unapplied(project: Project, entry: Any) -> dict[str, Any]:
 def load_points(project: Project, query: EvaluatorsQuery, score_set: ScoreSet) -> list[dict[str, Any]]:
     """Metric and people for the outputs that have both (or the systems' means), for a scatter plot."""
     aspect, people = load_people(project, query)
+    people = people.only(outside_training(current_sets(project, query.references, aspect.name), people))
     metric = load_scores(score_set, aspect, people.output)
     both = np.isfinite(metric) & np.isfinite(people.mean)
     labels = np.array([unit.label for unit in people.units.units], dtype=object)

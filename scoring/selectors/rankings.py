@@ -85,7 +85,7 @@ def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
     from evalapp.stats import rank_by_mean
 
     evaluator = get_evaluator(project, query.by)
-    score_set = get_current_set(project, evaluator, query.references)
+    score_set = get_current_set(project, evaluator, query.references, query.aspect)
     if score_set is None:
         raise BadInput(
             f"{query.by} has no complete scores against “{query.references}” yet. See its run, or score again."
@@ -95,11 +95,13 @@ def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
     item, cluster, system, value = columns
     rows = units.wanted(query.systems)[system] if len(system) else np.zeros(0, dtype=bool)
     ranking = rank_by_mean(value[rows], item[rows], system[rows], cluster=cluster[rows])
-    table = _table(query, ranking, units, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), aspect="")
+    table = _table(query, ranking, units, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), aspect=score_set.aspect)
     table["scale"] = [None, None]
     table["evaluator"] = {
         "slug": evaluator.slug,
         "signature": score_set.full_signature,
+        "aspect": score_set.aspect,
+        "n_in_training": score_set.n_in_training,
         "scored_at": score_set.scored_at.isoformat() if score_set.scored_at else None,
     }
     if score_set.systems:

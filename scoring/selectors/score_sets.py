@@ -45,10 +45,10 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
     return [_state(s, uploads, n_outputs, newest) for s in sets]
 
 
-def _newest(sets: list[ScoreSet]) -> dict[tuple[int, str], ScoreSet]:
-    found: dict[tuple[int, str], ScoreSet] = {}
+def _newest(sets: list[ScoreSet]) -> dict[tuple[int, str, str], ScoreSet]:
+    found: dict[tuple[int, str, str], ScoreSet] = {}
     for s in sets:
-        key = (s.evaluator_id, s.references)
+        key = (s.evaluator_id, s.references, s.aspect)
         if s.scored_at and (key not in found or s.scored_at > found[key].scored_at):
             found[key] = s
     return found
@@ -62,12 +62,12 @@ def _touches_inputs(upload: Upload) -> bool:
     )
 
 
-def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[int, str], ScoreSet]) -> SetState:
+def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[int, str, str], ScoreSet]) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
         return SetState(s, "not finished: the run is under way, or was stopped", missing)
     changed = [upload.pk for upload in uploads if upload.finished_at > s.scored_at]
-    current = newest[s.evaluator_id, s.references]
+    current = newest[s.evaluator_id, s.references, s.aspect]
     if current.pk != s.pk:
         return SetState(s, "another signature was scored later", missing)
     if changed:
@@ -83,21 +83,29 @@ def list_states(project: Project, n_outputs: int) -> list[SetState]:
     return get_states(project, sets, n_outputs)
 
 
-def current_sets(project: Project, references: str = ORIGINAL) -> list[ScoreSet]:
-    """The newest complete set of every evaluator, against these references or against none."""
+def current_sets(project: Project, references: str = ORIGINAL, aspect: str | None = None) -> list[ScoreSet]:
+    """The newest complete set of every evaluator, against these references or against none; of one that learned
+    several aspects the newest of each. With `aspect` only what says something about it: sets of that aspect and those
+    of evaluators with one score."""
     rows = (
         ScoreSet.objects.filter(project=project, references__in=[references, ""], scored_at__isnull=False)
         .select_related("evaluator")
-        .order_by("evaluator__slug", "-scored_at", "-pk")
+        .order_by("evaluator__slug", "aspect", "-scored_at", "-pk")
     )
-    found: dict[int, ScoreSet] = {}
+    if aspect is not None:
+        rows = rows.filter(aspect__in=["", aspect])
+    found: dict[tuple[int, str], ScoreSet] = {}
     for row in rows:
-        found.setdefault(row.evaluator_id, row)
+        found.setdefault((row.evaluator_id, row.aspect), row)
     return list(found.values())
 
 
-def get_current_set(project: Project, evaluator: Evaluator, references: str = ORIGINAL) -> ScoreSet | None:
-    return next((s for s in current_sets(project, references) if s.evaluator_id == evaluator.pk), None)
+def get_current_set(
+    project: Project, evaluator: Evaluator, references: str = ORIGINAL, aspect: str = ""
+) -> ScoreSet | None:
+    """The evaluator's newest complete set; of several aspects the one asked for, else the first."""
+    sets = [s for s in current_sets(project, references) if s.evaluator_id == evaluator.pk]
+    return next((s for s in sets if s.aspect == aspect), sets[0] if sets else None)
 
 
 def scores_of_outputs(project: Project, outputs: Iterable[int]) -> list[Score]:

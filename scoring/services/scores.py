@@ -16,18 +16,19 @@ from django.utils import timezone
 from annotation.models.data import ORIGINAL
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, Fault
+from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
+from ..selectors.training import trained_of
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
 
-COLUMNS = ("score_set_id", "output_id", "value", "note", "input_hash", "is_empty", "is_truncated")
+COLUMNS = ("score_set_id", "output_id", "value", "note", "input_hash", "is_empty", "is_truncated", "in_training")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class NewScore:
     input_hash: int
     is_empty: bool
     is_truncated: bool
+    in_training: bool = False
 
 
 def apply_evaluator(
@@ -52,12 +54,13 @@ def apply_evaluator(
     send: bool = True,
     any_encoder: bool = False,
 ) -> Run:
-    """Queue the application of an evaluator to every output of the project that needs it. The same request joins
-    the run that is already there. `any_encoder` is for the command line, whose user owns the machine; people of the
-    web may choose encoders of the setting ENCODERS only."""
-    entry = get_entry(evaluator)
+    """Queue the application of an evaluator of the catalogue, or of a trained one by its slug, to every output of the
+    project that needs it. The same request joins the run that is already there. `any_encoder` is for the command
+    line, whose user owns the machine; people of the web may choose encoders of the setting ENCODERS only."""
+    trained = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
+    entry = get_entry(trained.name) if trained else _applicable(project, evaluator)
     parsed = parse_options(entry, {**_from_project(entry, project), **(options or {})})
-    encoder = parsed.get("encoder")
+    encoder = None if trained else parsed.get("encoder")
     if encoder is not None and not any_encoder and encoder not in settings.ENCODERS:
         known = ", ".join(settings.ENCODERS) or "none beside the default"
         text = f"The encoder “{encoder}” is not among those of this installation: {known} (setting ENCODERS)."
@@ -71,10 +74,31 @@ def apply_evaluator(
         raise BadInput(
             f"{project.slug} has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score."
         )
-    slug = slug_of(entry.name, parsed, defaults_of(entry, project))
-    params = {"evaluator": entry.name, "options": parsed, "references": references}
+    slug = trained.slug if trained else slug_of(entry.name, parsed, defaults_of(entry, project))
+    params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
     title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
-    return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send)
+    queue = "gpu" if "encoder" in entry.needs or encoder or trained else ""
+    return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
+
+
+def _applicable(project: Project, name: str) -> Entry:
+    """The line of the catalogue; what learns cannot be applied before it was trained."""
+    try:
+        entry = get_entry(name)
+    except NotThere as error:
+        slugs = list(trained_of(project).values_list("slug", flat=True)[:20])
+        hint = f" Trained in {project.slug}: {', '.join(slugs)}." if slugs else ""
+        raise NotThere(error.detail + hint) from error
+    if entry.learns:
+        slugs = list(trained_of(project).filter(name=name).values_list("slug", flat=True)[:20])
+        way = (
+            f"Apply one of those trained here: {', '.join(slugs)}."
+            if slugs
+            else f"Train it first: manage.py train {name} --project {project.slug}"
+        )
+        text = f"{name} is a method that learns. {way}"
+        raise BadInput(text, faults=[Fault(text, field="evaluator")])
+    return entry
 
 
 def request_score(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
@@ -122,19 +146,31 @@ def slug_of(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) 
 
 
 def open_score_set(
-    *, project: Project, name: str, options: Mapping[str, Any], references: str, run: Run, signature: str, short: str
+    *,
+    project: Project,
+    name: str,
+    options: Mapping[str, Any],
+    references: str,
+    run: Run,
+    signature: str,
+    short: str,
+    trained: Evaluator | None = None,
+    aspect: str = "",
 ) -> ScoreSet:
-    """The set for this signature, made when it is the first time."""
-    entry = get_entry(name)
-    slug = slug_of(name, options, defaults_of(entry, project))
+    """The set for this signature, made when it is the first time. Of a `trained` evaluator that learned several
+    aspects each has a set of its own."""
     with transaction.atomic():
-        evaluator, _ = Evaluator.objects.get_or_create(
-            project=project, slug=slug, defaults={"name": name, "kind": entry.kind, "options": dict(options)}
-        )
+        evaluator = trained
+        if evaluator is None:
+            entry = get_entry(name)
+            slug = slug_of(name, options, defaults_of(entry, project))
+            defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
+            evaluator, _ = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
         score_set, _ = ScoreSet.objects.get_or_create(
             evaluator=evaluator,
             signature=signature,
             references=references,
+            aspect=aspect,
             defaults={"project": project, "short_signature": short},
         )
     ScoreSet.objects.filter(pk=score_set.pk).update(run=run)
@@ -153,7 +189,8 @@ def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
 
 def _row(score_set: ScoreSet, row: NewScore) -> tuple[Any, ...]:
     value = None if math.isnan(row.value) else row.value
-    return (score_set.pk, row.output, value, row.note[:200], row.input_hash, row.is_empty, row.is_truncated)
+    flags = (row.is_empty, row.is_truncated, row.in_training)
+    return (score_set.pk, row.output, value, row.note[:200], row.input_hash, *flags)
 
 
 def finish_score_set(
@@ -166,6 +203,7 @@ def finish_score_set(
         n_undefined=Count("pk", filter=Q(value=None)),
         n_empty=Count("pk", filter=Q(is_empty=True)),
         n_truncated=Count("pk", filter=Q(is_truncated=True)),
+        n_in_training=Count("pk", filter=Q(in_training=True)),
         distinct=Count("input_hash", distinct=True),
     )
     counts["n_duplicate"] = counts["n_scores"] - counts.pop("distinct")

@@ -1,4 +1,5 @@
-"""Pages of evaluators: the catalogue with what has been applied, applying one, one with its scores."""
+"""Pages of evaluators: the catalogue with what has been applied and trained, applying one, one with its training and
+its scores. Training, files and deletion are in `trained`."""
 
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from ..curves import describe_series, draw_curves
 from ..forms import ApplyForm
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs
 from ..selectors.score_sets import SetState, get_states, list_states
+from ..selectors.training import card_of, facts_of, files_of, missing_for, trained_of, trainings_under_way
 from ..services.scores import apply_evaluator
 from ..tables import FORMULA
 
@@ -35,11 +39,17 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
     applied: dict[str, list[SetState]] = {}
     for state in states:
         applied.setdefault(state.score_set.evaluator.name, []).append(state)
-    rows = [{"entry": entry, "states": applied.get(entry.name, [])} for entry in entries()]
+    facts = facts_of(project)
+    rows = [
+        {"entry": entry, "states": applied.get(entry.name, []), "missing": missing_for(entry, facts)}
+        for entry in entries()
+    ]
     context = {
         "project": project,
         "rows": rows,
         "states": states,
+        "trained": list(trained_of(project)),
+        "under_way": trainings_under_way(project),
         "n_outputs": n_outputs,
         "n_unscored_sentinels": sum(row["entry"].kind == "sentinel" and not row["states"] for row in rows),
         "may_write": can(user=request.user, project=project, need="write"),
@@ -51,7 +61,10 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
-    entry = get_entry(name)
+    trained = trained_of(project).filter(slug=name).first()
+    entry = get_entry(trained.name if trained else name)
+    if entry.learns and trained is None:
+        return redirect("scoring:train", project.slug, name)
     form = ApplyForm(request.POST or None, project=project, entry=entry)
     # An evaluator without options has a form without fields, which is valid as it is.
     if request.method == "POST" and (form.is_valid() or not form.fields):
@@ -68,7 +81,10 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         else:
             messages.success(request, f"{run.title}: in the queue.")
             return redirect("run", project.slug, run.pk)
-    context = {"project": project, "entry": entry, "form": form, "n_outputs": count_outputs(project)}
+    context = {
+        "project": project, "entry": entry, "form": form, "n_outputs": count_outputs(project), "trained": trained,
+        "title": name,
+    }  # fmt: skip
     return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
 
 
@@ -111,23 +127,80 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
 @login_required
 @require_GET
 def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+    """One evaluator: how it was trained, where it was, and its scores, where there are any."""
     project = get_project(user=request.user, slug=slug, need="read")
-    score_set = get_set(project, evaluator, request.GET.get("set", ""))
-    others = ScoreSet.objects.filter(evaluator=score_set.evaluator).select_related("evaluator", "run").order_by("-pk")
-    states = get_states(project, others, count_outputs(project))
-    row: Evaluator = score_set.evaluator
+    row = trained_of(project).filter(slug=evaluator).first()
+    number = request.GET.get("set", "")
+    if row is not None and not number and not ScoreSet.objects.filter(evaluator=row).exists():
+        score_set = None
+    else:
+        score_set = get_set(project, evaluator, number)
     context = {
         "project": project,
-        "evaluator": row,
-        "entry": next((entry for entry in entries() if entry.name == row.name), None),
+        "evaluator": score_set.evaluator if score_set else row,
+        "may_write": can(user=request.user, project=project, need="write"),
+        **(_scores(project, score_set) if score_set else {}),
+        **(_training(request, row) if row else {}),
+    }
+    name = context["evaluator"].name
+    context["entry"] = next((entry for entry in entries() if entry.name == name), None)
+    return page(request, "scoring/evaluators/show.html", context)
+
+
+def _scores(project: Project, score_set: ScoreSet) -> dict[str, Any]:
+    others = ScoreSet.objects.filter(evaluator=score_set.evaluator).select_related("evaluator", "run").order_by("-pk")
+    states = get_states(project, others, count_outputs(project))
+    return {
         "score_set": score_set,
         "state": next(state for state in states if state.score_set.pk == score_set.pk),
         "states": states,
         "summary": _with_own_values(score_set),
         "plot": f"set={score_set.pk}&v={score_set.data_hash}",
-        "may_write": can(user=request.user, project=project, need="write"),
     }
-    return page(request, "scoring/evaluators/show.html", context)
+
+
+def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
+    """What the page tells of a training: facts, card, curves, files."""
+    record = row.record
+    models = record.get("models", [])
+    wished = request.GET.get("fold", "")
+    fold = int(wished) if wished.isdigit() and int(wished) < len(models) else 0
+    losses, others = _curves(models)
+    examples = models[fold]["examples"] if models else {}
+    card = card_of(row, fold)
+    return {
+        "trained": row,
+        "record": record,
+        "model": models[fold] if models else None,
+        "fold": fold,
+        "folds": range(record.get("folds", 0)),
+        "examples": examples,
+        "card": card,
+        "card_html": render_markdown(card),
+        "losses": draw_curves(losses, title=f"Loss of {row.slug}", axis="loss"),
+        "loss_series": describe_series(losses),
+        "figures": draw_curves(others, title=f"Evaluations of {row.slug}", axis="on the held-out part"),
+        "figure_series": describe_series(others),
+        "files": files_of(row),
+        "choice": {name: value for name, value in record.get("choice", {}).items() if value},
+    }
+
+
+def _curves(models: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of the training logs by model: losses, and what the evaluations found."""
+    losses: dict[str, list[tuple[float, float]]] = {}
+    others: dict[str, list[tuple[float, float]]] = {}
+    for number, model in enumerate(models):
+        prefix = f"fold {number + 1}, " if len(models) > 1 else ""
+        for row in model["log"]:
+            for name, value in row.items():
+                if isinstance(value, bool) or not isinstance(value, int | float) or "step" not in row:
+                    continue
+                if name == "loss" or (name.startswith("dev_") and "loss" in name):
+                    losses.setdefault(prefix + name.replace("_", " "), []).append((row["step"], value))
+                elif name.startswith("dev_"):
+                    others.setdefault(prefix + name.replace("_", " "), []).append((row["step"], value))
+    return losses, others
 
 
 def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
@@ -154,12 +227,12 @@ def scores_csv(request: HttpRequest, slug: str, evaluator: str) -> StreamingHttp
 
 def _csv_lines(score_set: ScoreSet) -> Iterator[str]:
     writer = csv.writer(_Echo(), lineterminator="\n")
-    yield writer.writerow(["item", "system", "step", "value", "note", "signature"])  # type: ignore[misc]
-    fields = ("output__item__key", "output__system__name", "output__step", "value", "note")
+    yield writer.writerow(["item", "system", "step", "value", "note", "in_training", "signature"])  # type: ignore[misc]
+    fields = ("output__item__key", "output__system__name", "output__step", "value", "note", "in_training")
     rows = Score.objects.filter(score_set=score_set).order_by("pk").values_list(*fields)
     signature = score_set.full_signature
-    for item, system, step, value, note in rows.iterator(chunk_size=5000):
-        yield writer.writerow([_safe(item), _safe(system), step, value, note, signature])  # type: ignore[misc]
+    for item, system, step, value, note, seen in rows.iterator(chunk_size=5000):
+        yield writer.writerow([_safe(item), _safe(system), step, value, note, int(seen), signature])  # type: ignore[misc]
 
 
 def _safe(text: str) -> str:

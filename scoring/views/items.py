@@ -26,5 +26,6 @@ def item_scores(request: HttpRequest, slug: str, item: int) -> HttpResponse:
     sets = {score.score_set_id: score.score_set for score in scores}
     of_output = {(score.output_id, score.score_set_id): score for score in scores}
     table = [(output, [of_output.get((output.pk, number)) for number in sets]) for output in outputs]
-    context = {"project": project, "item": row, "sets": list(sets.values()), "table": table}
+    seen = any(score.in_training for score in scores)
+    context = {"project": project, "item": row, "sets": list(sets.values()), "table": table, "in_training": seen}
     return page(request, "scoring/items/scores.html", context, fragment="table")

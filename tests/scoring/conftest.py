@@ -7,6 +7,7 @@ import pytest
 from evalapp.common.runner import execute_run
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.scoring.training import fill, put_toy_into_catalogue
 
 
 @pytest.fixture
@@ -31,3 +32,14 @@ def scored(cast, score):
     for name in ("length", "random", "token-f1"):
         score(cast.project, name)
     return cast
+
+
+@pytest.fixture
+def toy(cast, monkeypatch):
+    """The cast's project with 12 items and ratings, and an evaluator in the catalogue that learns in a moment."""
+    from scoring.ml import registry
+
+    put_toy_into_catalogue(monkeypatch)
+    fill(cast.project)
+    yield cast
+    registry.catalogue.cache_clear()

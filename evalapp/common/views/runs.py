@@ -60,6 +60,7 @@ def run_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "log": log_tail(run, None if whole else 20),
         "whole": whole,
         "may_write": can(user=request.user, project=run.project, need="write"),
+        "below": next((job.fragment for job in all_jobs() if job.kind == run.kind), ""),
         **_result(run),
     }
     return page(request, "common/runs/show.html", context, fragment="live")

@@ -52,6 +52,18 @@ class Command(commands.Command):
             ]
             for row in found["rows"]
         ]
+        if found["n_excluded"]:
+            self.stdout.write(
+                f"Compared on {found['n_outputs']:,} outputs; {found['n_excluded']:,} are left out, since some "
+                "evaluator learned from their groups. On all of them:"
+            )
+            whole = [
+                [row["evaluator"], *(interval(row["whole"][name]) for name in COEFFICIENTS), str(row["whole"]["n"])]
+                for row in found["rows"]
+                if row["whole"]
+            ]
+            self.stdout.write("\n".join(as_lines(["evaluator", *COEFFICIENTS, "n"], whole)))
+            self.stdout.write("On what no evaluator learned from:")
         self.stdout.write("\n".join(as_lines(["evaluator", *COEFFICIENTS, "n", ""], rows, left=(0, 5))))
         if found["note"]:
             self.stdout.write(found["note"])

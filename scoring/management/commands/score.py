@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from evalapp.common.errors import EvalappError
 from evalapp.common.models import Run
-from evalapp.common.run_lines import follow_run
-from evalapp.common.runner import execute_run
+from scoring.management.following import add_set, add_where, see_through
 from scoring.services.scores import apply_evaluator
-
-
-def key_value(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise argparse.ArgumentTypeError(f"write key=value, not {text!r}")
-    return key.strip(), value.strip()
 
 
 class Command(commands.Command):
     help = "Apply an evaluator to every output not yet scored with the same signature."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists")
+        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or what a training was called")
         parser.add_argument("--project", required=True, metavar="SLUG")
         parser.add_argument("--references", default="original", metavar="SET", help="the reference set")
-        parser.add_argument(
-            "--set",
-            dest="settings_given",
-            action="append",
-            default=[],
-            type=key_value,
-            metavar="key=value",
-            help="an option of the evaluator; may be repeated",
-        )
-        where = parser.add_mutually_exclusive_group()
-        where.add_argument("--detach", action="store_true", help="return at once; the run goes on in a worker")
-        where.add_argument("--here", action="store_true", help="work in this process, without worker or queue")
+        add_set(parser)
+        add_where(parser)
 
     def work(self, **options: Any) -> dict[str, Any]:
         run = apply_evaluator(
@@ -51,15 +31,7 @@ class Command(commands.Command):
             send=not options["here"],
             any_encoder=True,
         )
-        if options["here"]:
-            echo = self.say if options["verbosity"] else None
-            # None: a worker took it meanwhile; then it is followed like any other.
-            run = execute_run(run.pk, echo=echo) or follow_run(run, self.say)
-        elif not options["detach"]:
-            run = follow_run(run, self.say)
-        if run.state in (Run.State.FAILED, Run.State.CANCELLED):
-            raise EvalappError(run.error or f"Run {run.pk} was cancelled. Go on with: manage.py retry {run.pk}")
-        return {"run": run.pk, "state": run.state, **(run.result or {})}
+        return see_through(run, options, self.say)
 
     def show(self, found: dict[str, Any]) -> None:
         if found["state"] in Run.ACTIVE:

@@ -126,7 +126,7 @@ def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored
 def test_scores_come_as_csv(researcher, scored):
     response = researcher.get(address("scores-csv", "length"))
     lines = b"".join(response.streaming_content).decode().splitlines()
-    assert lines[0] == "item,system,step,value,note,signature"
+    assert lines[0] == "item,system,step,value,note,in_training,signature"
     assert len(lines) == 25
     assert "attachment" in response["Content-Disposition"]
 

@@ -1,0 +1,54 @@
+"""Online scores: texts in, scores out, nothing stored. The worker of the queue `live` computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from ..services.online import rate_references, score_pairs
+from .serializers import (
+    OnlineAnswerSerializer,
+    OnlineRequestSerializer,
+    ReliabilityAnswerSerializer,
+    ReliabilityRequestSerializer,
+)
+
+PROJECT = OpenApiParameter("project", str, description="Where several projects have an evaluator of that name.")
+DOWN = OpenApiResponse(description="No worker, too many requests, or no answer in time: try again.")
+
+
+def _checked(serializer: Any) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+class OnlineScore(APIView):
+    @extend_schema(
+        operation_id="evaluators_score",
+        parameters=[PROJECT],
+        request=OnlineRequestSerializer,
+        responses={200: OnlineAnswerSerializer, 503: DOWN},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Score up to 64 texts with an evaluator of the catalogue or a trained one, at once."""
+        given = _checked(OnlineRequestSerializer(data=request.data))
+        project = request.query_params.get("project", "")
+        return Response(score_pairs(user=request.user, evaluator=name, project=project, **given))
+
+
+class OnlineReliability(APIView):
+    @extend_schema(
+        operation_id="evaluators_reliability",
+        parameters=[PROJECT],
+        request=ReliabilityRequestSerializer,
+        responses={200: ReliabilityAnswerSerializer, 503: DOWN},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """How reliable a set of references is for a context, of evaluators that say so (REAM)."""
+        given = _checked(ReliabilityRequestSerializer(data=request.data))
+        project = request.query_params.get("project", "")
+        return Response(rate_references(user=request.user, evaluator=name, project=project, **given))

@@ -1,0 +1,93 @@
+"""Trained evaluators for programs: what there is, its files, taking one in, deleting one. Training itself is a run:
+`POST projects/{slug}/runs/` with `{"kind": "train", "evaluator": "..."}`, its dry check the same with kind plan."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evalapp.accounts.selectors import get_project
+from evalapp.common.api.runs import RunDetailSerializer
+from evalapp.common.errors import TooLarge
+from evalapp.common.pagination import KeysetPagination
+
+from ..downloads import send_file
+from ..selectors.training import find_trained, trained_of
+from ..services.artefacts import receive_artefact, too_large
+from ..services.training import delete_evaluator
+from .serializers import TrainedDetailSerializer, TrainedSerializer
+
+
+class TrainedList(APIView):
+    parser_classes = [MultiPartParser]
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(operation_id="trained_list", responses=TrainedSerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        """What was trained or taken in, newest first."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(trained_of(project), request, self)
+        return paginator.get_paginated_response(TrainedSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="trained_create",
+        description="Take in a trained evaluator: the files of its folder, each a part `files`. Of a cross-fitted one "
+        "its evaluator.json is a part `files`, and those of its models are parts `fold-0`, `fold-1` and so on. A "
+        "worker checks them (names, sizes, safetensors, configuration, fixtures) before anybody sees it; `name` is "
+        "what it is called here.",
+        request={
+            "multipart/form-data": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                    "fold-0": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                },
+            }
+        },
+        responses={202: OpenApiResponse(RunDetailSerializer, description="Received; a run checks it.")},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if not length.isdigit() or int(length) > settings.MAX_UPLOAD_BYTES:
+            raise TooLarge(too_large())
+        files = {field: request.FILES.getlist(field) for field in request.FILES}
+        run = receive_artefact(project=project, user=request.user, name=str(request.data.get("name", "")), files=files)
+        data = RunDetailSerializer(run, context={"request": request, "project": project}).data
+        return Response(data, status=202, headers={"Location": data["url"]})
+
+
+class TrainedShow(APIView):
+    @extend_schema(operation_id="trained_retrieve", responses=TrainedDetailSerializer)
+    def get(self, request: Request, slug: str, evaluator: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        found = find_trained(project, evaluator)
+        found.project = project
+        return Response(TrainedDetailSerializer(found, context={"request": request}).data)
+
+    @extend_schema(
+        operation_id="trained_destroy",
+        description="The evaluator with its files and all its scores.",
+        responses={204: OpenApiResponse(description="Gone.")},
+    )
+    def delete(self, request: Request, slug: str, evaluator: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        delete_evaluator(evaluator=find_trained(project, evaluator), user=request.user)
+        return Response(status=204)
+
+
+class TrainedFile(APIView):
+    @extend_schema(operation_id="trained_file", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, slug: str, evaluator: str, name: str) -> FileResponse:
+        """One file of the artefact; those of a fold are named `fold-0/model.safetensors`."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return send_file(find_trained(project, evaluator), name)

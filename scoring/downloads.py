@@ -1,0 +1,58 @@
+"""How artefacts leave: file by file as attachments, or all of them as an uncompressed tar that is made while it is
+sent. Used by pages and API."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.http import FileResponse, StreamingHttpResponse
+
+from .models import Evaluator
+from .selectors.training import File, files_of, find_file
+
+CHUNK = 1 << 18
+BLOCK = tarfile.BLOCKSIZE
+
+
+def send_file(evaluator: Evaluator, name: str) -> FileResponse:
+    """As an attachment that no browser opens or guesses about."""
+    response = FileResponse(find_file(evaluator, name).open("rb"), as_attachment=True, filename=Path(name).name)
+    response.headers["Content-Type"] = "application/octet-stream"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def send_tar(evaluator: Evaluator) -> StreamingHttpResponse:
+    """All files in a folder of the evaluator's name. The length is known before, so that a download shows progress."""
+    files = [(file, find_file(evaluator, file.name)) for file in files_of(evaluator)]
+    heads = [_head(evaluator, file) for file, _ in files]
+    size = sum(len(head) + _padded(file.bytes) for head, (file, _) in zip(heads, files, strict=True)) + 2 * BLOCK
+    response = StreamingHttpResponse(_tar(files, heads), content_type="application/x-tar")
+    response.headers["Content-Length"] = str(size)
+    response.headers["Content-Disposition"] = f'attachment; filename="{evaluator.slug}.tar"'
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _head(evaluator: Evaluator, file: File) -> bytes:
+    info = tarfile.TarInfo(f"{evaluator.slug}/{file.name}")
+    info.size, info.mode, info.mtime = file.bytes, 0o644, int(evaluator.created_at.timestamp())
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
+def _padded(size: int) -> int:
+    return -(-size // BLOCK) * BLOCK
+
+
+def _tar(files: list[tuple[File, Path]], heads: list[bytes]) -> Iterator[bytes]:
+    for (file, path), head in zip(files, heads, strict=True):
+        yield head
+        left = file.bytes
+        with path.open("rb") as content:
+            while left and (chunk := content.read(min(CHUNK, left))):
+                left -= len(chunk)
+                yield chunk
+        yield b"\0" * (_padded(file.bytes) - file.bytes + left)
+    yield b"\0" * (2 * BLOCK)

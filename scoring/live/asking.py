@@ -1,0 +1,91 @@
+"""The asking side, in the web process: put the request where the worker finds it, wait for the answer, give up in time.
+No evaluator is imported here."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from evalapp.common.errors import BadInput, Unavailable
+from evalapp.common.queue import queue_has_worker
+
+if TYPE_CHECKING:
+    import redis
+
+QUEUE, TASK = "live", "scoring.live"
+#: With so many requests waiting, one more would not be answered in time either.
+MOST_WAITING = 32
+#: What the worker is at when that takes long, for the message of a request that ran out of time.
+STATE_KEY = "evalapp:live:state"
+
+
+def ask_key(number: str) -> str:
+    return f"evalapp:live:{number}:ask"
+
+
+def answer_key(number: str) -> str:
+    return f"evalapp:live:{number}:answer"
+
+
+@lru_cache(maxsize=4)
+def connect(url: str) -> redis.Redis:
+    """One pool of connections for each address."""
+    import redis
+
+    return redis.Redis.from_url(url, socket_connect_timeout=1, decode_responses=True)
+
+
+def ask_live(request: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
+    """The worker's answer to `{"kind", "source", "options", ...}` (see `answering`).
+
+    Raises `Unavailable` when no worker serves the queue, Redis is down, too many wait already, or the answer is not
+    there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `BadInput` when the evaluator refuses the request.
+    """
+    import redis
+
+    seconds = settings.LIVE_TIMEOUT_MS / 1000 if timeout is None else timeout
+    if not queue_has_worker(QUEUE):
+        raise Unavailable("No worker serves the queue live, so there are no online scores. Start it: manage.py up")
+    client, number = connect(settings.REDIS_URL), uuid.uuid4().hex
+    try:
+        waiting = client.llen(QUEUE)
+        if waiting >= MOST_WAITING:
+            raise Unavailable(f"The worker for online scores is busy: {waiting} requests wait. Try again in a moment.")
+        client.set(ask_key(number), json.dumps(request), px=max(1, int(seconds * 1000)))
+        _send(number)
+        found = client.blpop([answer_key(number)], timeout=seconds)
+        if found is None:
+            client.delete(ask_key(number))
+            raise Unavailable(_too_late(client, seconds))
+    except redis.RedisError as error:
+        raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
+    return _answer(json.loads(found[1]))
+
+
+def _send(number: str) -> None:
+    from evalapp.celery import app
+
+    try:
+        app.send_task(TASK, args=[number], queue=QUEUE, retry=False)
+    except Exception as error:
+        # kombu raises what its transport raises; all of it means that the queue is down.
+        raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
+
+
+def _too_late(client: redis.Redis, seconds: float) -> str:
+    state = client.get(STATE_KEY)
+    why = f"the worker is {state}" if state else "the worker is busy"
+    return f"No score within {seconds:g} s: {why}. Try again in a moment."
+
+
+def _answer(body: dict[str, Any]) -> dict[str, Any]:
+    if "error" not in body:
+        return body
+    if body["error"] == "bad-input":
+        raise BadInput(body["detail"])
+    raise Unavailable(body["detail"])

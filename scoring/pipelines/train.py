@@ -1,0 +1,288 @@
+"""Training an evaluator on a project: read the data, dry check, train with checkpoints, publish. The same run executed
+again goes on from its last checkpoint, or finds what it published."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput
+from evalapp.common.models import Run
+from evalapp.common.runner import RunContext
+
+from ..models import CurvePoint, Evaluator
+from ..selectors.catalogue import get_entry
+from ..selectors.datasets import DataChoice, build_dataset
+from .publishing import plain, publish
+
+if TYPE_CHECKING:
+    from scoring.ml import Dataset, TrainingProgress
+    from scoring.ml import Evaluator as Scorer
+
+#: Checkpoints of trainings that were given up are kept so long.
+KEEP_WORK = timedelta(days=14)
+#: About so many points of a curve are stored for every phase.
+CURVE_POINTS = 200
+FLUSH_SECONDS = 1.0
+DATA_HASH = "data"
+
+
+def run(
+    context: RunContext,
+    *,
+    evaluator: str,
+    profile: str,
+    options: dict[str, Any],
+    seed: int,
+    aspect: str,
+    folds: int,
+    data: dict[str, Any],
+    slug: str,
+) -> dict[str, Any]:
+    """The job `train`."""
+    from scoring.ml import ScoringError
+
+    done = Evaluator.objects.filter(run=context.run, kind=Evaluator.Kind.TRAINED).first()
+    if done is None:
+        _sweep(context.run)
+        job = Training(evaluator, profile, options, seed, aspect or None, folds)
+        folder = work_folder(context.run)
+        try:
+            found = _train(context, job, data, folder)
+        except ScoringError as error:
+            raise BadInput(str(error)) from error
+        context.progress(0, None, "files", "storing")
+        done = publish(context.run, slug, found, data)
+        shutil.rmtree(folder, ignore_errors=True)
+    context.log(f"Signature: {done.signature}")
+    return {
+        "evaluator": done.slug,
+        "signature": done.signature,
+        "folds": done.record["folds"],
+        "steps": sum(model["steps"] for model in done.record["models"]),
+        "url": f"/projects/{context.project.slug}/evaluators/{done.slug}/",
+    }
+
+
+def check(
+    context: RunContext,
+    *,
+    evaluator: str,
+    profile: str,
+    options: dict[str, Any],
+    seed: int,
+    aspect: str,
+    folds: int,
+    data: dict[str, Any],
+    name: str = "",
+) -> dict[str, Any]:
+    """The job `plan`: the dry check alone. `name` is what the evaluator shall be called; nothing here needs it."""
+    context.progress(0, None, "rows", "reading")
+    return check_training(
+        context.project, evaluator=evaluator, profile=profile, options=options, seed=seed, aspect=aspect, folds=folds,
+        data=data,
+    )  # fmt: skip
+
+
+def check_training(project: Project, **params: Any) -> dict[str, Any]:
+    """Counts, steps, seconds and warnings of a training. Raises BadInput with what is missing and what to do."""
+    from scoring.ml import ScoringError
+
+    data = params.pop("data")
+    job = Training(
+        params["evaluator"], params["profile"], params["options"], params["seed"], params["aspect"] or None,
+        params["folds"],
+    )  # fmt: skip
+    try:
+        return job.plan(read_data(project, job.evaluator, data))
+    except ScoringError as error:
+        raise BadInput(str(error)) from error
+
+
+def read_data(project: Project, evaluator: str, data: Mapping[str, Any]) -> Dataset:
+    """The part of the project that was chosen; dialogues only for what may learn from them, since each is a group of
+    its own in every split."""
+    needs = get_entry(evaluator).train_needs
+    return build_dataset(project, DataChoice.from_dict(data), dialogues=not needs or "dialogues" in needs)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained on whatever data: one model, or one for each fold."""
+
+    evaluator: str
+    profile: str
+    options: Mapping[str, Any]
+    seed: int
+    aspect: str | None
+    folds: int
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keywords that `plan`, `fit` and `cross_fit` share."""
+        return {"profile": self.profile, "seed": self.seed, "aspect": self.aspect, **self.options}
+
+    def plan(self, dataset: Dataset) -> dict[str, Any]:
+        """The plan of all models together."""
+        from scoring.ml import plan
+
+        plans = [plan(self.evaluator, train, dev=dev, **self.arguments) for train, dev in self._parts(dataset)]
+        seconds = [found.seconds for found in plans]
+        return {
+            "evaluator": self.evaluator,
+            "models": len(plans),
+            "examples": dict(plans[0].examples),
+            "steps": sum(found.steps for found in plans),
+            "seconds": None if None in seconds else sum(value or 0.0 for value in seconds),
+            "notes": list(dict.fromkeys(note for found in plans for note in found.notes)),
+            "items": len(dataset.items),
+            "outputs": len(dataset.outputs),
+            "ratings": len(dataset.ratings),
+            "comparisons": len(dataset.comparisons),
+            "dialogues": len(dataset.dialogues),
+        }
+
+    def _parts(self, dataset: Dataset) -> list[tuple[Dataset, Dataset]]:
+        from scoring.ml.training.cross_fit import fold_parts
+
+        if self.folds > 1:
+            return list(fold_parts(self.evaluator, dataset, self.folds, self.seed))
+        train, dev, _ = self._split(dataset)
+        return [(train, dev)]
+
+    def _split(self, dataset: Dataset) -> tuple[Dataset, ...]:
+        from scoring.ml import TrainingDataError
+
+        try:
+            return dataset.split(seed=self.seed, by="group")
+        except ValueError as error:
+            raise TrainingDataError(self.evaluator, f"{error}") from error
+
+    def train(self, dataset: Dataset, folder: Path, report: Any) -> Scorer:
+        """Train in `folder`. One model learns from 80 % of the groups, chooses by 10 % and never sees the rest."""
+        from scoring.ml import cross_fit, fit
+
+        if self.folds > 1:
+            return cross_fit(
+                self.evaluator, dataset, folds=self.folds, folder=folder, progress=report, **self.arguments
+            )
+        train, dev, _ = self._split(dataset)
+        return fit(self.evaluator, train, dev=dev, folder=folder, progress=report, **self.arguments)
+
+
+def work_folder(run: Run) -> Path:
+    """Checkpoints of a run stand here until it has published."""
+    return Path(settings.ARTEFACTS_DIR) / "work" / str(run.pk)
+
+
+def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: Path) -> Any:
+    from scoring.ml.training.record import data_hash
+
+    context.progress(0, None, "rows", "reading")
+    dataset = read_data(context.project, job.evaluator, data)
+    _same_data(context, folder, data_hash(dataset))
+    context.progress(0, None, "steps", "checking")
+    plan = job.plan(dataset)
+    counted = ", ".join(f"{n:,} {noun}" for noun, n in plan["examples"].items())
+    estimate = "" if plan["seconds"] is None else f", about {plan['seconds']:.0f} s"
+    context.log(f"{plan['models']} model(s), each of {counted}; {plan['steps']:,} steps{estimate}.")
+    for note in plan["notes"]:
+        context.log(note)
+    report = Reporter(context)
+    try:
+        return job.train(dataset, folder, report)
+    finally:
+        report.flush()
+
+
+def _same_data(context: RunContext, folder: Path, digest: str) -> None:
+    """Checkpoints of other data are of no use: what they were made from must be what is there now."""
+    mark = folder / DATA_HASH
+    if folder.exists() and (not mark.is_file() or mark.read_text(encoding="utf-8") != digest):
+        context.log("The data have changed since the last attempt: the training begins anew.")
+        shutil.rmtree(folder)
+        CurvePoint.objects.filter(run=context.run).delete()
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.write_text(digest, encoding="utf-8")
+
+
+def _sweep(mine: Run) -> None:
+    """Remove the checkpoints of runs that are gone or ended long ago."""
+    root = work_folder(mine).parent
+    if not root.is_dir():
+        return
+    numbers = {int(path.name): path for path in root.iterdir() if path.name.isdigit()}
+    numbers.pop(mine.pk, None)
+    since = timezone.now() - KEEP_WORK
+    kept = Run.objects.filter(pk__in=numbers).exclude(finished_at__lt=since).values_list("pk", flat=True)
+    for number in set(numbers) - set(kept):
+        shutil.rmtree(numbers[number], ignore_errors=True)
+
+
+@dataclass
+class Reporter:
+    """Turns what a training says of itself into the run's progress, log and curve. Called after every step, so it
+    only notes; points are written once a second."""
+
+    context: RunContext
+    phase: str = ""
+    epoch: int = -1
+    losses: list[float] = field(default_factory=list)
+    points: list[CurvePoint] = field(default_factory=list)
+    written: float = 0.0
+    last_step: int = 0
+
+    def __call__(self, progress: TrainingProgress) -> None:
+        if progress.phase != self.phase:
+            self._flush_losses()
+            self.phase, self.epoch = progress.phase, -1
+            self.context.log(f"{progress.phase} …")
+        self._note(progress)
+        self._say(progress)
+        if time.monotonic() - self.written > FLUSH_SECONDS:
+            self.flush()
+        unit = "steps" if progress.loss is not None else "texts"
+        self.context.progress(progress.done, progress.total, unit, progress.phase)
+
+    def _note(self, progress: TrainingProgress) -> None:
+        if progress.loss is None:
+            return
+        self.losses.append(progress.loss)
+        self.last_step = progress.done
+        stride = max(1, (progress.total or progress.done) // CURVE_POINTS)
+        if progress.done % stride == 0 or progress.done == progress.total:
+            self._flush_losses()
+
+    def _flush_losses(self) -> None:
+        losses = [loss for loss in self.losses if plain(loss) is not None]
+        if losses:
+            mean = sum(losses) / len(losses)
+            self.points.append(
+                CurvePoint(run=self.context.run, series=self.phase[:100], step=self.last_step, loss=mean)
+            )
+        self.losses.clear()
+
+    def _say(self, progress: TrainingProgress) -> None:
+        """One line for every epoch, with what the last evaluation found."""
+        epoch = int(progress.epoch or 0)
+        if epoch == self.epoch:
+            return
+        if self.epoch >= 0 and progress.metrics:
+            figures = ", ".join(f"{name} {value:.4g}" for name, value in progress.metrics.items())
+            self.context.log(f"{progress.phase}, after epoch {epoch}: best so far {figures}")
+        self.epoch = epoch
+
+    def flush(self) -> None:
+        """Write the points; one that an earlier attempt wrote stands as it is."""
+        CurvePoint.objects.bulk_create(self.points, ignore_conflicts=True)
+        self.points.clear()
+        self.written = time.monotonic()

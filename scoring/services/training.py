@@ -1,0 +1,292 @@
+"""Asking for trainings and dry checks, storing what was trained, deleting it. The training itself is a pipeline."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+
+from annotation.models import Aspect
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from ..models import Evaluator, ScoreSet
+from ..selectors.catalogue import entries, get_entry
+from ..selectors.datasets import DataChoice, check_choice
+from ..selectors.training import default_folds, facts_of, learners, missing_for, trainings_under_way
+
+if TYPE_CHECKING:
+    from scoring.ml import Entry
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
+#: Words that stand in addresses where an evaluator's name stands.
+RESERVED = frozenset({"apply", "sentinels", "train", "trained", "upload"})
+MOST_FOLDS = 20
+LISTS = ("campaigns", "raters", "systems")
+RATINGS = ("raw", "z", "rank")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What somebody wants trained. Empty texts and None take the default; `options` override the profile's."""
+
+    evaluator: str
+    profile: str = ""
+    encoder: str = ""
+    aspect: str = ""
+    references: str = ORIGINAL
+    ratings: str = ""
+    folds: int | None = None
+    seed: int = 13
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    campaigns: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+
+
+def request_training(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind train."""
+    return start_training(project=project, user=user, wishes=_parse(params))
+
+
+def request_check(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """The same with kind plan: the dry check alone."""
+    return start_check(project=project, user=user, wishes=_parse(params))
+
+
+def _parse(params: Mapping[str, Any]) -> Wishes:
+    """The wishes of a program; everything of a wrong shape is a fault with its field."""
+    faults = []
+    known = Wishes.__dataclass_fields__
+    faults += [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(known))]
+    values = {name: value for name, value in params.items() if name in known and value is not None}
+    for name, value in values.items():
+        if name == "options":
+            fits, noun = isinstance(value, dict), "an object of names and values"
+        elif name in LISTS:
+            fits, noun = isinstance(value, list) and all(isinstance(v, str) for v in value), "a list of names"
+        elif name in ("folds", "seed"):
+            fits, noun = isinstance(value, int) and not isinstance(value, bool), "a whole number"
+        else:
+            fits, noun = isinstance(value, str), "a text"
+        if not fits:
+            faults.append(Fault(f"{name} is {noun}.", field=name))
+    if not values.get("evaluator"):
+        faults.append(Fault("Name the evaluator to be trained.", field="evaluator"))
+    if faults:
+        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
+    return Wishes(**{name: tuple(value) if name in LISTS else value for name, value in values.items()})
+
+
+def start_training(
+    *, project: Project, user: Any = None, wishes: Wishes, send: bool = True, any_encoder: bool = False
+) -> Run:
+    """Queue a training. The same request joins the run that is already there. `any_encoder` is for the command line,
+    whose user owns the machine; people of the web choose among the setting ENCODERS."""
+    params = plan_params(project, wishes, any_encoder=any_encoder)
+    for run in trainings_under_way(project):
+        asked = {key: value for key, value in run.params.items() if key != "slug"}
+        if asked == params and wishes.name in ("", run.params["slug"]):
+            return run
+    slug = free_slug(project, params["evaluator"], wishes.name)
+    return enqueue_run(
+        kind="train", project=project, user=user, params={**params, "slug": slug}, title=f"Train {slug}", send=send
+    )
+
+
+def start_check(*, project: Project, user: Any = None, wishes: Wishes, send: bool = True) -> Run:
+    """Queue the dry check of a training: counts, steps, time, warnings, or what is missing."""
+    params = plan_params(project, wishes)
+    check_name(project, wishes.name)
+    params["name"] = wishes.name
+    title = f"Check before training {wishes.evaluator}"
+    return enqueue_run(kind="plan", project=project, user=user, params=params, title=title, send=send)
+
+
+def start_checked(*, project: Project, user: Any, check: Run) -> Run:
+    """Queue the training that a dry check has looked at."""
+    if check.kind != "plan" or check.state != Run.State.SUCCEEDED:
+        raise Conflict("Only what a check found fit can be trained. Check again.")
+    given = dict(check.params)
+    options = given["options"]
+    data = DataChoice.from_dict(given["data"])
+    wishes = Wishes(
+        evaluator=given["evaluator"],
+        profile=given["profile"],
+        aspect=given["aspect"],
+        folds=given["folds"],
+        seed=given["seed"],
+        name=given.get("name", ""),
+        options=options,
+        references=data.references,
+        campaigns=data.campaigns,
+        raters=data.raters,
+        systems=data.systems,
+    )
+    return start_training(project=project, user=user, wishes=wishes)
+
+
+def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) -> dict[str, Any]:
+    """The parameters of the run, everything checked that can be told without reading the data."""
+    entry = get_entry(wishes.evaluator)
+    if not entry.learns:
+        names = ", ".join(entry.name for entry in learners()) or "none in this installation"
+        raise BadInput(
+            f"{entry.name} needs no training: apply it with `manage.py score`. What learns: {names}.",
+            faults=[Fault("needs no training", field="evaluator")],
+        )
+    profile = wishes.profile or entry.profiles[0]
+    options = _options(entry, profile, wishes)
+    _check_encoder(options, any_encoder)
+    if wishes.aspect and not Aspect.objects.filter(project=project, name=wishes.aspect).exists():
+        there = ", ".join(Aspect.objects.filter(project=project).values_list("name", flat=True)) or "none yet"
+        text = f"There is no aspect “{wishes.aspect}” in {project.slug}. There are: {there}."
+        raise BadInput(text, faults=[Fault(text, field="aspect")])
+    if entry.aspect == "none" and wishes.aspect:
+        text = f"{entry.name} learns no aspect: leave it out."
+        raise BadInput(text, faults=[Fault(text, field="aspect")])
+    folds = default_folds(project) if wishes.folds is None else wishes.folds
+    if not 0 <= folds <= MOST_FOLDS:
+        text = f"folds is a number from 0 to {MOST_FOLDS}; 0 and 1 train one model."
+        raise BadInput(text, faults=[Fault(text, field="folds")])
+    choice = DataChoice(
+        references=wishes.references or ORIGINAL,
+        campaigns=wishes.campaigns,
+        raters=wishes.raters,
+        systems=wishes.systems,
+    )
+    check_choice(project, choice)
+    missing = missing_for(entry, facts_of(project))
+    if missing:
+        raise BadInput(f"{entry.name} cannot be trained on {project.slug}. " + " ".join(missing))
+    return {
+        "evaluator": entry.name,
+        "profile": profile,
+        "options": options,
+        "seed": wishes.seed,
+        "aspect": wishes.aspect,
+        "folds": max(1, folds),
+        "data": choice.as_dict(),
+    }
+
+
+def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
+    from scoring.ml import InvalidOption
+
+    names = {option.name for option in entry.train_options}
+    given = dict(wishes.options)
+    for name, value, unsaid in (("encoder", wishes.encoder, ""), ("ratings", wishes.ratings, "raw")):
+        if not value:
+            continue
+        if name in names:
+            given[name] = value
+        elif value != unsaid:
+            text = f"{entry.name} has no option “{name}”."
+            raise BadInput(text, faults=[Fault(text, field=name)])
+    try:
+        return entry.parse_train_options(profile, given)
+    except InvalidOption as error:
+        where = error.option if error.option in ("profile", "encoder", "ratings") else f"options.{error.option}"
+        raise BadInput(str(error), faults=[Fault(str(error), field=where)]) from error
+
+
+def _check_encoder(options: Mapping[str, Any], any_encoder: bool) -> None:
+    encoder = options.get("encoder")
+    if encoder is None or any_encoder or encoder in settings.ENCODERS:
+        return
+    known = ", ".join(settings.ENCODERS) or "none beside the default"
+    text = f"The encoder “{encoder}” is not among those of this installation: {known} (setting ENCODERS)."
+    raise BadInput(text, faults=[Fault(text, field="encoder")])
+
+
+def check_name(project: Project, name: str, taken: Collection[str] = ()) -> None:
+    """A name that can become the slug of an evaluator, and is free."""
+    if not name:
+        return
+    if not SLUG.fullmatch(name):
+        text = "A name has small letters, digits and hyphens, at most 80."
+        raise BadInput(text, faults=[Fault(text, field="name")])
+    used = {entry.name for entry in entries()} | RESERVED
+    if name in used or name in taken or Evaluator.objects.filter(project=project, slug=name).exists():
+        text = f"The name “{name}” is taken: choose another, or delete that evaluator first."
+        raise Conflict(text, faults=[Fault(text, field="name")])
+
+
+def free_slug(project: Project, stem: str, name: str) -> str:
+    """The name that was asked for, or the stem with the next number; nothing that is there or under way has it."""
+    active = Run.objects.filter(project=project, kind__in=["train", "artefact"], state__in=Run.ACTIVE)
+    taken = {str(run.params.get("slug")) for run in active.only("params")}
+    check_name(project, name, taken)
+    if name:
+        return name
+    used = set(Evaluator.objects.filter(project=project).values_list("slug", flat=True)) | taken
+    return next(slug for number in range(1, 10_000) if (slug := f"{stem}-{number}") not in used)
+
+
+def publish_evaluator(
+    *,
+    run: Run,
+    slug: str,
+    name: str,
+    folder: str,
+    signature: str,
+    record: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Evaluator:
+    """The evaluator whose whole artefact stands in `folder` (below ARTEFACTS_DIR) becomes known. A run publishes
+    once, however often it is executed."""
+    with transaction.atomic():
+        found = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
+        if found is not None:
+            return found
+        if Evaluator.objects.filter(project=run.project, slug=slug).exists():
+            raise Conflict(f"The name “{slug}” was taken meanwhile. Delete that evaluator, then retry this run.")
+        row = Evaluator.objects.create(
+            project=run.project,
+            slug=slug,
+            name=name,
+            kind=Evaluator.Kind.TRAINED,
+            options=dict(options),
+            folder=folder,
+            signature=signature[:500],
+            record=dict(record),
+            run=run,
+        )
+        audit.record(verb="evaluator.stored", project=run.project, actor=run.created_by, object=row)
+    return row
+
+
+def mark_damaged(*, evaluator: Evaluator, damage: str) -> None:
+    """Its folder no longer holds what was stored; shown until it is loaded again without fault."""
+    Evaluator.objects.filter(pk=evaluator.pk).update(state=Evaluator.State.DAMAGED, damage=damage)
+
+
+def mark_ready(*, evaluator: Evaluator) -> None:
+    rows = Evaluator.objects.filter(pk=evaluator.pk, state=Evaluator.State.DAMAGED)
+    rows.update(state=Evaluator.State.READY, damage="")
+
+
+def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
+    """The evaluator, its scores and its files."""
+    if not evaluator.is_trained:
+        raise Conflict("Only trained evaluators can be deleted; the scores of others are replaced when applied again.")
+    busy = Run.objects.filter(project=evaluator.project, kind="score", state__in=Run.ACTIVE)
+    if any(run.params.get("evaluator") == evaluator.slug for run in busy):
+        raise Conflict(f"{evaluator.slug} is just scoring. Cancel that run first.")
+    folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder
+    with transaction.atomic():
+        audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)
+        ScoreSet.objects.filter(evaluator=evaluator).delete()
+        evaluator.delete()
+        transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -1,0 +1,203 @@
+"""The form of a training: the evaluator's options as its catalogue entry describes them, and which data count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+
+from annotation.models import Aspect, Campaign, System
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+
+from .forms import reference_sets
+from .selectors.datasets import UPLOADED, rater_names
+from .selectors.training import default_folds
+from .services.training import LISTS, MOST_FOLDS, Wishes
+
+if TYPE_CHECKING:
+    from scoring.ml import Entry, Option
+
+#: Asked in fields of their own, not among the options.
+OWN = ("encoder",)
+MOST_RATERS = 500
+
+
+class TrainForm(forms.Form):
+    """An empty option takes the profile's value, which its help names."""
+
+    def __init__(self, *args: Any, project: Project, entry: Entry, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.entry, self.project = entry, project
+        self.defaults = {name: entry.train_defaults(name) for name in entry.profiles}
+        self._add_profile()
+        self._add_choice(project)
+        for option in entry.train_options:
+            if option.name not in OWN:
+                self.fields[f"option_{option.name}"] = self._option_field(option)
+        self._add_data(project)
+
+    def _add_profile(self) -> None:
+        words = {
+            "recommended": "recommended: corrected where the paper's way is known to harm",
+            "paper": "paper: as printed, quirks included",
+        }
+        if len(self.entry.profiles) > 1:
+            self.fields["profile"] = forms.ChoiceField(
+                choices=[(name, words.get(name, name)) for name in self.entry.profiles],
+                initial=self.entry.profiles[0],
+                label="Profile",
+                help_text="The values of all options you leave empty. The signature of the scores says which.",
+            )
+        if any(option.name == "encoder" for option in self.entry.train_options):
+            choices = [("", "the installed one"), *((name, name) for name in settings.ENCODERS)]
+            self.fields["encoder"] = forms.ChoiceField(
+                choices=choices,
+                required=False,
+                label="Encoder",
+                help_text="The language model it starts from. The setting ENCODERS names further ones.",
+            )
+
+    def _add_choice(self, project: Project) -> None:
+        if self.entry.aspect != "none":
+            many = self.entry.aspect == "many"
+            first = "all that people rated" if many else "the first that people judged"
+            aspects = Aspect.objects.filter(project=project).values_list("name", flat=True)
+            self.fields["aspect"] = forms.ChoiceField(
+                choices=[("", first), *((name, name) for name in aspects)], required=False, label="Aspect",
+                help_text="What it learns to judge.",
+            )  # fmt: skip
+        sets = reference_sets(project)
+        if len(sets) > 1:
+            self.fields["references"] = forms.ChoiceField(choices=[(name, name) for name in sets], label="References")
+        self.fields["folds"] = forms.IntegerField(
+            initial=default_folds(project), min_value=1, max_value=MOST_FOLDS, label="Folds",
+            help_text="5: five models, and every group is scored by one that did not see it; best below 500 items. "
+            "1: one model of 80 % of the groups, 10 % choose its weights, 10 % stay untouched.",
+        )  # fmt: skip
+        self.fields["name"] = forms.SlugField(
+            required=False, max_length=80, label="Name",
+            help_text=f"What it is called here: small letters, digits, hyphens. Empty: {self.entry.name}-1, and so on.",
+        )  # fmt: skip
+        self.fields["seed"] = forms.IntegerField(
+            initial=13,
+            min_value=0,
+            max_value=2**31 - 1,
+            label="Seed",
+            help_text="The same seed gives the same weights.",
+        )
+
+    def _add_data(self, project: Project) -> None:
+        campaigns = Campaign.objects.filter(project=project).order_by("pk").values_list("slug", "name")
+        systems = System.objects.filter(project=project).order_by("name").values_list("name", flat=True)
+        raters = rater_names(project)
+        lists: dict[str, list[tuple[str, str]]] = {
+            "campaigns": [(slug, name) for slug, name in campaigns],
+            "systems": [(name, name) for name in systems],
+            "raters": [(name, name) for name in raters[:MOST_RATERS]],
+        }
+        if lists["campaigns"]:
+            lists["campaigns"].append((UPLOADED, "judgements that were uploaded"))
+        for name, choices in lists.items():
+            if len(choices) > 1:
+                self.fields[name] = forms.MultipleChoiceField(
+                    choices=choices, required=False, widget=forms.CheckboxSelectMultiple, label=name.capitalize(),
+                    help_text="None ticked: all count.",
+                )  # fmt: skip
+
+    def _option_field(self, option: Option) -> forms.Field:
+        values = {name: defaults[option.name] for name, defaults in self.defaults.items()}
+        if len(set(values.values())) == 1:
+            said = f"Empty: {_word(next(iter(values.values())))}."
+        else:
+            said = "Empty: " + ", ".join(f"{_word(value)} ({name})" for name, value in values.items()) + "."
+        common: dict[str, Any] = {
+            "label": option.name.replace("_", " "), "help_text": f"{option.help} {said}", "required": False
+        }  # fmt: skip
+        if option.type == "bool":
+            return forms.ChoiceField(choices=[("", "as the profile"), ("true", "yes"), ("false", "no")], **common)
+        if option.choices:
+            return forms.ChoiceField(choices=[("", "as the profile"), *((c, c) for c in option.choices)], **common)
+        if option.type == "int":
+            low = None if option.minimum is None else int(option.minimum)
+            return forms.IntegerField(min_value=low, **common)
+        if option.type == "float":
+            return forms.FloatField(min_value=option.minimum, widget=forms.NumberInput(attrs={"step": "any"}), **common)
+        return forms.CharField(max_length=200, **common)
+
+    def of_group(self, group: str) -> list[Any]:
+        """The bound fields of a part of the page: first, basic, advanced, data."""
+        hidden = {f"option_{option.name}" for option in self.entry.train_options if option.advanced} | {"seed"}
+        names = {
+            "basic": [n for n in self.fields if n.startswith("option_") and n not in hidden],
+            "advanced": [n for n in self.fields if n in hidden],
+            "data": [n for n in self.fields if n in (*LISTS, "references")],
+        }
+        used = {n for found in names.values() for n in found}
+        names["first"] = [n for n in self.fields if n not in used]
+        return [self[name] for name in names[group]]
+
+    @property
+    def first(self) -> list[Any]:
+        return self.of_group("first")
+
+    @property
+    def basic(self) -> list[Any]:
+        return self.of_group("basic")
+
+    @property
+    def advanced(self) -> list[Any]:
+        return self.of_group("advanced")
+
+    @property
+    def data_fields(self) -> list[Any]:
+        return self.of_group("data")
+
+    @property
+    def faulty_groups(self) -> list[str]:
+        """The folded parts that must be open because something in them is wrong."""
+        return [group for group in ("basic", "advanced", "data") if any(f.errors for f in self.of_group(group))]
+
+    def wishes(self) -> Wishes:
+        """What the filled form asks for."""
+        given = self.cleaned_data
+        options = {
+            name.removeprefix("option_"): value
+            for name, value in given.items()
+            if name.startswith("option_") and value not in ("", None)
+        }
+        return Wishes(
+            evaluator=self.entry.name,
+            profile=given.get("profile", ""),
+            encoder=given.get("encoder", ""),
+            aspect=given.get("aspect", ""),
+            references=given.get("references", "") or ORIGINAL,
+            folds=given["folds"],
+            seed=given["seed"],
+            name=given["name"],
+            options=options,
+            **{name: tuple(given.get(name, ())) for name in LISTS},
+        )
+
+
+def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form was filled with when this check was asked for: options only where they depart from the profile."""
+    defaults = entry.train_defaults(params["profile"])
+    options = {
+        f"option_{name}": str(value).lower() if isinstance(value, bool) else value
+        for name, value in params["options"].items()
+        if value != defaults.get(name)
+    }
+    data = {name: params["data"][name] for name in (*LISTS, "references")}
+    first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name")}
+    return {**options, **data, **first, "encoder": params["options"].get("encoder") or ""}
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,198 @@
+"""Pages of training and of what was trained: the form with its dry check, the curve of a run, files, taking one in,
+deleting one. The page of one evaluator is in `evaluators`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.models import Run
+from evalapp.common.pages import page
+from evalapp.common.queue import queue_has_worker
+from evalapp.common.selectors import find_run
+
+from ..curves import describe_series, draw_curves
+from ..downloads import send_file, send_tar
+from ..models import ScoreSet
+from ..selectors.catalogue import get_entry
+from ..selectors.training import curve_of, facts_of, find_trained, missing_for
+from ..services.artefacts import receive_artefact
+from ..services.training import MOST_FOLDS, delete_evaluator, start_check, start_checked
+from ..train_form import TrainForm, initial_from
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    """Fill in, check, then train what was checked: nothing is queued for the GPU before a check found it fit."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    entry = get_entry(name)
+    if not entry.learns:
+        raise NotThere(f"{name} needs no training. Apply it under Evaluators.")
+    check = _find_check(project, name, request.GET.get("check", ""))
+    initial = initial_from(entry, check.params) if check else None
+    form = TrainForm(request.POST or None, project=project, entry=entry, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = start_check(project=project, user=request.user, wishes=form.wishes())
+        except EvalappError as error:
+            _add_faults(form, error)
+        else:
+            return redirect(f"{reverse('scoring:train', args=[slug, name])}?check={run.pk}#check")
+    context = {
+        "project": project,
+        "entry": entry,
+        "form": form,
+        "check": check,
+        "checking": check is not None and check.is_active,
+        "plan": check.result if check else None,
+        "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
+        "missing": missing_for(entry, facts_of(project)),
+    }
+    return page(request, "scoring/evaluators/train.html", context, fragment="check", status=422 if form.errors else 200)
+
+
+def _find_check(project: Project, name: str, number: str) -> Run | None:
+    if not number.isdigit():
+        return None
+    found = Run.objects.filter(project=project, kind="plan", pk=int(number)).first()
+    return found if found is not None and found.params.get("evaluator") == name else None
+
+
+def _add_faults(form: forms.Form, error: EvalappError) -> None:
+    placed = False
+    for fault in error.faults:
+        field = fault.field.replace("options.", "option_")
+        if field in form.fields:
+            form.add_error(field, fault.message)
+            placed = True
+    if not placed:
+        form.add_error(None, error.detail)
+
+
+@login_required
+@require_POST
+def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    check = _find_check(project, name, request.POST.get("check", ""))
+    if check is None:
+        raise NotThere("There is no such check. Check the training first.")
+    run = start_checked(project=project, user=request.user, check=check)
+    messages.success(request, f"{run.title}: in the queue.")
+    return redirect("run", project.slug, run.pk)
+
+
+@login_required
+@require_GET
+def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """The loss of a training so far; asks for itself anew while the training goes on."""
+    run = find_run(user=request.user, pk=pk, slug=slug)
+    curves = curve_of(run)
+    title = f"Loss of {run.title}"
+    context = {
+        "project": run.project,
+        "run": run,
+        "svg": draw_curves(curves, title=title, axis="mean loss of the steps before"),
+        "series": describe_series(curves),
+    }
+    return page(request, "scoring/training/curve.html", context, fragment="curve")
+
+
+@login_required
+@require_GET
+def evaluator_file(request: HttpRequest, slug: str, evaluator: str, name: str) -> FileResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    return send_file(find_trained(project, evaluator), name)
+
+
+@login_required
+@require_GET
+def evaluator_tar(request: HttpRequest, slug: str, evaluator: str) -> StreamingHttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    return send_tar(find_trained(project, evaluator))
+
+
+class _FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class _FilesField(forms.FileField):
+    """Several files; what is in them is the worker's to judge."""
+
+    widget = _FilesInput(attrs={"multiple": True})
+
+    def clean(self, data: Any, initial: Any = None) -> list[Any]:
+        files = data if isinstance(data, list) else [data] if data else []
+        if self.required and not files:
+            raise forms.ValidationError(self.error_messages["required"], code="required")
+        return files
+
+
+class UploadForm(forms.Form):
+    """One model: its files. Cross-fitted: the evaluator.json of the whole, and the files of each fold."""
+
+    name = forms.SlugField(required=False, max_length=80, label="Name", help_text="Empty: uploaded-1, and so on.")
+
+    def __init__(self, *args: Any, folds: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["files"] = _FilesField(
+            label="Files",
+            help_text="The evaluator.json beside the folders of the folds."
+            if folds
+            else "All files of the folder: evaluator.json, config.json, model.safetensors, card.md, train_log.jsonl, "
+            "split.json, fixtures.jsonl, and those of the tokenizer.",
+        )
+        for number in range(folds):
+            self.fields[f"fold-{number}"] = _FilesField(label=f"Files of fold-{number}")
+
+    def given(self) -> dict[str, list[Any]]:
+        return {name: files for name, files in self.cleaned_data.items() if name != "name" and files}
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def upload(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    wished = request.GET.get("folds", "")
+    folds = min(int(wished), MOST_FOLDS) if wished.isdigit() and int(wished) > 1 else 0
+    form = UploadForm(request.POST or None, request.FILES or None, folds=folds)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = receive_artefact(
+                project=project, user=request.user, name=form.cleaned_data["name"], files=form.given()
+            )
+        except EvalappError as error:
+            _add_faults(form, error)
+        else:
+            messages.success(request, f"{run.title}: a worker checks it.")
+            return redirect("run", project.slug, run.pk)
+    context = {"project": project, "form": form, "folds": folds, "choices": range(2, 11)}
+    return page(request, "scoring/evaluators/upload.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    row = find_trained(project, evaluator)
+    if request.method == "POST":
+        try:
+            delete_evaluator(evaluator=row, user=request.user)
+        except BadInput as error:
+            messages.error(request, error.detail)
+        else:
+            messages.success(request, f"{evaluator} and its scores are gone.")
+            return redirect("scoring:evaluator-list", project.slug)
+    n_scores = sum(ScoreSet.objects.filter(evaluator=row).values_list("n_scores", flat=True))
+    context = {"project": project, "evaluator": row, "n_scores": n_scores}
+    return page(request, "scoring/evaluators/delete.html", context)

@@ -1,0 +1,128 @@
+"""Evaluators that somebody brings: what is taken in scores as it did; everything else is refused with its file."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.downloads import send_tar
+from scoring.ml import load
+from scoring.models import Evaluator
+from scoring.selectors.training import artefact_folder, files_of
+from scoring.services.artefacts import incoming_folder, receive_artefact
+from tests.scoring.training import train
+
+pytestmark = pytest.mark.django_db
+Files = dict[str, list[SimpleUploadedFile]]
+
+
+@pytest.fixture(autouse=True)
+def artefacts(settings, tmp_path: Path) -> None:
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+
+
+def as_files(folder: Path) -> Files:
+    """A folder as a form sends it."""
+    found: Files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            field = "files" if path.parent == folder else path.parent.name
+            found.setdefault(field, []).append(SimpleUploadedFile(path.name, path.read_bytes()))
+    return found
+
+
+def take_in(project, files: Files, name: str = "") -> Run:
+    run = execute_run(receive_artefact(project=project, user=None, name=name, files=files).pk)
+    assert run is not None
+    return run
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_what_was_downloaded_is_taken_in_and_scores_the_same(toy, folds):
+    original = train(toy.project, folds=folds)
+    run = take_in(toy.foreign, as_files(artefact_folder(original)), "from-alpha")
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert run.queue == "gpu"
+    copy = Evaluator.objects.get(project=toy.foreign, slug="from-alpha")
+    assert copy.signature == original.signature
+    assert copy.record["models"][0]["examples"] == original.record["models"][0]["examples"]
+    assert {file.name for file in files_of(copy)} == {file.name for file in files_of(original)}
+    assert not incoming_folder(run.params["incoming"]).exists()
+    assert load(artefact_folder(copy)).signature == load(artefact_folder(original)).signature
+
+
+def changed(files: Files, name: str, content: bytes | None) -> Files:
+    kept = [file for file in files["files"] if file.name != name]
+    return {**files, "files": kept if content is None else [*kept, SimpleUploadedFile(name, content)]}
+
+
+def test_what_does_not_fit_is_refused_with_its_file(toy):
+    folder = artefact_folder(train(toy.project, folds=1))
+
+    def content(name: str) -> dict:
+        return json.loads((folder / name).read_text())
+
+    def refused(name: str, body: bytes | dict | None) -> str:
+        raw = json.dumps(body).encode() if isinstance(body, dict) else body
+        run = take_in(toy.foreign, changed(as_files(folder), name, raw))
+        assert run.state == Run.State.FAILED
+        assert not incoming_folder(run.params["incoming"]).exists()
+        return run.error
+
+    assert "missing: card.md" in refused("card.md", None)
+    assert "no safetensors file" in refused("model.safetensors", b"\x80\x04pickle")
+    assert "has the entries auto_map" in refused("config.json", {**content("config.json"), "auto_map": {"a": "b.c"}})
+    assert "of the kind 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
+    foreign = {"model_type": "bert", "auto_map": {}}
+    assert "foreign code" in refused("config.json", {**content("config.json"), "encoder": foreign})
+    header = content("evaluator.json")
+    assert "names the evaluator 'chrf'" in refused("evaluator.json", {**header, "evaluator": "chrf"})
+    assert "fitting “settings”" in refused("evaluator.json", {**header, "settings": []})
+    elsewhere = {"name": "/etc", "weights": "0", "embedded": False}
+    assert "works on the encoder '/etc'" in refused("evaluator.json", {**header, "encoder": elsewhere})
+    assert "no JSON object" in refused("evaluator.json", b"[" * 100_000)
+    assert "fixtures.jsonl is empty" in refused("fixtures.jsonl", b"")
+    rows = [json.loads(line) for line in (folder / "fixtures.jsonl").read_text().splitlines()]
+    rows[0]["score"] += 1
+    assert "fixture 1 scores" in refused("fixtures.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    assert "speaks of 3 folds" in refused("evaluator.json", {"evaluator": "toy", "folds": 3})
+    assert not Evaluator.objects.filter(project=toy.foreign).exists()
+
+
+def test_names_are_checked_before_anything_is_kept(toy, settings):
+    def send(files: Files, name: str = "") -> None:
+        receive_artefact(project=toy.project, user=None, name=name, files=files)
+
+    with pytest.raises(BadInput, match=r"weights\.pkl is no file of an evaluator"):
+        send({"files": [SimpleUploadedFile("weights.pkl", b"x")]})
+    with pytest.raises(BadInput, match="other is no part of an evaluator"):
+        send({"other": [SimpleUploadedFile("card.md", b"x")]})
+    with pytest.raises(BadInput, match=r"card\.md was sent twice"):
+        send({"files": [SimpleUploadedFile("card.md", b"x"), SimpleUploadedFile("card.md", b"y")]})
+    with pytest.raises(BadInput, match="no file"):
+        send({})
+    with pytest.raises(Conflict, match="taken"):
+        send({"files": [SimpleUploadedFile("card.md", b"x")]}, name="upload")
+    assert not list(Path(settings.ARTEFACTS_DIR).rglob("*.md"))
+    assert not Run.objects.filter(kind="artefact").exists()
+
+
+def test_the_tar_is_what_tarfile_reads_and_as_long_as_it_says(toy):
+    evaluator = train(toy.project, folds=2)
+    response = send_tar(evaluator)
+    content = b"".join(response.streaming_content)
+    assert len(content) == int(response.headers["Content-Length"])
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+        members = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}
+    folder = artefact_folder(evaluator)
+    files = files_of(evaluator)
+    assert members == {f"toy-1/{file.name}": (folder / file.name).read_bytes() for file in files}
+    assert "toy-1/fold-1/model.safetensors" in members

@@ -1,0 +1,266 @@
+"""Trainings as runs: dry check, folds, what is published, cancel and retry, what is recorded for the curve."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from annotation.models import Rating
+from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.models import Run, RunLog
+from evalapp.common.queue import retry_run
+from evalapp.common.runner import RunCancelled, execute_run
+from scoring.ml import load
+from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
+from scoring.pipelines import train as pipeline
+from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, files_of
+from scoring.services.scores import apply_evaluator
+from scoring.services.training import (
+    Wishes,
+    delete_evaluator,
+    request_check,
+    request_training,
+    start_checked,
+    start_training,
+)
+from tests.factories import make_items
+from tests.scoring.training import train
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def artefacts(settings, tmp_path: Path) -> Path:
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+    return settings.ARTEFACTS_DIR
+
+
+def score(project, slug: str, **rest) -> Run:
+    run = execute_run(apply_evaluator(project=project, evaluator=slug, send=False, **rest).pk)
+    assert run is not None
+    assert run.state == Run.State.SUCCEEDED, run.error
+    return run
+
+
+def test_one_model_is_trained_on_part_of_the_groups_and_its_scores_are_marked(toy, artefacts):
+    evaluator = train(toy.project, folds=1, name="first-one")
+    assert (evaluator.slug, evaluator.name, evaluator.kind, evaluator.state) == ("first-one", "toy", "trained", "ready")
+    record = evaluator.record
+    assert record["folds"] == 0
+    # 12 groups in 80/10/10: 10 to learn from, 1 to choose by, 1 left untouched (rounded cuts at 9.6 and 10.8).
+    assert (record["models"][0]["n_groups"], record["models"][0]["n_dev_groups"]) == (10, 1)
+    assert evaluator.signature.startswith("toy|profile:recommended|aspect:quality|")
+    assert not (artefacts / "work" / str(evaluator.run_id)).exists()
+    names = {file.name for file in files_of(evaluator)}
+    assert {"model.safetensors", "evaluator.json", "card.md", "fixtures.jsonl"} <= names
+    assert "# toy" in card_of(evaluator)
+    run = score(toy.project, "first-one")
+    assert (run.queue, run.result["scored"], run.result["in_training"]) == ("gpu", 24, 22)
+    split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
+    marked = set(Score.objects.filter(in_training=True).values_list("output__item__group", flat=True))
+    assert marked == set(split["train"]) | set(split["dev"])
+    assert ScoreSet.objects.get(evaluator=evaluator).n_in_training == 22
+    assert score(toy.project, "first-one").result["scored"] == 0
+
+
+def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):
+    assert default_folds(toy.project) == 5
+    evaluator = train(toy.project)
+    assert evaluator.slug == "toy-1"
+    assert evaluator.record["folds"] == 5
+    assert len(evaluator.record["models"]) == 5
+    run = score(toy.project, "toy-1")
+    assert run.result["in_training"] == 0
+    data = pipeline.read_data(toy.project, "toy", {})
+    members = load(artefact_folder(evaluator)).members
+    for record in data.outputs_with_context():
+        unseen = [member for member in members if record.group not in member.trained_on]
+        assert len(unseen) == 1
+        stored = Score.objects.get(output__item__key=record.item, output__system__name=record.system)
+        assert stored.value == pytest.approx(unseen[0].score([record])[0], abs=1e-6)
+    assert train(toy.project, folds=2).slug == "toy-2"
+
+
+def test_the_curve_and_the_log_are_stored(toy):
+    evaluator = train(toy.project, folds=2, options={"epochs": 3})
+    curve = curve_of(evaluator.run)
+    assert list(curve) == ["fold 1 of 2, training", "fold 2 of 2, training"]
+    # Three batches an epoch, three epochs: a point for every step.
+    assert [step for step, _ in curve["fold 1 of 2, training"]] == list(range(1, 10))
+    text = "\n".join(RunLog.objects.filter(run=evaluator.run).values_list("text", flat=True))
+    assert "2 model(s), each of" in text
+    assert "fold 2 of 2, training …" in text
+    assert f"Signature: {evaluator.signature}" in text
+
+
+def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
+    wishes = Wishes("toy", options={"frozen": True, "epochs": 6}, folds=1)
+    whole = train(toy.project, options={"epochs": 6}, folds=1, name="whole")
+    seen: list[int] = []
+    original = pipeline.Reporter.__call__
+
+    def stop_at_ten(self, progress):
+        seen.append(progress.done)
+        original(self, progress)
+        if len(seen) == 10:
+            raise RunCancelled
+
+    monkeypatch.setattr(pipeline.Reporter, "__call__", stop_at_ten)
+    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    assert run.state == Run.State.CANCELLED
+    assert not Evaluator.objects.filter(run=run).exists()
+    assert pipeline.work_folder(run).is_dir()
+    retry_run(run=run)
+    run = execute_run(run.pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert seen[10] == 10  # epochs of three steps: the fourth was under way
+    again = Evaluator.objects.get(run=run)
+    assert weights(again) == weights(whole)
+    steps = list(CurvePoint.objects.filter(run=run).order_by("step").values_list("step", flat=True))
+    assert steps == list(range(1, 19))
+    # Executed once more (a second delivery), it finds what it published.
+    assert pipeline.run(_Context(run), **run.params)["evaluator"] == again.slug
+    assert Evaluator.objects.filter(name="toy").count() == 2
+
+
+class _Context:
+    """Just enough of a run's context."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.project = run, run.project
+
+    def log(self, text: str) -> None:
+        assert text
+
+
+def weights(evaluator: Evaluator) -> str:
+    found = re.search(r"\|w:(\w+)", evaluator.signature)
+    assert found
+    return found[1]
+
+
+def test_other_data_begin_anew(toy, monkeypatch):
+    wishes = Wishes("toy", options={"frozen": True, "epochs": 4}, folds=1)
+    original = pipeline.Reporter.__call__
+
+    def stop(self, progress):
+        original(self, progress)
+        if progress.done == 7:
+            raise RunCancelled
+
+    monkeypatch.setattr(pipeline.Reporter, "__call__", stop)
+    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    monkeypatch.setattr(pipeline.Reporter, "__call__", original)
+    Rating.objects.update(value=3)
+    retry_run(run=run)
+    run = execute_run(run.pk)
+    assert run.state == Run.State.SUCCEEDED
+    assert RunLog.objects.filter(run=run, text__contains="begins anew").exists()
+    fresh = train(toy.project, options={"epochs": 4}, folds=1)
+    assert weights(fresh) == weights(Evaluator.objects.get(run=run))
+
+
+def test_the_dry_check_counts_and_the_training_follows_it(toy):
+    params = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "checked"}
+    check = execute_run(request_check(project=toy.project, user=None, params=params).pk)
+    assert check.state == Run.State.SUCCEEDED, check.error
+    assert check.result["models"] == 2
+    # Half of the 12 groups, less an eighth of those for choosing (rounded): 5 groups of two outputs each.
+    assert check.result["examples"] == {"rated outputs": 10}
+    assert check.result["steps"] == 2 * 2 * 3  # models x epochs x batches of four
+    assert (check.result["items"], check.result["outputs"], check.result["ratings"]) == (12, 24, 48)
+    run = start_checked(project=toy.project, user=toy.researcher, check=check)
+    assert run.params["slug"] == "checked"
+    assert run.params["folds"] == 2
+    with pytest.raises(Conflict, match="Only what a check found fit"):
+        start_checked(project=toy.project, user=None, check=run)
+
+
+def test_what_is_missing_is_said_before_anything_is_queued(toy):
+    def ask(**params):
+        return request_training(project=toy.project, user=None, params={"evaluator": "toy", **params})
+
+    with pytest.raises(BadInput, match="needs no training"):
+        ask(evaluator="chrf")
+    with pytest.raises(BadInput, match="no aspect “taste”"):
+        ask(aspect="taste")
+    with pytest.raises(BadInput, match="has no rater “nobody”"):
+        ask(raters=["nobody"])
+    with pytest.raises(BadInput, match="must be one of recommended") as caught:
+        ask(profile="paper")
+    assert caught.value.faults[0].field == "profile"
+    with pytest.raises(BadInput, match="at least 1") as caught:
+        ask(options={"epochs": 0})
+    assert caught.value.faults[0].field == "options.epochs"
+    with pytest.raises(BadInput, match="setting ENCODERS"):
+        ask(encoder="/somewhere")
+    with pytest.raises(BadInput, match="folds is a number from 0 to 20"):
+        ask(folds=21)
+    with pytest.raises(BadInput, match="folds is a whole number"):
+        ask(folds="two")
+    with pytest.raises(BadInput, match="pace is not known"):
+        ask(pace=2)
+    with pytest.raises(Conflict, match="is taken"):
+        ask(name="chrf")
+    with pytest.raises(BadInput, match="small letters"):
+        ask(name="Über")
+    with pytest.raises(NotThere, match="no reference set"):
+        ask(references="other")
+    make_items(toy.foreign, 2)
+    with pytest.raises(BadInput, match="No ratings of outputs: upload ratings or open a campaign"):
+        request_training(project=toy.foreign, user=None, params={"evaluator": "toy"})
+    assert not Run.objects.filter(kind="train").exists()
+
+
+def test_what_the_data_do_not_give_fails_with_what_to_do(toy):
+    Rating.objects.exclude(output__item__key="i000").delete()
+    run = execute_run(start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk)
+    assert run.state == Run.State.FAILED
+    assert "cannot be trained" in run.error
+
+
+def test_the_same_wish_joins_and_names_are_numbered(toy):
+    first = start_training(project=toy.project, wishes=Wishes("toy"), send=False)
+    assert start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk == first.pk
+    other = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
+    assert (first.params["slug"], other.params["slug"]) == ("toy-1", "toy-2")
+    with pytest.raises(Conflict, match="taken"):
+        start_training(project=toy.project, wishes=Wishes("toy", seed=3, name="toy-1"), send=False)
+
+
+def test_what_learns_is_not_applied_by_its_bare_name(toy):
+    with pytest.raises(BadInput, match=r"Train it first: manage\.py train toy --project alpha"):
+        apply_evaluator(project=toy.project, evaluator="toy", send=False)
+    train(toy.project, folds=1)
+    with pytest.raises(BadInput, match="one of those trained here: toy-1"):
+        apply_evaluator(project=toy.project, evaluator="toy", send=False)
+
+
+def test_a_damaged_folder_is_said_and_shown(toy):
+    evaluator = train(toy.project, folds=1)
+    path = artefact_folder(evaluator) / "card.md"
+    text = path.read_text()
+    path.unlink()
+    run = execute_run(apply_evaluator(project=toy.project, evaluator="toy-1", send=False).pk)
+    assert run.state == Run.State.FAILED
+    assert "card.md missing" in run.error
+    evaluator.refresh_from_db()
+    assert evaluator.state == Evaluator.State.DAMAGED
+    path.write_text(text)
+    score(toy.project, "toy-1")
+    evaluator.refresh_from_db()
+    assert (evaluator.state, evaluator.damage) == (Evaluator.State.READY, "")
+
+
+def test_deleting_takes_scores_and_files(toy, django_capture_on_commit_callbacks):
+    evaluator = train(toy.project, folds=1)
+    score(toy.project, "toy-1")
+    folder = artefact_folder(evaluator)
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_evaluator(evaluator=evaluator, user=toy.owner)
+    assert not folder.exists()
+    assert not Score.objects.exists()
+    assert not Evaluator.objects.exists()

@@ -1,0 +1,92 @@
+"""Evaluators are compared where none of them learned. Expected figures by numpy on the rows worked out here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from annotation.models import Rating
+from scoring.models import Score
+from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.selectors.training import artefact_folder
+from scoring.services.leaderboards import compute_leaderboard
+from scoring.tables import as_csv, as_latex
+from tests.scoring.training import train
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def artefacts(settings, tmp_path: Path) -> None:
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+
+
+def rows_of(project, **query) -> dict:
+    table = compute_leaderboard(project=project, query=EvaluatorsQuery(aspect="quality", **query)).table
+    return {**table, "rows": {row["evaluator"]: row for row in table["rows"]}}
+
+
+def pearson(slug: str, groups: set[str] | None = None) -> float:
+    scores, people = [], []
+    for score in Score.objects.filter(score_set__evaluator__slug=slug).select_related("output__item"):
+        if groups is None or score.output.item.group in groups:
+            scores.append(score.value)
+            people.append(np.mean(Rating.objects.filter(output=score.output).values_list("value", flat=True)))
+    return float(np.corrcoef(scores, people)[0, 1])
+
+
+def test_everybody_is_compared_outside_everybody_s_training(toy, score):
+    score(toy.project, "length")
+    table = rows_of(toy.project)
+    assert (table["n_outputs"], table["n_excluded"], table["rows"]["length"]["whole"]) == (24, 0, None)
+    slugs = [train(toy.project, folds=1, seed=seed).slug for seed in (1, 2)]
+    unseen = {f"g{k:03d}" for k in range(12)}
+    for slug in slugs:
+        score(toy.project, slug)
+        evaluator = Score.objects.filter(score_set__evaluator__slug=slug).first().score_set.evaluator
+        split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
+        unseen -= {*split["train"], *split["dev"]}
+    table = rows_of(toy.project)
+    assert table["n_outputs"] == 2 * len(unseen)
+    assert table["n_excluded"] == 24 - 2 * len(unseen)
+    row = table["rows"]["length"]
+    assert row["whole"]["n"] == 24
+    assert row["whole"]["pearson"]["value"] == pytest.approx(pearson("length"))
+    assert table["rows"][slugs[0]]["n_in_training"] == 22
+    if not unseen:
+        assert "nothing left to compare on" in table["note"]
+        assert row["pearson"]["value"] is None
+
+
+def test_one_model_leaves_its_untouched_groups(toy, score):
+    evaluator = train(toy.project, folds=1)
+    for name in ("length", evaluator.slug):
+        score(toy.project, name)
+    split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
+    left = {f"g{k:03d}" for k in range(12)} - {*split["train"], *split["dev"]}
+    assert len(left) == 1
+    table = rows_of(toy.project)
+    assert table["rows"]["length"]["n"] == table["rows"][evaluator.slug]["n"] == table["n_outputs"] == 2
+    whole = table["rows"][evaluator.slug]["whole"]
+    assert whole["pearson"]["value"] == pytest.approx(pearson(evaluator.slug))
+    board = compute_leaderboard(project=toy.project, query=EvaluatorsQuery(aspect="quality")).table
+    head, *lines = as_csv(board).splitlines()
+    named = [dict(zip(head.split(","), line.split(","), strict=False)) for line in lines]
+    assert {row["evaluator"]: row["n_in_training"] for row in named}[evaluator.slug] == "22"
+    assert float(named[0]["n_whole"]) == 24
+    assert evaluator.slug in as_latex(board)
+
+
+def test_cross_fitted_ones_are_compared_on_everything(toy, score):
+    evaluator = train(toy.project, folds=2)
+    for name in ("length", evaluator.slug):
+        score(toy.project, name)
+    table = rows_of(toy.project)
+    assert (table["n_outputs"], table["n_excluded"]) == (24, 0)
+    assert table["rows"][evaluator.slug]["pearson"]["value"] == pytest.approx(pearson(evaluator.slug))
+    systems = compute_leaderboard(project=toy.project, query=SystemsQuery(by=evaluator.slug)).table
+    assert {row["system"] for row in systems["rows"]} == {"sys-a", "sys-b"}
+    assert systems["evaluator"]["n_in_training"] == 0
