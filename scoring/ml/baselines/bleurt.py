@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references, scatter_best
 from scoring.ml.catalogue import Entry, Option, OptionValue
+from scoring.ml.encoders.forward import sequence_logits
 from scoring.ml.encoders.loading import without_progress_bar
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
@@ -112,10 +113,7 @@ class Bleurt(PairEvaluator):
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """(rows,) the scores of a batch."""
-        types = {} if batch.token_type_ids is None else {"token_type_ids": batch.token_type_ids}
-        output = self.model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **types)
-        logits: torch.Tensor = output.logits
-        return logits[:, 0]
+        return sequence_logits(self.model, batch)[:, 0]
 
     def _score(self, queries: Sequence[Query], progress: Progress | None) -> list[tuple[Floats, npt.NDArray[np.bool_]]]:
         """Scores and what was cut, (H, R) each; a pair of two queries is scored once."""
