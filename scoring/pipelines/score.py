@@ -108,6 +108,8 @@ def _open(
     ]
     for target in targets:
         context.log(f"Signature: {target.score_set.full_signature}")
+    for remark in measure.remarks:
+        context.log(f"Note: {remark}")
     return measure, targets
 
 

@@ -243,3 +243,29 @@ def test_systems_are_measured_anew_only_when_something_changed(cast, monkeypatch
     after = ScoreSet.objects.get()
     assert [(row["system"], row["n"]) for row in after.systems] == [("sys-a", 2), ("sys-b", 3)]
     assert [row["n"] for row in after.summary] == [2, 3]
+
+
+def test_perplexity_learns_from_the_references_of_other_items(cast):
+    items = make_items(cast.project, 3)
+    make_outputs(cast.project, items)
+    apply(cast.project, "perplexity")
+    notes = set(Score.objects.values_list("value", "note"))
+    assert all(value is not None and value < 0 and not note for value, note in notes)
+    score_set = ScoreSet.objects.get()
+    assert score_set.references == "original"
+    # No text equals another one, and every system has a corpus value of its own.
+    assert {row["n"] for row in score_set.systems} == {3}
+    # With fewer items than two there is nothing to learn from.
+    Item.objects.filter(pk__in=[item.pk for item in items[1:]]).delete()
+    apply(cast.project, "perplexity")
+    assert set(Score.objects.values_list("value", "note")) == {(None, "no references of other items to learn from")}
+
+
+def test_what_an_evaluator_has_to_say_about_this_machine_stands_in_the_log(cast, monkeypatch):
+    from scoring.ml.baselines import meteor
+
+    monkeypatch.setattr(meteor, "find_wordnet", lambda: None)
+    make_outputs(cast.project, make_items(cast.project, 1))
+    run = apply(cast.project, "meteor")
+    lines = list(run.log.values_list("text", flat=True))
+    assert any(line.startswith("Note: without synonyms, because no WordNet was found") for line in lines)
