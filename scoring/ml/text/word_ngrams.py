@@ -117,6 +117,8 @@ class KneserNey:
     def _look_up(self, k: int, prefix: Ints, last: Ints) -> Ints:
         """The numbers of grams by prefix and last token, -1 for one never seen."""
         keys = self.keys[k]
+        if not len(keys):  # no training text is that long
+            return np.full(len(last), -1, dtype=np.int64)
         wanted = prefix * self.size + last
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         known = (prefix >= 0) & (last >= 0) & (keys[place] == wanted)

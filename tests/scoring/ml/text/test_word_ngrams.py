@@ -116,6 +116,12 @@ def test_saved_and_loaded_again(tmp_path):
         WordNgrams.load(tmp_path)
 
 
+def test_training_texts_may_be_shorter_than_the_order():
+    model = WordNgrams.fit(["c d"], order=5)
+    assert np.isfinite(model.log_likelihoods(["a longer text with longer words", "c d"])[0]).all()
+    assert model.log_likelihoods(["c d"])[0][0] > model.log_likelihoods(["d c"])[0][0]
+
+
 def test_without_words_there_is_nothing_to_learn():
     with pytest.raises(ScoringError, match="no word"):
         WordNgrams.fit([" ", ""])
