@@ -70,6 +70,8 @@ class KneserNey:
         begins = np.zeros(1, dtype=np.bool_)
         for k in range(order):
             starts = np.flatnonzero(left > k)
+            if not len(starts):  # no sequence is that long; the longest gram is a whole sequence then
+                break
             level, first, numbers, raw = np.unique(
                 number[starts] * size + tokens[starts + k], return_index=True, return_inverse=True, return_counts=True
             )
@@ -117,8 +119,6 @@ class KneserNey:
     def _look_up(self, k: int, prefix: Ints, last: Ints) -> Ints:
         """The numbers of grams by prefix and last token, -1 for one never seen."""
         keys = self.keys[k]
-        if not len(keys):  # no training text is that long
-            return np.full(len(last), -1, dtype=np.int64)
         wanted = prefix * self.size + last
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         known = (prefix >= 0) & (last >= 0) & (keys[place] == wanted)
@@ -211,7 +211,7 @@ class WordNgrams:
                 words=words,
                 characters=characters,
                 word_model=_model(arrays, "word", int(header["order"]), len(words) + 2),
-                character_model=_model(arrays, "character", CHARACTER_ORDER, len(characters) + 2),
+                character_model=_model(arrays, "character", int(header["character_order"]), len(characters) + 2),
                 tokenizer=str(header["tokenizer"]),
                 lowercase=bool(header["lowercase"]),
                 n_texts=int(header["n_texts"]),
@@ -231,6 +231,7 @@ class WordNgrams:
     def _header(self) -> dict[str, Any]:
         return {
             "order": self.word_model.order,
+            "character_order": self.character_model.order,
             "tokenizer": self.tokenizer,
             "lowercase": self.lowercase,
             "n_texts": self.n_texts,
