@@ -1,6 +1,8 @@
-"""What browser tests share: a real web process (gunicorn, production settings, a database file of its own), a real
+"""What browser tests share: a real web process (gunicorn, production settings, a database of its own), a real
 Chromium, people signed in, and axe. A test asks for `page_for` and signs somebody in; rows that it makes through the
-models are seen by the web process."""
+models are seen by the web process. The database is a file; with BROWSER_DATABASE=postgres it is on PostgreSQL:
+
+    BROWSER_DATABASE=postgres make test ARGS=tests/browser"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
 START_SECONDS = 60
+ON_POSTGRES = os.environ.get("BROWSER_DATABASE") == "postgres"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if ON_POSTGRES:
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(pytest.mark.server("postgres"))
 
 
 @dataclass
@@ -63,14 +74,29 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"The web process did not start:\n{log.read_text()[-4000:]}")
 
 
+@contextmanager
+def _new_database(folder: Path) -> Iterator[str]:
+    from tests.services.plugin import _database
+
+    if ON_POSTGRES:
+        with _database("browser") as address:
+            yield address
+    else:
+        yield f"sqlite:///{folder / 'evalapp.sqlite3'}"
+
+
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One web process for all browser tests."""
+    folder = tmp_path_factory.mktemp("site")
+    with _new_database(folder) as database:
+        yield from _running_site(folder, database)
+
+
+def _running_site(folder: Path, database: str) -> Iterator[Site]:
     from django.conf import settings
 
-    folder = tmp_path_factory.mktemp("site")
     port = _free_port()
-    database = f"sqlite:///{folder / 'evalapp.sqlite3'}"
     env = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "evalapp.settings.base",
