@@ -17,8 +17,9 @@ from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.job import FitJob
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-# So many batches are drawn, tokenised and sorted by length together: little padding, little memory.
-_CHUNK = 16
+# So many batches at most are drawn, tokenised and sorted by length together: little padding, little memory. A short
+# training has at least ten such chunks, so that its curriculum has as many stages.
+_CHUNK, _STAGES = 16, 10
 
 
 class Draw(Protocol):
@@ -68,10 +69,19 @@ class PairBatches:
     """One epoch of batches of `batch_size` pairs; chunks are sorted by length, their batches then shuffled."""
 
     def __init__(
-        self, draw: Draw, n_pairs: int, batch_size: int, reader: PairReader, job: FitJob, *, single: bool = False
+        self,
+        draw: Draw,
+        n_pairs: int,
+        batch_size: int,
+        reader: PairReader,
+        job: FitJob,
+        *,
+        epochs: int = 1,
+        single: bool = False,
     ) -> None:
         self.draw, self.n_pairs, self.batch_size, self.reader, self.job = draw, n_pairs, batch_size, reader, job
         self.single = single
+        self.chunk = max(1, min(_CHUNK, len(self) * epochs // _STAGES))
         self.epoch = 0
         self._chunk: tuple[int, int] = (-1, -1)
         self._ready: list[dict[str, Any]] = []
@@ -86,15 +96,15 @@ class PairBatches:
     def __getitem__(self, number: int) -> dict[str, Any]:
         if not 0 <= number < len(self):
             raise IndexError(number)
-        chunk = number // _CHUNK
+        chunk = number // self.chunk
         if self._chunk != (self.epoch, chunk):
             self._ready = self._make(chunk)
             self._chunk = (self.epoch, chunk)
-        return self._ready[number % _CHUNK]
+        return self._ready[number % self.chunk]
 
     def _make(self, chunk: int) -> list[dict[str, Any]]:
-        start = chunk * _CHUNK * self.batch_size
-        end = min(self.n_pairs, start + _CHUNK * self.batch_size)
+        start = chunk * self.chunk * self.batch_size
+        end = min(self.n_pairs, start + self.chunk * self.batch_size)
         pairs = self.draw(self.epoch, start, end)
         encodings, targets = encode_pairs(self.reader, pairs, single=self.single)
         order = np.argsort(encodings.lengths, kind="stable")

@@ -343,7 +343,15 @@ def _train_phase(
     single = not job.flag("comparison")
     pairs: Sequence[Pair] = material.held_out(phase.name)
     held_out = HeldOut(pairs, material.reader, resolve_device(phase.settings.device), single=single) if pairs else None
-    batches = PairBatches(phase.draw, phase.n_pairs, phase.batch_size, material.reader, job, single=single)
+    batches = PairBatches(
+        phase.draw,
+        phase.n_pairs,
+        phase.batch_size,
+        material.reader,
+        job,
+        epochs=phase.settings.epochs,
+        single=single,
+    )
     seen = 0
 
     def evaluate(net: Any) -> dict[str, float]:

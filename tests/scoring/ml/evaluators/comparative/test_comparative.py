@@ -1,0 +1,403 @@
+"""The comparative evaluator whole: training, verdicts, scores, ratings, saving, options, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml.evaluators.comparative import training
+from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.verdicts import Verdicts
+from scoring.ml.training import finetune as finetune_module
+from scoring.ml.types import Output, Rating, Record
+from tests.scoring.ml.evaluators.comparative.data import make
+from tests.scoring.ml.tiny import tiny_encoder
+
+FAST = {"epochs": 1, "learning_rate": 3e-3, "pairs_per_epoch": 32, "batch_size": 8, "max_steps": 4, "references": 4}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"), dropout=0.1)
+
+
+@pytest.fixture(scope="module")
+def trained(encoder) -> Comparative:
+    return fit(
+        "comparative", make(), dev=make(6, 9, prefix="d"), encoder=encoder, epochs=4, learning_rate=3e-3,
+        human_learning_rate=2e-3, pairs_per_epoch=96, human_epochs=10,
+    )  # fmt: skip
+
+
+def quick(encoder: str, data=None, **options) -> Comparative:
+    return fit("comparative", make(6) if data is None else data, encoder=encoder, **{**FAST, **options})
+
+
+def weights(evaluator: Comparative) -> dict[str, torch.Tensor]:
+    return evaluator.artefact.network.state_dict()
+
+
+def same(a: Comparative, b: Comparative) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(weights(a).values(), weights(b).values(), strict=True))
+
+
+def again(evaluator: Comparative, **options) -> Comparative:
+    return Comparative(evaluator.entry, evaluator.artefact, options)
+
+
+def test_it_learns_what_is_better(trained):
+    """Fewer "no" is better in this data; unseen items."""
+    unseen = {(r.item, r.system): r for r in make(12, 20, steps=False, prefix="u").outputs_with_context()}
+    a = [record for (_, system), record in unseen.items() if system == "m1"]
+    b = [record for (_, system), record in unseen.items() if system == "m2"]
+    assert trained.compare(a, b).mean() > 0.8
+    assert trained.record.metrics["accuracy"] > 0.6
+    assert trained.score(a).mean() > trained.score(b).mean() + 20
+    phases = [row["phase"] for row in trained.record.log]
+    assert phases == sorted(phases, reverse=True)
+    assert set(phases) == {"supervised", "human"}
+
+
+def test_swapping_mirrors_the_verdict(trained):
+    records = make(6, 11).outputs_with_context()
+    a, b = records[::2], records[1::2]
+    one, two = trained.judge(a, b), trained.judge(b, a)
+    np.testing.assert_array_equal(one.signs, -two.signs)
+    np.testing.assert_allclose(one.probabilities, two.probabilities[:, ::-1], atol=1e-6)
+    np.testing.assert_allclose(one.probabilities.sum(axis=1), 1, atol=1e-6)
+    assert 0 <= one.swap_consistency <= 1
+    single = again(trained, symmetric=False).judge(a, b)
+    assert single.swap_consistency is None
+    assert not np.allclose(single.probabilities, one.probabilities)
+
+
+def test_blank_texts_lose_and_two_are_tied(trained):
+    full, blank = Record("yes yes", context=("tea",)), Record("  ", context=("tea",))
+    found = trained.judge([full, blank, blank], [blank, full, blank])
+    assert found.signs.tolist() == [1, -1, 0]
+    assert trained.score([blank]).tolist() == [0.0]
+    with pytest.raises(InvalidOption, match="found 1 and 2"):
+        trained.compare([full], [full, full])
+    assert trained.compare([], []).tolist() == []
+
+
+def test_scores_are_points_against_fixed_references(trained):
+    records = make(4, 5).outputs_with_context()
+    scores = trained.score(records)
+    references = list(trained.references)
+    assert len(references) == 50
+    points = [sum((0, 1, 3)[v + 1] for v in trained.compare([r] * 50, references)) for r in records[:4]]
+    np.testing.assert_allclose(scores[:4], points)
+    assert scores.min() >= 0
+    assert scores.max() <= 150
+    np.testing.assert_allclose(again(trained, points="share").score(records), scores / 150)
+    few = again(trained, n_references=7)
+    assert few.score(records[:1])[0] == pytest.approx(
+        150 / 21 * sum((0, 1, 3)[v + 1] for v in trained.compare([records[0]] * 7, references[:7]))
+    )
+    assert few.signature != trained.signature
+
+
+def test_order_batch_and_length_of_the_call_do_not_matter(trained):
+    records = make(4, 6).outputs_with_context()
+    few = again(trained, n_references=6)
+    scores = few.score(records)
+    np.testing.assert_allclose(few.score(records[::-1]), scores[::-1])
+    np.testing.assert_allclose([few.score([record])[0] for record in records[:5]], scores[:5])
+    np.testing.assert_allclose(again(trained, n_references=6, batch_tokens=64).score(records), scores)
+    a, b = records[:10], records[10:20]
+    np.testing.assert_allclose(
+        trained.judge(a, b).probabilities[3], trained.judge(a[3:4], b[3:4]).probabilities[0], atol=1e-5
+    )
+
+
+def test_progress_counts_up(trained):
+    seen: list[tuple[int, int]] = []
+    records = make(4, 5).outputs_with_context()
+    trained.score(records, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1]
+    assert seen == sorted(seen)
+
+
+def test_skill_of_single_texts(trained):
+    records = make(4, 5).outputs_with_context()
+    skill = again(trained, by="skill")
+    values = skill.score(records)
+    np.testing.assert_array_equal(values, skill.score(records))
+    assert np.corrcoef(values, trained.score(records))[0, 1] > 0.5
+    assert skill.depends_on_batch
+    assert not trained.depends_on_batch
+    others = {again(trained, by="skill", **o).signature for o in ({"plays": 99}, {"seed": 1}, {"tie_rule": "paper"})}
+    assert len(others | {skill.signature}) == 4
+    assert not np.array_equal(again(trained, by="skill", plays=99).score(records), values)
+    assert not np.array_equal(again(trained, by="skill", seed=1).score(records), values)
+    assert skill.score(records[:1]).tolist() == [1500.0]
+
+
+def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
+    def judge(self, a, b, *, progress=None):
+        signs = (np.arange(len(a)) % 3 - 1).astype(np.int8)
+        return Verdicts(signs, np.zeros((len(a), 3)), None, np.zeros(len(a), dtype=np.bool_))
+
+    monkeypatch.setattr(Comparative, "judge", judge)
+    records = make(2, 5).outputs_with_context()
+    half, paper = (again(trained, by="skill", tie_rule=rule).score(records) for rule in ("half", "paper"))
+    assert not np.allclose(half, paper)
+
+
+def systems(n_items: int = 8) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in make(n_items, 21).outputs_with_context():
+        found.setdefault(f"{record.system}-{record.step}", []).append(record)
+    return found
+
+
+def test_systems_by_skill(trained):
+    found = trained.rank(systems(), seeds=10, max_games=4000)
+    order = found.order
+    assert set(order[:2]) == {"m1-None", "ngram-1000"}
+    assert set(order[3:]) == {"m2-None", "ngram-100", "ngram-400"}
+    assert found.tie == "half"
+    assert again(trained, tie_rule="paper").rank(systems(), seeds=2, max_games=500).tie == "paper"
+
+
+def test_the_verdict_table_is_made_of_shared_items(trained):
+    two = {"x": systems()["m1-None"][:5], "y": systems()["m2-None"][3:]}
+    table = trained.verdict_table(two)
+    assert (table.systems, len(table)) == (("x", "y"), 2)
+    np.testing.assert_array_equal(table.verdicts, trained.compare(two["x"][3:5], two["y"][:2]))
+    assert len(trained.verdict_table(systems(), max_items=3)) == 15 * 3
+    with pytest.raises(InvalidOption, match="at least two systems"):
+        trained.rank({"x": two["x"]})
+    with pytest.raises(InvalidOption, match="for the same item"):
+        trained.rank({"x": two["x"][:2], "y": two["y"][3:]})
+    with pytest.raises(InvalidOption, match="two texts for item"):
+        trained.rank({"x": two["x"] * 2, "y": two["y"]})
+
+
+def test_saved_and_loaded(trained, tmp_path):
+    records = make(3, 8).outputs_with_context()
+    trained.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    np.testing.assert_allclose(loaded.score(records), trained.score(records), atol=1e-6)
+    probabilities = [e.judge(records[:9], records[9:]).probabilities for e in (loaded, trained)]
+    np.testing.assert_allclose(*probabilities, atol=1e-6)
+    assert loaded.signature == trained.signature
+    assert load(tmp_path / "out", by="skill").option_text("by") == "skill"
+    assert "compared pairs" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+
+
+def test_the_same_seed_gives_the_same_weights(encoder):
+    one, two, other = (quick(encoder, seed=seed) for seed in (1, 1, 2))
+    assert same(one, two)
+    assert one.references == two.references
+    assert not same(one, other)
+
+
+@pytest.mark.parametrize("stop_at", [("supervised", 2), ("human", 1)])
+def test_a_training_that_was_cut_off_ends_alike(encoder, tmp_path, monkeypatch, stop_at):
+    monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
+    whole = quick(encoder)
+
+    class Stop(Exception):
+        pass
+
+    def interrupt(progress: TrainingProgress) -> None:
+        if (progress.phase, progress.done) == stop_at:
+            raise Stop
+
+    with pytest.raises(Stop):
+        quick(encoder, folder=tmp_path, progress=interrupt)
+    seen: list[tuple[str, int]] = []
+    resumed = quick(encoder, folder=tmp_path, progress=lambda p: seen.append((p.phase, p.done)))
+    assert seen[0] == stop_at
+    assert same(whole, resumed)
+
+
+def test_the_gradient_reaches_the_encoder_and_both_heads(encoder):
+    evaluator = quick(encoder, human="no", weak="no")
+    torch.manual_seed(0)
+    before = dict(Comparative.network_class.from_source(
+        evaluator.artefact.encoder, {"pooling": "cls", "tie": True, "single": False}).named_parameters())  # fmt: skip
+    moved = {
+        name for name, value in evaluator.artefact.network.named_parameters()
+        if not torch.equal(value.detach().cpu(), before[name].detach())
+    }  # fmt: skip
+    assert {"dense.weight", "classifier.weight", "encoder.embeddings.word_embeddings.weight"} <= moved
+    assert "encoder.encoder.layer.1.output.dense.weight" in moved
+    # BERT's own pooler lent its weights and is not in the way of the gradient.
+    assert not any(name.startswith("encoder.pooler") for name in moved)
+
+
+def test_plan_says_what_will_be_learned(encoder):
+    found = plan("comparative", make(), encoder=encoder)
+    assert found.examples["texts of people"] == 20
+    assert found.examples["texts of machines"] == 60
+    assert found.examples["pairs of checkpoints"] == 6
+    assert found.examples["pairs drawn for an epoch"] == 320
+    assert found.examples["compared pairs"] == 10
+    assert found.seconds is not None
+    assert found.seconds > 0
+    # 3 epochs of 320 pairs and 2 of the judged ones, 32 at a time.
+    judged = found.examples["compared pairs"] + found.examples["pairs from ratings"]
+    assert found.steps == 3 * 10 + 2 * -(-judged // 32)
+    alone = plan("comparative", make(references=False, steps=False), encoder=encoder, epochs=5)
+    assert "texts of people" not in alone.examples
+    judged = sum(alone.examples.values())
+    assert alone.steps == 5 * -(-judged // 32)
+
+
+SOURCES = {"strong": "no", "weak": "no", "human": "no"}
+
+
+@pytest.mark.parametrize("source", ["strong", "weak", "human"])
+def test_each_source_alone(encoder, source):
+    evaluator = quick(encoder, **{**SOURCES, source: "yes"})
+    said = {"strong": "texts of people", "weak": "pairs of checkpoints", "human": "compared pairs"}
+    assert said.pop(source) in evaluator.record.examples
+    assert not set(said.values()) & set(evaluator.record.examples)
+    assert evaluator.aspects == (("fluency",) if source == "human" else ())
+
+
+def test_without_ties_nothing_is_tied(encoder):
+    evaluator = quick(encoder, tie=False)
+    records = make(4, 5).outputs_with_context()
+    found = evaluator.judge(records[:12], records[12:])
+    assert found.probabilities[:, 1].max() < 1e-6
+    assert (found.signs != 0).all()
+
+
+def test_without_comparison_it_is_the_adversarial_evaluator(encoder):
+    evaluator = fit("comparative", make(), dev=make(4, 9, prefix="d"), encoder=encoder, comparison=False,
+                    epochs=6, learning_rate=3e-3, pairs_per_epoch=160)  # fmt: skip
+    people = [Record(text, context=i.context) for i in make(4, 5).items for text in i.references]
+    machines = [r for r in make(4, 5).outputs_with_context() if r.system == "m2"]
+    assert evaluator.score(people).mean() > evaluator.score(machines).mean()
+    assert evaluator.compare(people[:4], machines).mean() > 0
+    shares = again(evaluator, points="share").score(people)
+    np.testing.assert_allclose(shares * 150, evaluator.score(people))
+    with pytest.raises(TrainingDataError, match="people's and machines' texts only"):
+        plan("comparative", make(), encoder=encoder, comparison=False, human="yes")
+
+
+def test_without_pretraining_the_encoder_is_drawn(encoder):
+    one = quick(encoder, pretrained=False, learning_rate=0.0, human_learning_rate=0.0)
+    two = quick(encoder, learning_rate=0.0, human_learning_rate=0.0)
+    name = "encoder.embeddings.word_embeddings.weight"
+    assert not torch.equal(weights(one)[name], weights(two)[name])
+    loaded = Comparative.network_class.from_source(
+        two.artefact.encoder, {"pooling": "cls", "tie": True, "single": False}
+    )
+    assert torch.equal(weights(two)[name], loaded.state_dict()[name])
+
+
+def test_profiles(encoder):
+    entry = quick(encoder).entry
+    paper, ours = entry.train_defaults("paper"), entry.train_defaults("recommended")
+    differing = {name for name in paper if paper[name] != ours[name]}
+    assert differing == {"form", "rating_pairs", "max_length", "words", "restarts", "learning_rate"}
+    evaluator = quick(encoder, profile="paper", restarts=0)
+    assert (evaluator.symmetric, evaluator.tie_rule, evaluator.reader.form) == (False, "paper", "own")
+    assert "form:own|sym:no" in evaluator.signature
+    ours = quick(encoder)
+    assert (ours.symmetric, ours.tie_rule, ours.reader.form) == (True, "half", "shared")
+
+
+def test_sentinels_read_one_part_only(encoder):
+    records = make(4, 5).outputs_with_context()
+    elsewhere = [replace(record, context=("ran on",)) for record in records]
+    other_text = [replace(record, text="tea tea") for record in records]
+    text, context = quick(encoder, inputs="text"), quick(encoder, inputs="context")
+    np.testing.assert_allclose(text.score(records), text.score(elsewhere))
+    np.testing.assert_allclose(context.score(records), context.score(other_text))
+    assert "inputs:text" in text.signature
+
+
+def test_other_options_do_what_they_say(encoder):
+    base = quick(encoder)
+    for options in ({"pooling": "mean"}, {"smoothing": 0.4}, {"margin": 0.8}, {"curriculum": False},
+                    {"same_context": 0.0}, {"form": "own"}, {"tau": 3.0}, {"words": 1}, {"human_epochs": 3},
+                    {"human_learning_rate": 1e-3}):  # fmt: skip
+        changed = {"max_steps": 12} if "human_epochs" in options else {}
+        assert not same(base, quick(encoder, **options, **changed)), options
+    assert len(base.references) == 4
+    limited = plan("comparative", make(), encoder=encoder, human_pairs=20)
+    assert limited.examples["pairs from ratings"] <= 20
+    assert plan("comparative", make(), encoder=encoder, rating_pairs="all").examples["pairs from ratings"] > 1500
+    assert plan("comparative", make(), encoder=encoder, ratings="rank").examples["pairs from ratings"] > 0
+
+
+def test_a_collapsed_first_epoch_begins_again(encoder, monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "COLLAPSE", 1.0)
+    options = {**FAST, "restarts": 2, "human": "no"}
+    evaluator = fit("comparative", make(6), dev=make(4, 9, prefix="d"), encoder=encoder, folder=tmp_path, **options)
+    assert any("learned nothing 2 times" in note for note in evaluator.record.notes)
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"supervised-3"}
+    monkeypatch.setattr(training, "COLLAPSE", -1.0)
+    calm = fit("comparative", make(6), dev=make(4, 9, prefix="d"), encoder=encoder, **options)
+    assert calm.record.notes == ()
+    assert not same(evaluator, calm)
+
+
+NOT_ENOUGH = make(6)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (replace(NOT_ENOUGH, outputs=(), ratings=(), comparisons=()), {}, "nothing to learn from"),
+        (make(6, steps=False), {"weak": "yes"}, "no output has a step"),
+        (make(6), {"weak": "yes", "margin": 0.95}, "95% of its training apart"),
+        (make(6, references=False), {"strong": "yes"}, "found 0 of people and 36 of machines"),
+        (make(6, ratings=False, comparisons=False), {"human": "yes"}, "no ratings or comparisons"),
+        (make(6, comparisons=False), {"human": "yes", "tau": 10.0, "rating_pairs": "context"}, "tied: lower tau"),
+        (make(3, ratings=False, references=False, steps=False), {}, "3 pairs of fluency that people judged"),
+        (make(3, ratings=False, comparisons=False), {}, "3 items with texts are too few"),
+        (
+            replace(NOT_ENOUGH, ratings=(*NOT_ENOUGH.ratings, Rating("r", "fluency", float("nan"), "i0", "m1"))),
+            {},
+            "1 ratings of fluency are not numbers",
+        ),
+        (
+            replace(NOT_ENOUGH, ratings=(*NOT_ENOUGH.ratings, Rating("r", "taste", 1.0, "i0", "m1"))),
+            {},
+            "say which aspect",
+        ),
+    ],
+)
+def test_what_is_missing_is_said_before_training(encoder, data, options, message):
+    with pytest.raises(TrainingDataError, match=message):
+        plan("comparative", data, encoder=encoder, **options)
+
+
+def test_one_system_needs_pairs_across_contexts(encoder):
+    data = make(9, comparisons=False, references=False, steps=False)
+    data = replace(data, outputs=tuple(o for o in data.outputs if o.system == "m1"),
+                   ratings=tuple(r for r in data.ratings if r.system == "m1"))  # fmt: skip
+    with pytest.raises(TrainingDataError, match="rating_pairs to rater or all"):
+        plan("comparative", data, encoder=encoder, rating_pairs="context")
+    varied = tuple(replace(r, value=float(n % 5)) for n, r in enumerate(data.ratings))
+    found = plan("comparative", replace(data, ratings=varied), encoder=encoder, rating_pairs="rater")
+    assert found.examples["pairs from ratings"] > 8
+
+
+def test_identical_outputs_are_counted_and_left_out(encoder):
+    data = make(6)
+    same_text = tuple(replace(o, text="cat sat") if o.system in ("m1", "m2") else o for o in data.outputs)
+    found = plan("comparative", replace(data, outputs=same_text), encoder=encoder)
+    assert any("identical texts" in note for note in found.notes)
+    long = replace(data, outputs=(*data.outputs, Output("i0", "long", "tea " * 10_000)))
+    assert plan("comparative", long, encoder=encoder).steps > 0
+
+
+@pytest.mark.parametrize("family", ["roberta", "distilbert", "deberta-v2", "modernbert"])
+def test_every_family_of_encoders(tiny_family, family):
+    evaluator = quick(tiny_family(family), human="no", max_steps=2)
+    records = make(2, 5).outputs_with_context()
+    scores = evaluator.score(records)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(evaluator.score(records[:1]), scores[:1])

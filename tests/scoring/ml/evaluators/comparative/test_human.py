@@ -1,0 +1,93 @@
+"""Pairs from people: verdicts joined, ratings by their difference, tau, scope."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scoring.ml.evaluators.comparative.human import HumanSettings, human_pairs, tau_of
+from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating
+
+BASE = HumanSettings("raw", "context", None, 1000, True)
+
+
+def dataset(**more) -> Dataset:
+    items = tuple(Item(f"i{n}", ("hello",)) for n in range(3))
+    outputs = tuple(Output(f"i{n}", s, f"text {n} {s}") for n in range(3) for s in "abc")
+    return Dataset("d", aspects=(Aspect("good", 1, 5),), items=items, outputs=outputs, **more)
+
+
+def verdict(a: str, b: str, said: str, rater: str = "r", item: str = "i0") -> Comparison:
+    return Comparison(item, a, b, rater, "good", said)
+
+
+def found(data: Dataset, **options):
+    return human_pairs(data, "good", replace(BASE, **options), np.random.default_rng(1))
+
+
+def as_dict(pairs) -> dict[tuple[str, str, str], tuple[float, float, float]]:
+    return {(p.a.item, p.a.system, p.b.system): p.target for p in pairs.pairs}
+
+
+def test_verdicts_on_one_pair_are_shares():
+    rows = (verdict("a", "b", "a", "r1"), verdict("b", "a", "a", "r2"), verdict("a", "b", "tie", "r3"),
+            verdict("a", "b", "both_bad", "r4"), verdict("a", "b", "cannot_decide", "r5"))  # fmt: skip
+    pairs = found(dataset(comparisons=rows))
+    assert as_dict(pairs) == {("i0", "a", "b"): (0.25, 0.5, 0.25)}
+    assert as_dict(found(dataset(comparisons=rows), tie=False)) == {("i0", "a", "b"): (0.5, 0.0, 0.5)}
+    only_tied = dataset(comparisons=(verdict("a", "b", "tie"),))
+    assert found(only_tied).classes() == {1}
+    assert found(only_tied, tie=False).pairs == ()
+
+
+def ratings(values: dict[tuple[str, str], list[float]]) -> tuple[Rating, ...]:
+    return tuple(
+        Rating(f"r{k}", "good", value, item, system, simulated=True)
+        for (item, system), row in values.items()
+        for k, value in enumerate(row)
+    )
+
+
+def test_means_differ_by_more_than_half_a_point_of_five():
+    """EVALUATORS 1.4: tau = 0.5 for means on a scale of 1 to 5, 0 for one rater."""
+    rows = ratings({("i0", "a"): [3, 4], ("i0", "b"): [3, 3], ("i0", "c"): [1, 2]})
+    pairs = found(dataset(ratings=rows))
+    assert as_dict(pairs) == {("i0", "a", "b"): (0, 1, 0), ("i0", "a", "c"): (0, 0, 1), ("i0", "b", "c"): (0, 0, 1)}
+    assert (pairs.rated, pairs.compared, pairs.simulated) == (3, 0, 6)
+    assert as_dict(found(dataset(ratings=rows), tau=0.4))[("i0", "a", "b")] == (0, 0, 1)
+    one = ratings({("i0", "a"): [4], ("i0", "b"): [3]})
+    assert as_dict(found(dataset(ratings=one)))[("i0", "a", "b")] == (0, 0, 1)
+    data = dataset(ratings=rows)
+    assert [tau_of(data, "good", how, True) for how in ("raw", "z", "rank")] == [0.5, 0.5, 0.125]
+    assert tau_of(data, "good", "raw", False) == 0.0
+
+
+def test_which_texts_are_paired():
+    rows = ratings({(f"i{n}", s): [n + 1, 5 - n] for n in range(3) for s in "ab"})
+    data = dataset(ratings=rows)
+    items = {(p.a.item, p.b.item) for p in found(data, rating_pairs="context").pairs}
+    assert items == {("i0", "i0"), ("i1", "i1"), ("i2", "i2")}
+    apart = found(data, rating_pairs="rater").pairs
+    assert all(p.a.item != p.b.item for p in apart)
+    # One person's 1 for i0 is below that person's 2 for i1, the other one says 5 and 4.
+    said = {p.target for p in apart if (p.a.item, p.b.item) == ("i0", "i1")}
+    assert said == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
+    assert len(found(data, rating_pairs="all").pairs) == 15
+    assert len(found(data, rating_pairs="all", most=7).pairs) == 7
+    both = found(data, rating_pairs="both", same_context=0.5).pairs
+    assert sum(p.a.item == p.b.item for p in both) == sum(p.a.item != p.b.item for p in both) == 3
+
+
+def test_identical_texts_say_nothing():
+    data = dataset(comparisons=(verdict("a", "b", "a"),))
+    same = replace(data, outputs=tuple(replace(o, text="the same") for o in data.outputs))
+    assert (found(same).pairs, found(same).identical) == ((), 1)
+
+
+def test_the_same_draws_for_the_same_seed():
+    rows = ratings({(f"i{n}", s): [n + 1.0] for n in range(3) for s in "abc"})
+    one, two = (found(dataset(ratings=rows), rating_pairs="all", most=10) for _ in range(2))
+    assert one.pairs == two.pairs
+    assert len(one.pairs) == pytest.approx(10)

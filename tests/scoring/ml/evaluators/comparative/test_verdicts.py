@@ -1,0 +1,41 @@
+"""Probabilities to verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scoring.ml.evaluators.comparative.batches import macro_f1
+from scoring.ml.evaluators.comparative.verdicts import points_of, signs_of, softmax, swap_consistency, symmetrised
+
+FORWARD = np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])
+BACKWARD = np.array([[0.3, 0.3, 0.4], [0.1, 0.3, 0.6], [0.2, 0.6, 0.2]])
+
+
+def test_both_readings_are_joined_by_hand():
+    found = symmetrised(FORWARD, BACKWARD)
+    np.testing.assert_allclose(found[0], [(0.1 + 0.4) / 2, 0.25, (0.7 + 0.3) / 2])
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_array_equal(signs_of(found), [1, -1, 0])
+    np.testing.assert_array_equal(signs_of(symmetrised(BACKWARD, FORWARD)), [-1, 1, 0])
+
+
+def test_swap_consistency_is_the_share_that_turns_round():
+    """1 and 1 (does not turn), -1 and 1 (turns), 0 and 0 (turns)."""
+    assert swap_consistency(FORWARD, BACKWARD) == 2 / 3
+
+
+def test_equally_better_and_worse_is_a_tie():
+    assert signs_of(np.array([[0.4, 0.2, 0.4], [0.5, 0.0, 0.5]])).tolist() == [0, 0]
+
+
+def test_points():
+    assert points_of(np.array([1, 0, -1], dtype=np.int8)).tolist() == [3, 1, 0]
+
+
+def test_softmax_survives_large_logits():
+    np.testing.assert_allclose(softmax(np.array([[1000.0, 0.0, -1e4]])), [[1, 0, 0]])
+
+
+def test_macro_f1_by_hand():
+    """Class 0: 2 of 3 found, none wrong: f1 0.8; class 2: 1 of 1 found, one wrong: f1 2/3."""
+    assert np.isclose(macro_f1(np.array([0, 0, 0, 2]), np.array([0, 0, 2, 2])), (0.8 + 2 / 3) / 2)

@@ -1,0 +1,104 @@
+"""The selection report: steps and variants, what each evaluator picks, what people think of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scoring.ml import load
+from scoring.ml.selection import SelectionError, find_choices, selection_report
+from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating, Record, System
+
+
+def dataset(n_items: int = 20, *, by: str = "ratings") -> Dataset:
+    """Step 20 is people's best, with the longest text; of the variants v2, with the shortest."""
+    items = tuple(Item(f"i{n}", ("hello",), references=("a b c",), group=f"g{n // 2}") for n in range(n_items))
+    quality = {("m", 10): 1, ("m", 20): 4, ("m", 30): 3, ("v1", None): 2, ("v2", None): 5}
+    words = {("m", 10): 1, ("m", 20): 4, ("m", 30): 2, ("v1", None): 3, ("v2", None): 1}
+    outputs = tuple(
+        Output(item.id, system, " ".join("abcde"[: words[(system, step)]]), step)
+        for item in items
+        for system, step in quality
+    )
+    ratings = tuple(Rating("r", "good", float(quality[(o.system, o.step)]), o.item, o.system, o.step) for o in outputs)
+    compared = tuple(
+        Comparison(item.id, "m", "m", "r", "good", "a", step_a=20, step_b=step, simulated=True)
+        for item in items
+        for step in (10, 30)
+    )
+    return Dataset(
+        "d", aspects=(Aspect("good", 1, 5),), items=items, outputs=outputs,
+        systems=(System("m"), System("v1", meta={"variant_of": "v"}), System("v2", meta={"variant_of": "v"})),
+        ratings=ratings if by == "ratings" else (), comparisons=compared if by == "comparisons" else (),
+    )  # fmt: skip
+
+
+class Shorter:
+    """Compares by length, the shorter the better; not an evaluator of the catalogue."""
+
+    def compare(self, a: Sequence[Record], b: Sequence[Record]) -> np.ndarray:
+        return np.array([np.sign(len(y.text) - len(x.text)) for x, y in zip(a, b, strict=True)], dtype=np.int8)
+
+
+def row(report, evaluator: str, kind: str):
+    return next(r for r in report.rows if (r.evaluator, r.kind) == (evaluator, kind))
+
+
+def test_what_there_is_to_choose():
+    found = find_choices(dataset())
+    assert [(c.name, c.kind, c.candidates) for c in found] == [
+        ("m", "steps", ("10", "20", "30")),
+        ("v", "variants", ("v1", "v2")),
+    ]
+    named = find_choices(dataset(), {"mine": ["v2", "v1", "absent"]})
+    assert named[1].name == "mine"
+
+
+def test_picks_wins_and_peoples_scores():
+    report = selection_report(
+        dataset(), {"length": load("length"), "bleu-corpus": load("bleu-corpus"), "shorter": Shorter()}, aspect="good"
+    )
+    length = row(report, "length", "steps")
+    assert (length.wins, length.runs, length.human.value) == (10, 10, 4.0)
+    assert {pick.picked for pick in length.picks} == {"20"}
+    assert row(report, "length", "variants").wins == 0
+    assert row(report, "length", "variants").human.value == 2.0
+    # Step 20 loses against 10; 30 loses against 10 and wins against 20, so the run of lost checks ends with it.
+    shorter = row(report, "shorter", "steps")
+    assert ({pick.picked for pick in shorter.picks}, shorter.human.value) == ({"30"}, 3.0)
+    assert row(report, "shorter", "variants").wins == 10
+    # "a b c" is the reference: three words of v1 match best.
+    assert {pick.picked for pick in row(report, "bleu-corpus", "variants").picks} <= {"v1", "v2"}
+    assert report.best == {"steps": 4.0, "variants": 5.0}
+    assert report.chance["steps"] == pytest.approx(8 / 3)
+    assert report.chance_wins == {"steps": pytest.approx(10 / 3), "variants": pytest.approx(5.0)}
+    table = report.as_markdown()
+    assert "| length | 10 of 10 | 4.000 [4.000, 4.000] |" in table
+    assert "| (drawn by lot) | 3.3 of 10 | 2.667 |" in table
+    assert json.loads(json.dumps(report.as_dict()))["rows"][0]["runs"] == 10
+
+
+def test_comparisons_count_where_nobody_rated():
+    report = selection_report(dataset(by="comparisons"), {"length": load("length")}, aspect="good")
+    assert row(report, "length", "steps").human.value == 1.0
+    assert report.simulated == 40
+    assert [r.kind for r in report.rows] == ["steps"]
+
+
+def test_fewer_groups_than_runs():
+    report = selection_report(dataset(4), {"length": load("length")}, aspect="good")
+    assert row(report, "length", "steps").runs == 2
+    one = selection_report(dataset(2), {"length": load("length")}, aspect="good")
+    assert not row(one, "length", "steps").human.has_interval
+
+
+def test_nothing_to_choose_or_nobody_to_ask():
+    plain = replace(dataset(), systems=(), outputs=tuple(o for o in dataset().outputs if o.step is None))
+    with pytest.raises(SelectionError, match="nothing to choose from"):
+        selection_report(plain, {}, aspect="good")
+    with pytest.raises(SelectionError, match="people judged no candidate"):
+        selection_report(dataset(), {}, aspect="other")
