@@ -69,7 +69,8 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
         notes.append(f"Of the time, about {encoding:,.0f} s encode every text once; the vectors are kept on disk.")
     if job.optional_integer("patience") is not None:
         notes.append("It stops earlier when the held-out part gets no better.")
-    repeated = len(sets.train) - len({one.turns for one in sets.train})
+    everyone = (*sets.train, *sets.dev)
+    repeated = len(everyone) - len({one.turns for one in everyone})
     if repeated:
         notes.append(f"{repeated:,} conversations repeat another one word for word.")
     if any(kind in kinds for kind in SEMANTIC) and not _there(job, "model_false"):

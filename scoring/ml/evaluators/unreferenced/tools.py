@@ -56,9 +56,20 @@ class LocalTextModel:
         self._loaded: tuple[Any, Any, bool] | None = None
 
     def __call__(self, texts: list[str]) -> list[str]:
+        """One text for each; of a blank one a blank one."""
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        found = [""] * len(texts)
+        if places:
+            for place, text in zip(places, self._make([texts[place] for place in places]), strict=True):
+                found[place] = text
+        return found
+
+    def _make(self, texts: list[str]) -> list[str]:
         tokenizer, model, causal = self._load()
-        longest = int(getattr(model.config, "max_position_embeddings", 0) or 512)
-        room = max(8, min(longest, 512) - (self.max_new_tokens if causal else 0))
+        longest = min(int(getattr(model.config, "max_position_embeddings", 0) or 512), 512)
+        # What a causal model reads and what it writes share its positions.
+        new = min(self.max_new_tokens, longest // 2)
+        room = longest - new if causal else longest
         lead = "\n" if causal else ""
         inputs = tokenizer(
             [text + lead for text in texts], return_tensors="pt", padding=True, truncation=True, max_length=room
@@ -67,7 +78,7 @@ class LocalTextModel:
         with torch.inference_mode():
             made = model.generate(
                 **inputs,
-                max_new_tokens=self.max_new_tokens,
+                max_new_tokens=new,
                 do_sample=False,
                 num_beams=self.beams,
                 pad_token_id=tokenizer.pad_token_id,

@@ -1,0 +1,197 @@
+"""ADEM: its arithmetic, both ways to solve it, and the common frame."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml.evaluators.adem.network import AdemNetwork
+from scoring.ml.evaluators.adem.ridge import Components, features, first_scale, kernel, principal_axes, solve
+from scoring.ml.training.job import TrainingProgress
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
+from tests.scoring.ml.tiny import WORDS, tiny_encoder
+
+SMALL: dict[str, Any] = {"components": 6}
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("frozen"))
+
+
+@pytest.fixture(scope="session")
+def rated() -> Dataset:
+    """16 items with three outputs each; people like replies that share words with the reference."""
+    rng = np.random.default_rng(3)
+    items, outputs, ratings = [], [], []
+    for number in range(16):
+        reference = " ".join(rng.choice(WORDS, 4))
+        items.append(Item(f"i{number}", (" ".join(rng.choice(WORDS, 5)),), references=(reference,), group=f"g{number}"))
+        for system, text in (("copy", reference), ("half", reference[:6]), ("other", " ".join(rng.choice(WORDS, 4)))):
+            outputs.append(Output(f"i{number}", system, text))
+            shared = len(set(text.split()) & set(reference.split()))
+            ratings.append(Rating("r1", "overall", 1.0 + min(shared, 4), f"i{number}", system))
+    return Dataset(
+        "rated", aspects=(Aspect("overall", 1, 5),), items=tuple(items), outputs=tuple(outputs), ratings=tuple(ratings)
+    )
+
+
+def parts(n: int, size: int, seed: int = 1) -> Components:
+    rng = np.random.default_rng(seed)
+    return Components(*(rng.normal(size=(n, size)) for _ in range(3)))
+
+
+@torch.no_grad()
+def test_the_score_is_two_products_brought_to_the_scale() -> None:
+    sizes = {"vector": 2, "components": 2, "affine": False, "inputs": "both", "l1": 0.0, "l2": 0.0}
+    net = AdemNetwork.from_source(None, sizes)
+    net.axes.copy_(torch.eye(2))
+    net.M.data = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+    net.N.data = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    net.alpha.fill_(2.0)
+    net.beta.fill_(4.0)
+    c, r, y = (torch.tensor([x]) for x in ([1.0, 2.0], [3.0, 1.0], [2.0, -1.0]))
+    # c' M y = (1, 2) . (0, -1) = -2 ; r' N y = (3, 1) . (-1, 2) = -1 ; (-3 - 2) / 4
+    assert float(net(c, r, y)["value"]) == pytest.approx(-1.25)
+    found = net(c, r, y, labels=torch.tensor([0.75]))
+    assert float(found["loss"]) == pytest.approx(4.0)
+    net.sizes = {**sizes, "l1": 0.1, "l2": 0.5}
+    # sum of squares 6 and 2, of absolute values 4 and 2
+    assert float(net(c, r, y, labels=torch.tensor([0.75]))["loss"]) == pytest.approx(4 + 0.5 * 8 + 0.1 * 6)
+
+
+def test_first_scores_lie_around_the_middle_as_lowe_begins() -> None:
+    x = np.array([2.0, 4.0, 10.0])
+    alpha, beta = first_scale(x, 1, 5)
+    np.testing.assert_allclose((x - alpha) / beta, 3 + 4 * (x - x.mean()) / 8)
+    assert first_scale(np.array([2.0, 2.0]), 1, 5)[1] == 1.0
+
+
+def test_both_ways_to_solve_agree_with_the_normal_equations() -> None:
+    rng = np.random.default_rng(2)
+    for n in (5, 60):  # fewer rows than features, and more
+        given = parts(n, 3)
+        targets = rng.normal(size=n)
+        f = features(given)
+        np.testing.assert_allclose(kernel(given, given), f @ f.T, atol=1e-10)
+        weight = 0.3 * (f**2).sum(axis=1).mean()
+        expected = np.linalg.solve(f.T @ f + weight * np.eye(18), f.T @ targets)
+        np.testing.assert_allclose(solve(given, targets, 0.3), expected, atol=1e-6)
+
+
+def test_principal_axes_are_those_of_largest_variance() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(200, 3)) * [5.0, 1.0, 0.1] + 7
+    mean, axes = principal_axes(x, 2)
+    np.testing.assert_allclose(mean, x.mean(axis=0))
+    assert abs(axes[0, 0]) > 0.98
+    np.testing.assert_allclose(axes.T @ axes, np.eye(2), atol=1e-9)
+
+
+@pytest.fixture(scope="module", params=["recommended", "paper"])
+def trained(request: pytest.FixtureRequest, encoder: str, rated: Dataset) -> Any:
+    return fit("adem", rated, profile=request.param, encoder=encoder, epochs=3, **SMALL)
+
+
+def test_saved_loaded_and_in_any_batch(trained: Any, rated: Dataset, tmp_path: Path) -> None:
+    trained.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    records = rated.outputs_with_context()
+    values = trained.score(records)
+    np.testing.assert_allclose(loaded.score(records), values, atol=1e-6)
+    np.testing.assert_allclose(trained.score(records[::-1])[::-1], values, atol=1e-5)
+    assert trained.score(records[3:4])[0] == pytest.approx(values[3], abs=1e-5)
+    assert loaded.signature == trained.signature
+    assert trained.aspects == ("overall",)
+
+
+def test_undefined_empty_and_several_references(trained: Any) -> None:
+    context, one, two = ("you like tea",), ("cat sat",), ("dog ran", "no")
+    records = [
+        Record("cat", references=one),
+        Record("cat", context=context),
+        Record(" ", references=one, context=context),
+        *(Record("cat", references=given, context=context) for given in (one, two[:1], two[1:], two)),
+    ]
+    values = trained.score(records)
+    assert trained.details.reasons[:2] == ("no context", "no references")
+    assert values[2] == 1.0  # the low end of the scale
+    assert values[6] == pytest.approx((values[4] + values[5]) / 2, abs=1e-5)
+    assert values[3] != values[4]
+
+
+def test_it_fits_what_it_is_shown_and_reports(encoder: str, rated: Dataset) -> None:
+    seen: list[TrainingProgress] = []
+    evaluator = fit("adem", rated, dev=rated, encoder=encoder, l2=1e-4, progress=seen.append, components=20)
+    records = rated.outputs_with_context()
+    people = np.array([rating.value for rating in rated.ratings])
+    assert np.corrcoef(evaluator.score(records), people)[0, 1] > 0.98
+    assert {p.phase for p in seen} == {"encoding", "training"}
+    assert evaluator.record.correlations[0]["aspect"] == "overall"
+
+
+def test_the_grid_is_chosen_on_the_held_out_part(encoder: str, rated: Dataset) -> None:
+    evaluator = fit("adem", rated, encoder=encoder, **SMALL)
+    errors = {row["l2"]: row["dev_loss"] for row in evaluator.record.log}
+    assert len(errors) == 8
+    assert evaluator.record.metrics["l2"] == min(errors, key=lambda weight: errors[weight])
+    again = fit("adem", rated, encoder=encoder, **SMALL)
+    assert again.signature == evaluator.signature
+
+
+def test_gradient_steps_resume_and_depend_on_the_seed(encoder: str, rated: Dataset, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"profile": "paper", "encoder": encoder, "epochs": 4, **SMALL}
+
+    class Stop(Exception):
+        pass
+
+    def interrupt(progress: TrainingProgress) -> None:
+        if progress.phase == "training" and progress.done == 3:
+            raise Stop
+
+    whole = fit("adem", rated, **arguments)
+    with pytest.raises(Stop):
+        fit("adem", rated, folder=tmp_path, progress=interrupt, **arguments)
+    resumed = fit("adem", rated, folder=tmp_path, **arguments)
+    assert resumed.signature == whole.signature
+    assert fit("adem", rated, seed=2, **arguments).weights != whole.weights
+    assert not torch.equal(whole.artefact.network.M, torch.eye(6))
+
+
+@pytest.mark.parametrize("inputs", ["text", "context"])
+def test_sentinels_read_one_side_only(encoder: str, rated: Dataset, inputs: str) -> None:
+    evaluator = fit("adem", rated, encoder=encoder, inputs=inputs, **SMALL)
+    base = Record("cat sat", references=("dog",), context=("you like",))
+    text, context = replace(base, text="no tea"), replace(base, context=("i ran on",))
+    values = evaluator.score([base, text, context, replace(base, references=("yes",))])
+    moved = np.abs(values - values[0]) > 1e-6
+    assert moved.tolist() == [False, inputs == "text", inputs == "context", False]
+    with pytest.raises(InvalidOption, match="affine"):
+        plan("adem", rated, encoder=encoder, inputs=inputs, affine=False)
+
+
+def test_what_is_missing_is_said_before_training(encoder: str, rated: Dataset) -> None:
+    with pytest.raises(TrainingDataError, match="no ratings"):
+        plan("adem", replace(rated, ratings=()), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="there are: overall"):
+        plan("adem", rated, aspect="taste", encoder=encoder)
+    with pytest.raises(TrainingDataError, match="0 outputs have"):
+        plan("adem", replace(rated, items=tuple(replace(item, references=()) for item in rated.items)), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="3 outputs have"):
+        plan("adem", replace(rated, ratings=rated.ratings[:3]), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="every rating"):
+        plan("adem", replace(rated, ratings=tuple(replace(r, value=2.0) for r in rated.ratings)), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="one group"):
+        plan("adem", replace(rated, items=tuple(replace(item, group="g") for item in rated.items)), encoder=encoder)
+    bad = (replace(rated.ratings[0], value=float("nan")), *rated.ratings[1:])
+    with pytest.raises(TrainingDataError, match="not all numbers"):
+        plan("adem", replace(rated, ratings=bad), encoder=encoder)
+    found = plan("adem", rated, encoder=encoder)
+    assert found.examples == {"rated outputs (overall)": 48}
+    assert found.steps == 8

@@ -1,0 +1,286 @@
+"""All four evaluators through the common frame: train, stop, go on, save, load, refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml.evaluators.unreferenced.conversations import conversations_of, reply_records
+from scoring.ml.training.job import TrainingProgress
+from scoring.ml.types import Dataset, Dialogue, Item, Record
+from tests.scoring.ml.evaluators.unreferenced.conftest import SMALL
+
+CONTEXT = ("you like tea", "no i ran")
+
+
+def weights(evaluator: Any) -> dict[str, torch.Tensor]:
+    return dict(evaluator.artefact.network.state_dict())
+
+
+def same(a: Any, b: Any) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(weights(a).values(), weights(b).values(), strict=True))
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.fixture(scope="module")
+def trained(encoder: str, dialogues: Dataset) -> dict[str, Any]:
+    return {
+        name: fit(name, dialogues, encoder=encoder, epochs=2, learning_rate=0.01, batch_size=32, **sizes)
+        for name, sizes in SMALL.items()
+    }
+
+
+def test_batch_and_order_change_nothing(trained: dict[str, Any], name: str, dialogues: Dataset) -> None:
+    evaluator = trained[name]
+    records = reply_records(conversations_of(dialogues, True))[:40]
+    values = evaluator.score(records)
+    assert len(set(values.round(6))) > 20
+    assert ((values > 0) & (values < 1)).all()
+    np.testing.assert_allclose(evaluator.score(records[::-1])[::-1], values, atol=1e-5)
+    for record, value in list(zip(records, values, strict=True))[::9]:
+        assert evaluator.score([record])[0] == pytest.approx(value, abs=1e-5)
+
+
+def test_saved_and_loaded_scores_the_same(trained: dict[str, Any], name: str, tmp_path: Path) -> None:
+    evaluator = trained[name]
+    evaluator.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    records = [Record("cat sat", context=CONTEXT), Record("i like tea", context=("yes",))]
+    np.testing.assert_allclose(loaded.score(records), evaluator.score(records), atol=1e-6)
+    assert loaded.signature == evaluator.signature
+    # A data set of dialogues has no outputs: the fixtures are true replies of the held-out part.
+    assert len(loaded.artefact.fixtures) == 10
+    card = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+    assert "never saw a judgement of people" in card
+    assert "No generator was named" in card
+
+
+def test_what_has_no_context_is_undefined_and_what_is_empty_is_worst(trained: dict[str, Any], name: str) -> None:
+    evaluator = trained[name]
+    records = [
+        Record("cat sat"),
+        Record(" ", context=CONTEXT),
+        Record("cat sat", context=(" ", "your persona: i row")),
+        Record("cat", context=(), source="you like tea"),
+        Record("cat  SAT", context=CONTEXT),
+        Record("cat sat", context=CONTEXT, item="other"),
+    ]
+    values = evaluator.score(records)
+    assert np.isnan(values[[0, 2]]).all()
+    assert "no context" in evaluator.details.reasons[0]
+    assert values[1] == 0
+    assert evaluator.details.n_empty == 1
+    assert values[4] == pytest.approx(values[5], abs=1e-6)
+
+
+def test_long_texts_are_cut_and_counted(trained: dict[str, Any], name: str) -> None:
+    evaluator = trained[name]
+    long = "tea " * 10_000
+    for record in (Record(long, context=CONTEXT), Record("cat", context=(long, "yes"))):
+        assert 0 < evaluator.score([record])[0] < 1
+        assert evaluator.details.n_truncated == 1
+
+
+def test_a_flat_context_keeps_its_newest_turns(trained: dict[str, Any], name: str) -> None:
+    if name == "maude":
+        pytest.skip("reads each turn by itself")
+    evaluator = trained[name]
+    old = Record("cat", context=("tea " * 500, "yes you ran"))
+    older = Record("cat", context=("dog " * 300, "tea " * 500, "yes you ran"))
+    newer = Record("cat", context=("tea " * 500, "no mat no"))
+    a, b, c = evaluator.score([old, older, newer])
+    assert a == pytest.approx(b, abs=1e-6)
+    assert abs(a - c) > 1e-6
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_one_others(
+    encoder: str, dialogues: Dataset, name: str, small: dict[str, int]
+) -> None:
+    shuffled = replace(dialogues, dialogues=dialogues.dialogues[::-1])
+    one, two, other = (
+        fit(name, data, encoder=encoder, epochs=1, batch_size=32, seed=seed, **small)
+        for data, seed in ((dialogues, 1), (shuffled, 1), (dialogues, 2))
+    )
+    assert same(one, two)
+    assert not same(one, other)
+
+
+@pytest.mark.parametrize(("phase", "done"), [("encoding", 60), ("training", 7)])
+def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+    encoder: str, dialogues: Dataset, tmp_path: Path, phase: str, done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scoring.ml.evaluators.unreferenced import vectors
+
+    monkeypatch.setattr(vectors, "CPU_BLOCK", 32)
+    arguments: dict[str, Any] = {"encoder": encoder, "epochs": 3, "batch_size": 32, **SMALL["maude"]}
+    whole = fit("maude", dialogues, **arguments)
+
+    def interrupt(progress: TrainingProgress) -> None:
+        if progress.phase == phase and progress.done >= done:
+            raise Stop
+
+    with pytest.raises(Stop):
+        fit("maude", dialogues, folder=tmp_path, progress=interrupt, **arguments)
+    seen: list[TrainingProgress] = []
+    resumed = fit("maude", dialogues, folder=tmp_path, progress=seen.append, **arguments)
+    assert same(whole, resumed)
+    encoded = [p.done for p in seen if p.phase == "encoding"]
+    if phase == "training":
+        assert not encoded  # every text had been encoded
+        assert min(p.done for p in seen if p.phase == "training") > 4  # the first epoch had been kept
+    else:
+        assert min(encoded) > 32  # the first block had been kept
+    assert {"breaking replies (train)", "training", "evaluating"} <= {p.phase for p in seen}
+
+
+def test_it_learns_what_can_be_learned(encoder: str, dialogues: Dataset) -> None:
+    few = replace(dialogues, dialogues=dialogues.dialogues[:12])
+    evaluator = fit(
+        "maude", few, dev=few, encoder=encoder, epochs=60, learning_rate=0.01, batch_size=16, patience=None,
+        cache_dtype="fp32", dropout=0.0, hidden=32, down=24, decoder=32,
+    )  # fmt: skip
+    log, metrics = evaluator.record.log, evaluator.record.metrics
+    assert metrics["loss"] < 0.6 * log[0]["dev_loss"]
+    assert metrics["below"] > 0.9
+    assert metrics["true"] > 0.65
+    assert metrics["false"] < 0.35
+
+
+def test_the_profiles_differ_and_the_released_padding_changes_scores(encoder: str, dialogues: Dataset) -> None:
+    evaluator = fit("maude", dialogues, profile="paper", encoder=encoder, epochs=1, **SMALL["maude"])
+    settings = evaluator.settings
+    assert (settings["layers"], settings["learning_rate"], settings["batch_size"]) == (2, 1e-4, 128)
+    assert (settings["pooling"], settings["positive_weight"], settings["patience"]) == ("cls", 1.0, None)
+    assert "profile:paper" in evaluator.signature
+    assert "pad:attended" in evaluator.signature
+    masked = type(evaluator)(evaluator.entry, replace(evaluator.artefact, settings={**settings, "pad_attended": False}))
+    even = Record("cat sat", context=("you like tea", "no you ran"))
+    uneven = Record("cat sat", context=("you like tea and the dog ran on the mat", "no"))
+    assert evaluator.score([even])[0] == pytest.approx(masked.score([even])[0], abs=1e-6)
+    assert abs(evaluator.score([uneven])[0] - masked.score([uneven])[0]) > 1e-6
+    # Even so a score does not depend on its batch: padding is that of the own context only.
+    together = evaluator.score([even, uneven])
+    assert together[1] == pytest.approx(evaluator.score([uneven])[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bidirectional": True},
+        {"batches": "replies"},
+        {"difference": "signed"},
+        {"layers": 2},
+        {"pooling": "cls"},
+        {"negatives": "syntax"},
+        {"negatives": "semantics"},
+        {"loss": "hinge"},
+        {"positive_weight": 1.0},
+        {"variants": 2},
+        {"keep_identical": True},
+        {"inputs": "text"},
+        {"inputs": "context"},
+        {"cache_dtype": "fp32"},
+        {"max_grad_norm": 0.01},
+        {"lower_case": False, "max_length": 8},
+        {"pool_zeros": True},
+        {"dropout": 0.5},
+    ],
+    ids=str,
+)
+def test_each_option_changes_what_it_says(
+    encoder: str, dialogues: Dataset, trained: dict[str, Any], options: dict[str, Any]
+) -> None:
+    arguments: dict[str, Any] = {"epochs": 1, "batch_size": 32, "encoder": encoder, **SMALL["maude"]}
+    changed = fit("maude", dialogues, **{**arguments, **options})
+    plain = trained["maude"]
+    before, after = weights(plain), weights(changed)
+    assert before.keys() != after.keys() or not same(plain, changed)
+    records = [Record("CAT SAT on the mat", context=CONTEXT), Record("CAT SAT on the mat", context=("yes",))]
+    values = changed.score([*records, Record("no dog ran", context=CONTEXT)])
+    if options.get("inputs") == "text":
+        assert values[0] == pytest.approx(values[1], abs=1e-7)
+    if options.get("inputs") == "context":
+        assert values[0] == pytest.approx(values[2], abs=1e-7)
+        assert "inputs:context" in changed.signature
+    if "negatives" in options:
+        kinds = changed.artefact.state["negatives"]
+        assert kinds == (
+            ["rand_utt"] if options["negatives"] == "semantics" else ["word_drop", "word_order", "word_repeat"]
+        )
+
+
+def test_ruber_by_reference_and_blended(trained: dict[str, Any], tmp_path: Path) -> None:
+    evaluator = trained["ruber"]
+    evaluator.save_pretrained(tmp_path)
+    records = [
+        Record("cat sat", references=("cat sat", "no"), context=CONTEXT),
+        Record("the dog ran", references=("cat sat",), context=CONTEXT),
+        Record("tea", references=("mat on tea",), context=CONTEXT),
+        Record("tea", context=CONTEXT),
+    ]
+    referenced = load(tmp_path, form="referenced")
+    values = referenced.score(records)
+    assert values[0] == pytest.approx(1.0, abs=1e-6)
+    assert values[0] > values[1]
+    assert np.isnan(values[3])
+    assert referenced.score([Record("tea", references=("tea",))])[0] == pytest.approx(1.0, abs=1e-6)
+    own = evaluator.score(records)
+    blended = load(tmp_path, form="blended", blend="arithmetic")
+    assert blended.depends_on_batch
+    found = blended.evaluate(records[:3])
+    u, r = own[:3], values[:3]
+    expected = ((u - u.min()) / np.ptp(u) + (r - r.min()) / np.ptp(r)) / 2
+    np.testing.assert_allclose(found.values, expected, atol=1e-5)
+    np.testing.assert_allclose(found.components["unreferenced"], u, atol=1e-5)
+    assert "form:blended-arithmetic" in blended.signature
+    with pytest.raises(InvalidOption, match="one of min"):
+        load(tmp_path, form="blended", blend="mean")
+
+
+def test_references_serve_where_there_are_no_dialogues(encoder: str) -> None:
+    items = tuple(
+        Item(f"i{n}", context=(f"cat {'dog ' * n}", "tea"), references=(f"sat {'on ' * n}", "yes"), group=f"g{n}")
+        for n in range(14)
+    )
+    evaluator = fit("maude", Dataset("items", items=items), encoder=encoder, epochs=1, **SMALL["maude"])
+    assert evaluator.trained_on == {f"g{n}" for n in range(14)}
+    assert len(evaluator.record.dev_groups) == 1
+
+
+def test_what_is_missing_is_said_before_training(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
+    with pytest.raises(TrainingDataError, match="no dialogue of two turns"):
+        plan("maude", Dataset("empty", items=(Item("i", references=("a",)),)), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="3 conversations are too few"):
+        fit("maude", replace(dialogues, dialogues=dialogues.dialogues[:3]), encoder=encoder)
+    alike = tuple(Dialogue(f"d{n}", ("hi", "yes")) for n in range(20))
+    with pytest.raises(TrainingDataError, match="1 different replies"):
+        plan("ruber", Dataset("alike", dialogues=alike), encoder=encoder)
+    with pytest.raises(InvalidOption, match="name both folders"):
+        plan("maude", dialogues, encoder=encoder, translator=str(tmp_path))
+    with pytest.raises(InvalidOption, match="no folder of a transformers model"):
+        plan("maude", dialogues, encoder=encoder, generator=str(tmp_path / "none"))
+    with pytest.raises(InvalidOption, match="needs translator"):
+        plan("maude", dialogues, encoder=encoder, paraphrased=0.5)
+    with pytest.raises(InvalidOption, match="one of"):
+        plan("maude", dialogues, encoder=encoder, negatives="some")
+
+
+def test_the_dry_check_counts_and_estimates(dialogues: Dataset, encoder: str, name: str) -> None:
+    found = plan(name, dialogues, encoder=encoder, epochs=3, batch_size=10)
+    assert found.examples["conversations"] == 27
+    n = found.examples["true replies"]
+    assert found.steps == 3 * -(-n // 10)
+    assert found.seconds is not None
+    assert found.seconds > 0
+    assert any("held out" in note for note in found.notes)
+    twice = replace(dialogues, dialogues=(*dialogues.dialogues, Dialogue("copy", dialogues.dialogues[0].turns)))
+    assert any("repeat another" in note for note in plan(name, twice, encoder=encoder, seed=3).notes)
