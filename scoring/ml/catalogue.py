@@ -38,10 +38,13 @@ class Option:
     minimum: float | None = None
     #: Shown folded away on a page: few people need it.
     advanced: bool = False
+    #: Whether it may be left out (None, an empty text or "none") although its default is something.
+    optional: bool = False
 
     def parse(self, evaluator: str, value: Any) -> OptionValue:
         """The value in the option's type; texts as a form or a command line gives them are understood."""
-        if value is None and self.default is None:
+        absent = value is None or (self.type != "str" and str(value).strip().lower() in ("", "none"))
+        if absent and (self.optional or self.default is None):
             return None
         parsed = self._convert(evaluator, value)
         if self.choices and parsed not in self.choices:

@@ -27,8 +27,10 @@ from scoring.ml.baselines import (
 from scoring.ml.catalogue import Entry
 from scoring.ml.errors import ScoringError, UnknownEvaluator
 from scoring.ml.evaluators.adem import entry as adem
+from scoring.ml.evaluators.adversarial import entry as adversarial
 from scoring.ml.evaluators.comparative import entry as comparative
 from scoring.ml.evaluators.perception import entry as perception
+from scoring.ml.evaluators.ream import entry as ream
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
 
@@ -47,10 +49,12 @@ _MODULES = (
     moverscore,
     bleurt,
     comparative,
+    ream,
     perception,
     shared_bert,
     unreferenced,
     adem,
+    adversarial,
 )
 
 

@@ -31,6 +31,8 @@ class LoopSettings:
     max_grad_norm: float | None = None
     patience: int | None = 5
     max_steps: int | None = None
+    #: The step size of the weights under `encoder.`, where the network has one that learns.
+    encoder_learning_rate: float | None = None
 
 
 def train_loop(
@@ -72,11 +74,7 @@ class _Loop:
         self.network, self.epoch_losses, self.settings, self.job = network, epoch_losses, settings, job
         self.steps_per_epoch, self.phase, self.evaluate = steps_per_epoch, phase, evaluate
         self.folder = job.folder / phase
-        self.optimiser = torch.optim.Adam(
-            [p for p in network.parameters() if p.requires_grad],
-            lr=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-        )
+        self.optimiser = torch.optim.Adam(_groups(network, settings), weight_decay=settings.weight_decay)
         self.kept: dict[str, Any] = {
             "epoch": 0, "steps": 0, "log": [], "best": None, "metrics": {}, "worse": 0, "seconds": 0.0, "ended": False
         }  # fmt: skip
@@ -188,3 +186,14 @@ class _Loop:
                 _, number, field = key.split(".", 2)
                 states.setdefault(int(number), {})[field] = value
         self.optimiser.load_state_dict({"state": states, "param_groups": self.optimiser.state_dict()["param_groups"]})
+
+
+def _groups(network: Network, settings: LoopSettings) -> list[dict[str, Any]]:
+    """Parameters by step size."""
+    rates: dict[float, list[torch.nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            slow = name.startswith("encoder.") and settings.encoder_learning_rate is not None
+            rate = settings.encoder_learning_rate if slow else settings.learning_rate
+            rates.setdefault(float(rate or 0.0), []).append(parameter)
+    return [{"params": parameters, "lr": rate} for rate, parameters in rates.items()]

@@ -26,7 +26,12 @@ BATCH_SIZE = Option("batch_size", "int", 32, "Examples in one step.", minimum=1)
 EPOCHS = Option("epochs", "int", 3, "Passes over the training data.", minimum=1)
 LEARNING_RATE = Option("learning_rate", "float", 2e-5, "Step size of the optimiser.", minimum=0)
 PATIENCE = Option(
-    "patience", "int", None, "Stop after so many evaluations without a better one; none never.", minimum=1
+    "patience",
+    "int",
+    None,
+    "Stop after so many evaluations that are no better; none never.",
+    minimum=1,
+    optional=True,
 )
 MAX_STEPS = Option("max_steps", "int", None, "Stop after so many steps; none is no limit.", minimum=1, advanced=True)
 TRAIN_DTYPE = Option(

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from scoring.ml import ArtefactError, InvalidOption, NotTrained, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml.catalogue import Option
 from scoring.ml.training import finetune as finetune_module
 from tests.scoring.ml.tiny import tiny_encoder
-from tests.scoring.ml.training.toy import Toy, toy_data
+from tests.scoring.ml.training.toy import ENTRY, Toy, toy_data
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +162,17 @@ def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
     with pytest.raises(ArtefactError, match="not the file that was saved"):
         load(folder, verify=False)
+
+
+@pytest.mark.parametrize("absent", [None, "none", ""])
+def test_an_optional_number_may_be_left_out(absent: str | None) -> None:
+    patience = replace(next(o for o in toy_options() if o.name == "patience"), default=5)
+    assert patience.parse("toy", absent) is None
+    assert patience.parse("toy", "3") == 3
+    epochs = next(o for o in toy_options() if o.name == "epochs")
+    with pytest.raises(InvalidOption, match="must be a whole number"):
+        epochs.parse("toy", absent)
+
+
+def toy_options() -> tuple[Option, ...]:
+    return ENTRY.train_options

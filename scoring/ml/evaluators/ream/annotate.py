@@ -1,0 +1,101 @@
+"""Automatic annotation: which candidates to take into a reference set, first-fit or greedily, with its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+#: Reliabilities of several sets of texts for one query.
+Judge: TypeAlias = Callable[[Sequence[Sequence[str]]], Iterable[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One candidate that was looked at: the reliability before and with it, and whether it was taken."""
+
+    candidate: str
+    before: float
+    after: float
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The references of an item after annotation, those that were there first, and every step in order."""
+
+    item: str
+    references: tuple[str, ...]
+    start: tuple[str, ...]
+    reliability: float
+    trace: tuple[Step, ...]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """What was taken."""
+        return self.references[len(self.start) :]
+
+
+def choose_references(
+    item: str,
+    start: Sequence[str],
+    candidates: Sequence[str],
+    judge: Judge,
+    *,
+    most: int = 10,
+    min_gain: float = 0.0,
+    greedy: bool = False,
+    rng: np.random.Generator,
+) -> Annotation:
+    """First-fit: visit the candidates once in random order, take r iff s(R + r) > s(R) + min_gain, until `most`.
+
+    Greedy: judge all, take the best, again, while the gain exceeds min_gain. Candidates that are blank or in the set
+    already are left out (EVALUATORS 2.5). Without any reference at the start the first candidate judged best alone
+    (greedy) or visited first begins the set, its reliability before counting as -1.
+    """
+    present = [text for text in dict.fromkeys(start) if text.strip()]
+    known = set(present)
+    left = [text for text in dict.fromkeys(candidates) if text.strip() and text not in known]
+    left = [left[int(place)] for place in rng.permutation(len(left))]
+    score = _first(judge([present])) if present else -1.0
+    chosen, trace = list(present), list[Step]()
+    while left and len(chosen) < most:
+        if greedy:
+            after = [float(value) for value in judge([[*chosen, text] for text in left])]
+            best = int(np.argmax(after))
+            taken = after[best] > score + min_gain
+            trace.append(Step(left[best], score, after[best], taken))
+            if not taken:
+                break
+            score = after[best]
+            chosen.append(left.pop(best))
+            continue
+        text = left.pop(0)
+        value = _first(judge([[*chosen, text]]))
+        taken = value > score + min_gain
+        trace.append(Step(text, score, value, taken))
+        if taken:
+            score = value
+            chosen.append(text)
+    return Annotation(item, tuple(chosen), tuple(present), score, tuple(trace))
+
+
+def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation]:
+    """The union of what two models chose for each item, the first model's order first; reliability is the first's.
+
+    Raises ValueError when they are not of the same items in the same order.
+    """
+    if [a.item for a in one] != [b.item for b in two]:
+        raise ValueError("the two annotations are not of the same items")
+    found = []
+    for a, b in zip(one, two, strict=True):
+        union = tuple(dict.fromkeys([*a.references, *b.references]))
+        start = tuple(text for text in a.start if text in b.start)
+        found.append(Annotation(a.item, union, start, a.reliability, (*a.trace, *b.trace)))
+    return found
+
+
+def _first(values: Iterable[float]) -> float:
+    return float(next(iter(values)))

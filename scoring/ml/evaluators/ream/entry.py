@@ -1,0 +1,122 @@
+"""The catalogue's line of `ream`; no torch here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
+from scoring.ml.training.options import (
+    BATCH_SIZE,
+    ENCODER,
+    EPOCHS,
+    LEARNING_RATE,
+    PATIENCE,
+    RATINGS,
+    SCORING,
+    TRAIN_DEVICE,
+)
+
+OPTIONS = (
+    ENCODER,
+    Option("max_length", "int", 128, "Longest pair of query and reference in tokens.", minimum=8),
+    Option(
+        "layer",
+        "int",
+        -1,
+        "Layer of the encoder whose vectors are used: -1 the last, -2 the one before it.",
+    ),
+    Option(
+        "pooling", "str", "mean", "A pair's vector: mean of its tokens, or its first token.", choices=("mean", "cls")
+    ),
+    Option(
+        "inputs",
+        "str",
+        "both",
+        "What the network may read: query and references; references alone; the query alone. The last two are "
+        "sentinels: they cannot know whether a reference answers its query.",
+        choices=("both", "text", "context"),
+        advanced=True,
+    ),
+    Option("metric", "str", "bleu-star", "The multi-reference metric whose reliability is learned."),
+    RATINGS,
+    Option(
+        "sizes",
+        "str",
+        "1,2,3,5,7,10",
+        "Sizes of the reference sets drawn for training, with commas between; those an item cannot fill are left out.",
+    ),
+    Option("combinations", "int", 25, "Sets drawn of each size and item.", minimum=1),
+    Option(
+        "attention_kind",
+        "str",
+        "gatv2",
+        "Graph attention whose ranking of neighbours depends on the node (gatv2), or the paper's (gat).",
+        choices=("gatv2", "gat"),
+    ),
+    Option("heads", "int", 4, "Heads of the attention.", minimum=1),
+    Option("margin", "float", 0.05, "Margin of the contrastive loss.", minimum=0),
+    Option(
+        "gold_margin",
+        "bool",
+        False,
+        "Take the true difference of the two reliabilities as margin instead.",
+    ),
+    Option("contrast", "float", 1.0, "Weight of the contrastive loss (eta).", minimum=0),
+    Option("negatives", "str", "remove,add,replace", "Kinds of negatives: any of remove, add, replace."),
+    Option("foreign", "int", 20, "Answers to other queries kept per item, for negatives.", minimum=1, advanced=True),
+    Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
+    Option("tune_encoder", "bool", False, "Let the encoder learn too: slower, for data of some size."),
+    Option(
+        "encoder_learning_rate", "float", 2e-5, "Step size of the encoder, where it learns.", minimum=0, advanced=True
+    ),
+    replace(BATCH_SIZE, default=128),
+    replace(EPOCHS, default=50),
+    replace(LEARNING_RATE, default=5e-4),
+    replace(PATIENCE, default=5),
+    TRAIN_DEVICE,
+)
+
+ENTRIES = (
+    Entry(
+        name="ream",
+        kind="trained",
+        summary="Predicts how well a metric over given references agrees with people; keeps the references that help.",
+        build=must_be_trained,
+        scale=(None, None),
+        needs=("references", "encoder"),
+        options=(
+            *SCORING,
+            Option(
+                "use",
+                "str",
+                "selected",
+                "Score with the references it keeps of the item's, or with all of them.",
+                choices=("selected", "all"),
+            ),
+            Option(
+                "attention",
+                "str",
+                "dense",
+                "How the attention is computed: masked matrices, or edge lists of torch-geometric for very large sets.",
+                choices=("dense", "pyg"),
+                advanced=True,
+            ),
+        ),
+        profiles=(RECOMMENDED, PAPER),
+        citation="Gao et al. 2021, REAM#: an enhancement approach to reference-based evaluation metrics",
+        implementation="scoring.ml.evaluators.ream.evaluator:Ream",
+        train_options=OPTIONS,
+        train_needs=("ratings", "references"),
+        aspect="one",
+        profile_defaults={
+            PAPER: {
+                "layer": -2,
+                "max_length": 64,
+                "pooling": "cls",
+                "sizes": "3,5,7,10",
+                "attention_kind": "gat",
+                "heads": 1,
+            },
+        },
+    ),
+)

@@ -1,0 +1,402 @@
+"""Training of `ream` on rated outputs, reliability of reference sets, annotation, and scoring with the set it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from evalapp.stats import RatingMethod
+from scoring.ml.artefact import Artefact
+from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, references_of
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.engine import resolve_device
+from scoring.ml.errors import InvalidOption, ScoringError
+from scoring.ml.evaluators.ream import training
+from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
+from scoring.ml.evaluators.ream.gold import Sample
+from scoring.ml.evaluators.ream.network import ReamNetwork
+from scoring.ml.evaluators.ream.vectors import PairEncoder, as_pooling, resolve_layer
+from scoring.ml.layers.pooling import pool
+from scoring.ml.network import Network
+from scoring.ml.signature import SignatureField, text_hash
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.batches import as_inputs
+from scoring.ml.training.gold import choose_aspect
+from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.loop import LoopSettings, train_loop
+from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.types import Item, Record
+
+DEV_SHARE = 0.1
+DENSE_LIMIT = 256
+# Pairs a second that two cores encode with MiniLM, and sets a second that they train.
+PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
+
+
+class Ream(TrainedEvaluator):
+    """s(q, R) in (-1, 1): the predicted Pearson correlation, over answers to query q, of a multi-reference metric with
+    references R and people. `score` is that metric with the references it keeps of the item's (or all of them).
+
+    Gao et al. 2021; EVALUATORS 2.
+    """
+
+    network_class = ReamNetwork
+    component_names = ("reliability", "n_references")
+
+    @classmethod
+    def plan(cls, job: FitJob) -> Plan:
+        aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
+        training.find_metric(job.text("metric"), job.name, {})
+        training.kinds_of(job)
+        layer = resolve_layer(job.encoder, job.integer("layer"))
+        if job.flag("tune_encoder") and layer != job.encoder.n_layers:
+            raise InvalidOption(job.name, "layer", "must be -1 where the encoder learns")
+        if job.encoder.width % job.integer("heads"):
+            raise InvalidOption(job.name, "heads", f"must divide the encoder's width, {job.encoder.width}")
+        items = training.checked_items(job, job.train, aspect)
+        sizes = training.sizes_of(job)
+        pairs = sum(len(item.references) + job.integer("foreign") for item in items)
+        sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
+        steps = -(-sets // job.integer("batch_size")) * job.integer("epochs")
+        n_kinds = len(training.kinds_of(job)) if job.number("contrast") > 0 else 0
+        scale = (384 / job.encoder.width) ** 2
+        rate = PAIRS_PER_SECOND * scale * 6 / layer
+        seconds = pairs / rate + sets * (1 + n_kinds) * job.integer("epochs") / (SETS_PER_SECOND * scale)
+        if job.flag("tune_encoder"):
+            seconds += 4 * sets * (1 + n_kinds) * float(np.mean(sizes)) * job.integer("epochs") / rate
+        few = sum(len(item.outputs) < 6 for item in items)
+        notes = []
+        if few:
+            notes.append(f"{few} items have fewer than 6 rated outputs: their reliabilities are mostly chance")
+        examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
+        return Plan(examples, steps, float(seconds), tuple(notes))
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
+        return _Training(job, aspect).run()
+
+    @cached_property
+    def metric(self) -> PairEvaluator:
+        """The multi-reference metric whose reliability it predicts."""
+        device = str(self.options["device"])
+        return _metric(str(self.settings["metric"]), self.name, device)
+
+    @cached_property
+    def pair_encoder(self) -> PairEncoder:
+        """What makes the vector of a query and a reference; it remembers the last 20,000 pairs."""
+        source = cast(EncoderSource, self.artefact.encoder)
+        tuned = bool(self.settings["tune_encoder"])
+        budget = self.options["batch_tokens"]
+        return PairEncoder(
+            source,
+            layer=resolve_layer(source, int(cast(int, self.settings["layer"]))),
+            pooling=as_pooling(self.settings["pooling"]),
+            max_length=int(cast(int, self.settings["max_length"])),
+            inputs=str(self.settings["inputs"]),
+            device=self.device,
+            batch_tokens=None if budget is None else int(budget),
+            encoder=self.network.encoder if tuned else None,
+        )
+
+    def own_fields(self) -> list[SignatureField]:
+        settings = self.settings
+        return [
+            SignatureField("metric", "m", str(settings["metric"])),
+            SignatureField("mw", "mw", text_hash([self.metric.signature])),
+            SignatureField("layer", "L", str(settings["layer"])),
+            SignatureField("pool", "pl", str(settings["pooling"])),
+            SignatureField("gat", "g", f"{settings['attention_kind']}x{settings['heads']}"),
+            SignatureField("ml", "ml", str(settings["max_length"])),
+            SignatureField("use", "u", str(self.options["use"])),
+        ]
+
+    def reliability(self, context: Sequence[str], references: Sequence[str], *, source: str | None = None) -> float:
+        """s(q, R) of one query and its references; independent of their order. Raises `ScoringError` without any."""
+        return float(self.reliabilities(Record("", context=tuple(context), source=source), [references])[0])
+
+    def reliabilities(self, query: Record, sets: Sequence[Sequence[str]]) -> Floats:
+        """(n,) s(q, R) of several sets of references for one query, whose text does not matter. Texts that were read
+        before cost no pass of the encoder. Blank and repeated references do not count."""
+        cleaned = [list(dict.fromkeys(text for text in texts if text.strip())) for texts in sets]
+        if any(not texts for texts in cleaned):
+            raise ScoringError("a reliability needs at least one reference that is not blank")
+        texts = list(dict.fromkeys(text for each in cleaned for text in each))
+        place = {text: row for row, text in enumerate(texts)}
+        vectors, _ = self.pair_encoder.vectors([replace(query, text=text, references=()) for text in texts])
+        return self._read(vectors, [[place[text] for text in each] for each in cleaned])
+
+    def annotate(
+        self,
+        items: Sequence[Item],
+        candidates: Sequence[Sequence[str]],
+        *,
+        most: int = 10,
+        min_gain: float = 0.0,
+        greedy: bool = False,
+        start: str = "one",
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> list[Annotation]:
+        """For each item the references to keep of its candidates, with the trace of every decision (EVALUATORS 2.5).
+
+        `start`: `one` random reference of the item (the paper) or `all` of them. Raises ValueError when there are
+        not as many lists of candidates as items.
+        """
+        if len(items) != len(candidates):
+            raise ValueError(f"{len(items)} items but {len(candidates)} lists of candidates")
+        found = []
+        for number, (item, texts) in enumerate(zip(items, candidates, strict=True)):
+            rng = _item_rng(self.artefact.seed if seed is None else seed, item.id)
+            own = [text for text in item.references if text.strip()]
+            if start == "one" and own:
+                own = [own[int(rng.integers(len(own)))]]
+            query = Record("", context=item.context, source=item.source, item=item.id)
+            every = [replace(query, text=text) for text in dict.fromkeys([*own, *texts]) if text.strip()]
+            self.pair_encoder.vectors(every)
+
+            def judge(sets: Sequence[Sequence[str]], query: Record = query) -> list[float]:
+                found: list[float] = self.reliabilities(query, sets).tolist()
+                return found
+
+            found.append(
+                choose_references(item.id, own, texts, judge, most=most, min_gain=min_gain, greedy=greedy, rng=rng)
+            )
+            if progress is not None:
+                progress(number + 1, len(items))
+        return found
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        groups: dict[Any, list[int]] = {}
+        for row, record in enumerate(records):
+            groups.setdefault((record.context, record.source, references_of(record)), []).append(row)
+        queries, reliabilities, sizes = [], [], []
+        truncated = np.zeros(len(records), dtype=np.bool_)
+        for done, rows in enumerate(groups.values()):
+            first = records[rows[0]]
+            kept, value = self._kept(first)
+            pairs = [replace(first, text=text, references=()) for text in kept]
+            truncated[rows] = self.pair_encoder.vectors(pairs)[1].any()
+            queries.append(Query([records[row].text for row in rows], kept))
+            reliabilities.append(value)
+            sizes.append(len(kept))
+            progress(done, len(groups))
+        matrices = self.metric.all_pairs(queries)
+        values, reliable, counts = np.empty(len(records)), np.empty(len(records)), np.empty(len(records))
+        for rows, matrix, value, size in zip(groups.values(), matrices, reliabilities, sizes, strict=True):
+            values[rows] = matrix.max(axis=1)
+            reliable[rows], counts[rows] = value, size
+        progress(len(groups), len(groups))
+        return Partial(values, truncated, {"reliability": reliable, "n_references": counts})
+
+    def worst_of(self, component: str) -> float:
+        return -1.0 if component == "reliability" else 0.0
+
+    def _kept(self, record: Record) -> tuple[list[str], float]:
+        """The references used of a record's, greedily from the most reliable one alone, and their reliability."""
+        texts = list(dict.fromkeys(references_of(record)))
+        query = replace(record, text="", references=())
+        if self.options["use"] == "all" or len(texts) == 1:
+            return texts, float(self.reliabilities(query, [texts])[0])
+        found = choose_references(
+            record.item, [], sorted(texts), lambda sets: self.reliabilities(query, sets).tolist(),
+            most=len(texts), greedy=True, rng=np.random.default_rng(0),
+        )  # fmt: skip
+        kept = [text for text in texts if text in set(found.references)]
+        return kept, found.reliability
+
+    def _read(self, vectors: Any, sets: Sequence[Sequence[int]]) -> Floats:
+        net = cast(ReamNetwork, self.network)
+        found = np.empty(len(sets))
+        order = np.argsort([len(nodes) for nodes in sets], kind="stable")
+        x_all = torch.from_numpy(vectors).to(self.device, next(net.parameters()).dtype)
+        start = 0
+        while start < len(order):
+            longest = len(sets[int(order[start])])
+            end = start
+            # So many that the attention's matrix stays small.
+            while end < len(order) and (end - start + 1) * max(longest, len(sets[int(order[end])])) ** 2 <= 1 << 16:
+                longest = len(sets[int(order[end])])
+                end += 1
+            rows = order[start : max(end, start + 1)]
+            longest = max(len(sets[int(row)]) for row in rows)
+            index = np.zeros((len(rows), longest), dtype=np.int64)
+            mask = np.zeros((len(rows), longest), dtype=np.bool_)
+            for place, row in enumerate(rows):
+                nodes = sets[int(row)]
+                index[place, : len(nodes)], mask[place, : len(nodes)] = nodes, True
+            x = x_all[torch.from_numpy(index).to(x_all.device)]
+            keep = torch.from_numpy(mask).to(x_all.device)
+            edges = self.options["attention"] == "pyg"
+            with torch.inference_mode():
+                scores = net.forward_edges(x, keep) if edges else net(x, keep)
+            found[rows] = scores.double().cpu().numpy()
+            start += len(rows)
+        return found
+
+
+class _Training:
+    """One training of `ream`."""
+
+    def __init__(self, job: FitJob, aspect: str) -> None:
+        self.job, self.aspect = job, aspect
+        self.method = cast(RatingMethod, job.text("ratings"))
+        self.device = resolve_device(job.text("train_device"))
+        self.tuned = job.flag("tune_encoder")
+        items = training.checked_items(job, job.train, aspect)
+        dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method)
+        if job.dev is None and len(items) >= 10:
+            order = job.rng("dev").permutation(len(items))
+            n_dev = max(1, round(DEV_SHARE * len(items)))
+            items, dev = [items[int(p)] for p in order[n_dev:]], [items[int(p)] for p in order[:n_dev]]
+        self.items, self.dev = items, dev
+
+    def run(self) -> Artefact:
+        job = self.job
+        metric = _metric(job.text("metric"), job.name, job.text("train_device"))
+        torch.manual_seed(job.torch_seed("network"))
+        sizes = {
+            "width": job.encoder.width,
+            "attention_kind": job.text("attention_kind"),
+            "heads": job.integer("heads"),
+        }
+        network = ReamNetwork.from_source(job.encoder if self.tuned else None, sizes)
+        torch.nn.Module.to(network, self.device)
+        encoder = PairEncoder(
+            job.encoder,
+            layer=resolve_layer(job.encoder, job.integer("layer")),
+            pooling=as_pooling(job.text("pooling")),
+            max_length=job.optional_integer("max_length"),
+            inputs=job.text("inputs"),
+            device=self.device,
+            encoder=network.encoder if self.tuned else None,
+        )
+        preparer = training.Preparer(job, metric, encoder)
+        prepared = preparer.prepare(self.items, "train")
+        sizes_wanted = training.sizes_of(job)
+        samples, undefined = training.draw_samples(
+            prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets")
+        )
+        dev = preparer.prepare(self.dev, "dev") if self.dev else None
+        dev_samples: list[Sample] = []
+        if dev is not None:
+            dev_samples, _ = training.draw_samples(dev.gold, sizes_wanted, 2, job.rng("dev sets"))
+        epochs = self._epochs(network, prepared, samples, encoder)
+        settings = LoopSettings(
+            learning_rate=job.number("learning_rate"),
+            max_epochs=job.integer("epochs"),
+            weight_decay=job.number("weight_decay"),
+            patience=job.optional_integer("patience"),
+            better="mse",
+            encoder_learning_rate=job.number("encoder_learning_rate") if self.tuned else None,
+        )
+
+        def judge(net: Network) -> dict[str, float]:
+            assert dev is not None
+            found = training.report(net, self._fresh(dev, encoder), dev_samples, job.rng("perturbations"))
+            figures = {"mse": found.mse, "constant": found.constant, "r2": found.r2, "spearman": found.spearman}
+            return figures | {f"accuracy_{kind}": value for kind, value in found.accuracy.items()}
+
+        found = train_loop(
+            network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
+        )
+        record = TrainingRecord(
+            dataset=job.train.name,
+            data_hash=data_hash(job.train),
+            examples={"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
+            groups=groups_of(job.train),
+            dev_groups=groups_of(job.dev),
+            simulated_judgements=_simulated(job, self.aspect),
+            seconds=found.seconds,
+            steps=found.steps,
+            metrics=found.metrics,
+            notes=_notes(found.metrics, undefined, self.items),
+            versions=library_versions(),
+            log=found.log,
+        )
+        return Artefact(
+            job.name, job.profile, job.seed, (self.aspect,), job.options, {}, record, _on_cpu(network), job.encoder,
+            embedded=self.tuned,
+        )  # fmt: skip
+
+    def _epochs(
+        self, network: ReamNetwork, prepared: training.Prepared, samples: Sequence[Sample], encoder: PairEncoder
+    ) -> training.Epochs:
+        if not self.tuned:
+            return training.Epochs(network, prepared, samples, self.job, self.device)
+        self.train_encodings = self._encodings(self.items, "train", encoder)
+
+        def inputs(rows: Any) -> torch.Tensor:
+            from scoring.ml.engine import collate
+
+            batch = collate(self.train_encodings.take(rows), encoder.tokenizer.pad_id, self.device)
+            return pool(network.hidden(**as_inputs(batch)), batch.attention_mask, encoder.pooling)
+
+        return training.TunedEpochs(network, prepared, samples, self.job, self.device, inputs)
+
+    def _encodings(self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder) -> Any:
+        job = self.job
+        foreign = training.foreign_answers(items, job.integer("foreign"), job.rng(f"foreign:{part}"))
+        records = [
+            replace(item.query, text=text)
+            for item, more in zip(items, foreign, strict=True)
+            for text in (*item.references, *more)
+        ]
+        return encoder.tokenize(records).encodings
+
+    def _fresh(self, dev: training.Prepared, encoder: PairEncoder) -> training.Prepared:
+        """The held-out vectors as the encoder makes them now, where it learns."""
+        if not self.tuned:
+            return dev
+        encodings = self._encodings(self.dev, "dev", encoder)
+        found = encoder.engine.map(encodings, encoder._forward).numpy()
+        return replace(dev, vectors=found)
+
+
+def _on_cpu(network: ReamNetwork) -> ReamNetwork:
+    torch.nn.Module.to(network, "cpu")
+    return network
+
+
+def _metric(name: str, evaluator: str, device: str) -> PairEvaluator:
+    from scoring.ml.registry import get_entry
+
+    known = {option.name for option in get_entry(name).options}
+    return training.find_metric(name, evaluator, {"device": device} if "device" in known else {})
+
+
+def _n_sets(n: int, sizes: Sequence[int], per_size: int) -> int:
+    from scoring.ml.evaluators.ream.gold import count_sets
+
+    return count_sets(1, n, sorted(set(sizes)), per_size)
+
+
+def _item_rng(seed: int, item: str) -> np.random.Generator:
+    """A generator for each item, so that an item's candidates are visited alike whatever stands beside it."""
+    import hashlib
+
+    digest = hashlib.sha256(f"{seed}:annotate:{item}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:8], "big"))
+
+
+def _simulated(job: FitJob, aspect: str) -> int:
+    return sum(rating.simulated for rating in job.train.ratings if rating.aspect == aspect)
+
+
+def _notes(metrics: Mapping[str, float], undefined: int, items: Sequence[training.QueryItem]) -> tuple[str, ...]:
+    notes = []
+    n = float(np.mean([len(item.outputs) for item in items]))
+    notes.append(
+        f"A gold reliability is a correlation over {n:.1f} answers on average, so mostly chance: its standard error "
+        f"is about {1 / max(n - 1, 1) ** 0.5:.2f}."
+    )
+    if undefined:
+        notes.append(f"{undefined} reference sets had no gold reliability (constant scores) and were left out.")
+    if metrics.get("r2", 1.0) <= 0:
+        notes.append("On held-out items it predicts no better than the mean reliability of the set's size.")
+    return tuple(notes)

@@ -1,0 +1,114 @@
+"""Gold reliability of reference sets (equations 1 and 2), the sets drawn for training, and their negatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Nodes: TypeAlias = tuple[int, ...]
+#: Of the paper: one set of each size and query in its test.
+TEST_SIZES = (3, 5, 10, 20, 30, 40)
+
+
+@dataclass(frozen=True)
+class ItemGold:
+    """One query: `metric` (outputs, references + foreign answers) single-reference scores m(y_i, r_j), `human`
+    (outputs,) people's means. The first `n_references` columns are the item's own."""
+
+    metric: Floats
+    human: Floats
+    n_references: int
+
+    def reliabilities(self, sets: Sequence[Nodes]) -> Floats:
+        """rho(q, R) = Pearson over outputs of max_{r in R} m(y, r) and human; nan where either is constant."""
+        found = np.full(len(sets), np.nan)
+        by_size: dict[int, list[int]] = {}
+        for place, nodes in enumerate(sets):
+            by_size.setdefault(len(nodes), []).append(place)
+        for places in by_size.values():
+            columns = np.array([sets[place] for place in places], dtype=np.int64)
+            best = self.metric[:, columns].max(axis=2)  # (outputs, sets)
+            found[places] = pearson_columns(best, self.human)
+        return found
+
+
+def pearson_columns(columns: Floats, human: Floats) -> Floats:
+    """(k,) Pearson of each column of (n, k) with (n,); nan where one of them is constant or n < 3."""
+    if len(human) < 3:
+        return np.full(columns.shape[1], np.nan)
+    x = columns - columns.mean(axis=0)
+    y = human - human.mean()
+    norm_x, norm_y = np.sqrt((x**2).sum(axis=0)), math.sqrt(float((y**2).sum()))
+    # A spread of nothing but rounding counts as constant.
+    flat = norm_x <= 1e-12 * np.maximum(np.abs(columns).max(axis=0), 1e-300) * math.sqrt(len(human))
+    if norm_y <= 1e-12 * max(float(np.abs(human).max()), 1e-300):
+        return np.full(columns.shape[1], np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (x * y[:, None]).sum(axis=0) / (norm_x * norm_y)
+    return np.where(flat, np.nan, np.clip(found, -1.0, 1.0))
+
+
+def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Generator) -> list[Nodes]:
+    """Distinct sets of `per_size` of each size that n references can fill; all of them where there are no more."""
+    found: list[Nodes] = []
+    for size in sorted({size for size in sizes if 1 <= size <= n}):
+        if math.comb(n, size) <= per_size:
+            found += list(combinations(range(n), size))
+            continue
+        seen: dict[Nodes, None] = {}
+        while len(seen) < per_size:
+            seen[tuple(sorted(rng.choice(n, size, replace=False).tolist()))] = None
+        found += list(seen)
+    return found
+
+
+def count_sets(queries: int, references: int, sizes: Sequence[int], per_size: int) -> int:
+    """How many sets `draw_sets` gives over all queries (EVALUATORS 2.3 checks the paper's counts with it)."""
+    return queries * sum(min(per_size, math.comb(references, size)) for size in sizes if size <= references)
+
+
+class Sample(NamedTuple):
+    """A reference set of an item with its gold reliability."""
+
+    item: int
+    nodes: Nodes
+    gold: float
+
+
+def worse_by_removal(sample: Sample, item: ItemGold) -> list[tuple[Nodes, float]]:
+    """The sets with one reference less whose gold reliability really is lower, with that (EVALUATORS 2.4 a)."""
+    nodes = sample.nodes
+    if len(nodes) < 2:
+        return []
+    sets = [nodes[:place] + nodes[place + 1 :] for place in range(len(nodes))]
+    gold = item.reliabilities(sets)
+    return [(sets[place], float(gold[place])) for place in np.flatnonzero(gold < sample.gold)]
+
+
+def draw_foreign(
+    kind: str, sample: Sample, item: ItemGold, rng: np.random.Generator, *, gold: bool = True
+) -> tuple[Nodes, float] | None:
+    """`add`: an answer to another query more; `replace`: one reference gives way to such an answer (2.4 b, c).
+
+    With its gold reliability, or nan where it is not wanted; None where there are no foreign answers.
+    """
+    n_foreign = item.metric.shape[1] - item.n_references
+    if not n_foreign:
+        return None
+    nodes, stranger = sample.nodes, item.n_references + int(rng.integers(n_foreign))
+    if kind == "add":
+        found = (*nodes, stranger)
+    else:
+        place = int(rng.integers(len(nodes)))
+        found = (*nodes[:place], *nodes[place + 1 :], stranger)
+    return found, float(item.reliabilities([found])[0]) if gold else float("nan")
+
+
+KINDS: tuple[str, ...] = ("remove", "add", "replace")

@@ -1,0 +1,390 @@
+"""Training of REAM#: gold reliabilities, cached vectors, sets and negatives; and the report on held-out data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from evalapp.stats import RatingMethod, spearman
+from scoring.ml.base import PairEvaluator, Query, references_of
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.evaluators.ream.gold import (
+    KINDS,
+    Floats,
+    ItemGold,
+    Nodes,
+    Sample,
+    draw_foreign,
+    draw_sets,
+    worse_by_removal,
+)
+from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
+from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
+from scoring.ml.network import Network
+from scoring.ml.registry import load
+from scoring.ml.training.gold import rated_records
+from scoring.ml.training.job import FitJob, TrainingProgress
+from scoring.ml.training.store import read_tensors, write_tensors
+from scoring.ml.types import Dataset, Record
+
+LEAST_OUTPUTS = 3
+
+
+@dataclass(frozen=True)
+class QueryItem:
+    """An item to learn from: its query (a record without text), references, rated outputs with people's means."""
+
+    query: Record
+    references: tuple[str, ...]
+    outputs: tuple[str, ...]
+    human: Floats
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Items with gold and vectors; node k of item i is row `start[i] + k` of `vectors`."""
+
+    gold: list[ItemGold]
+    start: list[int]
+    vectors: Vectors
+
+
+def query_items(dataset: Dataset, aspect: str, method: RatingMethod) -> list[QueryItem]:
+    """Items with references and at least three rated, distinct outputs whose means are not all alike."""
+    rated = rated_records(dataset, aspect, method)
+    by_item: dict[str, list[int]] = {}
+    for row, record in enumerate(rated.records):
+        by_item.setdefault(record.item, []).append(row)
+    means = rated.means()
+    found = []
+    for rows in by_item.values():
+        first = rated.records[rows[0]]
+        references = tuple(dict.fromkeys(references_of(first)))
+        human = means[rows]
+        if not references or len(rows) < LEAST_OUTPUTS or np.ptp(human) == 0:
+            continue
+        query = replace(first, text="", references=(), system="")
+        found.append(QueryItem(query, references, tuple(rated.records[row].text for row in rows), human))
+    return found
+
+
+def find_metric(name: str, evaluator: str, options: Mapping[str, Any]) -> PairEvaluator:
+    """The multi-reference metric of the option. Raises `InvalidOption` for what does not compare text and reference."""
+    found = load(name, **options)
+    if not isinstance(found, PairEvaluator):
+        raise InvalidOption(evaluator, "metric", f"must compare a text with one reference at a time; {name} does not")
+    return found
+
+
+def sizes_of(job: FitJob) -> tuple[int, ...]:
+    """The option `sizes` as numbers."""
+    try:
+        sizes = tuple(int(part) for part in job.text("sizes").split(","))
+    except ValueError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise InvalidOption(job.name, "sizes", "must be whole numbers from 1 with commas between")
+    return sizes
+
+
+def kinds_of(job: FitJob) -> tuple[str, ...]:
+    """The option `negatives` as names."""
+    kinds = tuple(part.strip() for part in job.text("negatives").split(",") if part.strip())
+    if not set(kinds) <= set(KINDS):
+        raise InvalidOption(job.name, "negatives", f"must be among {', '.join(KINDS)}, with commas between")
+    return kinds
+
+
+def foreign_answers(items: Sequence[QueryItem], n: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """For each item up to `n` references of other items, none of which is its own."""
+    pool = [(place, text) for place, item in enumerate(items) for text in item.references]
+    found = []
+    for place, item in enumerate(items):
+        own = set(item.references)
+        chosen: dict[str, None] = {}
+        for at in rng.permutation(len(pool))[: 4 * n]:
+            other, text = pool[int(at)]
+            if other != place and text not in own:
+                chosen[text] = None
+            if len(chosen) == n:
+                break
+        found.append(tuple(chosen))
+    return found
+
+
+class Preparer:
+    """Gold reliabilities and vectors of the items of a dataset; kept in the job's folder when they are done."""
+
+    def __init__(self, job: FitJob, metric: PairEvaluator, encoder: PairEncoder) -> None:
+        self.job, self.metric, self.encoder = job, metric, encoder
+
+    def prepare(self, items: Sequence[QueryItem], part: str) -> Prepared:
+        """`part` names the file: train or dev."""
+        foreign = foreign_answers(items, self.job.integer("foreign"), self.job.rng(f"foreign:{part}"))
+        columns = [(*item.references, *more) for item, more in zip(items, foreign, strict=True)]
+        start = np.cumsum([0, *(len(texts) for texts in columns)])
+        path = self.job.folder / f"prepared-{part}.safetensors"
+        if path.is_file():
+            kept = read_tensors(path)
+            metrics = [kept[f"metric.{place}"].numpy() for place in range(len(items))]
+            vectors = kept["vectors"].numpy()
+        else:
+            queries = [Query(item.outputs, texts) for item, texts in zip(items, columns, strict=True)]
+            metrics = self.metric.all_pairs(queries, progress=self._tick(f"{self.metric.name} of {part}"))
+            records = [
+                replace(item.query, text=text) for item, texts in zip(items, columns, strict=True) for text in texts
+            ]
+            vectors = np.empty((len(records), self.encoder.source.width), dtype=np.float32)
+            for at in range(0, len(records), 4096):
+                tick = self._tick(f"vectors of {part}, from {at:,} of {len(records):,}")
+                vectors[at : at + 4096], _ = self.encoder.vectors(records[at : at + 4096], tick)
+            tensors = {f"metric.{place}": torch.from_numpy(matrix) for place, matrix in enumerate(metrics)}
+            write_tensors(path, {**tensors, "vectors": torch.from_numpy(vectors)})
+        gold = [ItemGold(matrix, item.human, len(item.references)) for matrix, item in zip(metrics, items, strict=True)]
+        return Prepared(gold, [int(at) for at in start[:-1]], vectors)
+
+    def _tick(self, phase: str) -> Any:
+        return lambda done, total: self.job.report(TrainingProgress(done, total, phase=phase))
+
+
+def draw_samples(
+    gold: Sequence[ItemGold], sizes: Sequence[int], per_size: int, rng: np.random.Generator
+) -> tuple[list[Sample], int]:
+    """All training sets with a defined gold reliability, and how many had none."""
+    samples: list[Sample] = []
+    undefined = 0
+    for number, item in enumerate(gold):
+        sets = draw_sets(item.n_references, sizes, per_size, rng)
+        for nodes, value in zip(sets, item.reliabilities(sets), strict=True):
+            if np.isnan(value):
+                undefined += 1
+            else:
+                samples.append(Sample(number, nodes, float(value)))
+    return samples, undefined
+
+
+class Sets:
+    """Reference sets as padded tensors of their vectors."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.vectors = torch.from_numpy(prepared.vectors)
+
+    def batch(self, sets: Sequence[tuple[int, Nodes]], device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """x (sets, n, width) and mask (sets, n) of (item, nodes)."""
+        longest = max(len(nodes) for _, nodes in sets)
+        rows = np.zeros((len(sets), longest), dtype=np.int64)
+        mask = np.zeros((len(sets), longest), dtype=np.bool_)
+        for place, (item, nodes) in enumerate(sets):
+            rows[place, : len(nodes)] = self.prepared.start[item] + np.array(nodes)
+            mask[place, : len(nodes)] = True
+        return self.vectors[torch.from_numpy(rows)].to(device), torch.from_numpy(mask).to(device)
+
+
+class Epochs:
+    """The losses of an epoch: samples in random order, negatives drawn anew."""
+
+    def __init__(
+        self, network: ReamNetwork, prepared: Prepared, samples: Sequence[Sample], job: FitJob, device: str
+    ) -> None:
+        self.network, self.prepared, self.samples, self.job, self.device = network, prepared, samples, job, device
+        self.sets = Sets(prepared)
+        self.kinds = kinds_of(job)
+        #: Which references of a sample may be removed does not change from epoch to epoch.
+        self.removals: dict[tuple[int, Nodes], list[tuple[Nodes, float]]] = {}
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch."""
+        return -(-len(self.samples) // self.job.integer("batch_size"))
+
+    def __call__(self, epoch: int) -> Iterator[torch.Tensor]:
+        rng = self.job.rng(f"epoch:{epoch}")
+        order = rng.permutation(len(self.samples))
+        size = self.job.integer("batch_size")
+        for at in range(0, len(order), size):
+            chosen = [self.samples[int(row)] for row in order[at : at + size]]
+            yield self._loss(chosen, rng)
+
+    def _loss(self, chosen: Sequence[Sample], rng: np.random.Generator) -> torch.Tensor:
+        sets = [(sample.item, sample.nodes) for sample in chosen]
+        owner: list[int] = []
+        margins: list[float] = []
+        gold_margin, margin = self.job.flag("gold_margin"), self.job.number("margin")
+        if self.job.number("contrast") > 0:
+            for place, sample in enumerate(chosen):
+                for kind in self.kinds:
+                    found = self._negative(kind, sample, rng, gold_margin)
+                    if found is None or (gold_margin and np.isnan(found[1])):
+                        continue
+                    sets.append((sample.item, found[0]))
+                    owner.append(place)
+                    margins.append(max(0.0, sample.gold - found[1]) if gold_margin else margin)
+        x, mask = self.vectors_of(sets)
+        scores = self.network(x, mask)
+        n = len(chosen)
+        gold = torch.tensor([sample.gold for sample in chosen], dtype=scores.dtype, device=scores.device)
+        return ream_loss(
+            scores[:n],
+            gold,
+            scores[n:],
+            torch.tensor(owner, dtype=torch.int64, device=scores.device),
+            torch.tensor(margins, dtype=scores.dtype, device=scores.device),
+            self.job.number("contrast"),
+        )
+
+    def _negative(self, kind: str, sample: Sample, rng: np.random.Generator, gold: bool) -> tuple[Nodes, float] | None:
+        item = self.prepared.gold[sample.item]
+        if kind != "remove":
+            return draw_foreign(kind, sample, item, rng, gold=gold)
+        key = (sample.item, sample.nodes)
+        if key not in self.removals:
+            self.removals[key] = worse_by_removal(sample, item)
+        worse = self.removals[key]
+        return worse[int(rng.integers(len(worse)))] if worse else None
+
+    def vectors_of(self, sets: Sequence[tuple[int, Nodes]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """x and mask of sets, from the cached vectors."""
+        return self.sets.batch(sets, self.device)
+
+
+class TunedEpochs(Epochs):
+    """The same with the encoder in the loop: each pair of a batch is read once."""
+
+    def __init__(
+        self,
+        network: ReamNetwork,
+        prepared: Prepared,
+        samples: Sequence[Sample],
+        job: FitJob,
+        device: str,
+        inputs: Any,
+    ) -> None:
+        super().__init__(network, prepared, samples, job, device)
+        #: `inputs(rows)` -> pooled vectors (rows, width) with gradients, of rows of `prepared.vectors`.
+        self.inputs = inputs
+
+    def vectors_of(self, sets: Sequence[tuple[int, Nodes]]) -> tuple[torch.Tensor, torch.Tensor]:
+        longest = max(len(nodes) for _, nodes in sets)
+        rows = np.zeros((len(sets), longest), dtype=np.int64)
+        mask = np.zeros((len(sets), longest), dtype=np.bool_)
+        for place, (item, nodes) in enumerate(sets):
+            rows[place, : len(nodes)] = self.prepared.start[item] + np.array(nodes)
+            mask[place, : len(nodes)] = True
+        needed, where = np.unique(rows[mask], return_inverse=True)
+        found = self.inputs(needed)
+        spread = torch.zeros(rows.shape, dtype=torch.int64)
+        spread[torch.from_numpy(mask)] = torch.from_numpy(where.astype(np.int64))
+        return found[spread.to(found.device)], torch.from_numpy(mask).to(found.device)
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityReport:
+    """Predicted against gold reliability on sets of held-out items (EVALUATORS 2.8).
+
+    `constant` is the MSE of always saying the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
+    how often the better of a set and its perturbation is predicted, within a query; ties of gold are left out.
+    """
+
+    n: int
+    mse: float
+    constant: float
+    r2: float
+    spearman: float
+    accuracy: Mapping[str, float]
+    n_pairs: Mapping[str, int]
+
+
+def report(
+    network: Network, prepared: Prepared, samples: Sequence[Sample], rng: np.random.Generator
+) -> ReliabilityReport:
+    """The four figures on some samples; perturbations are drawn by `rng`, one of each kind and sample."""
+    device = str(next(network.parameters()).device)
+    sets = Sets(prepared)
+    predicted = predict(network, sets, [(s.item, s.nodes) for s in samples], device)
+    gold = np.array([sample.gold for sample in samples])
+    size = np.array([len(sample.nodes) for sample in samples])
+    guess = np.empty(len(gold))
+    for value in np.unique(size):
+        guess[size == value] = gold[size == value].mean()
+    mse, constant = float(((predicted - gold) ** 2).mean()), float(((guess - gold) ** 2).mean())
+    accuracy, n_pairs = {}, {}
+    for kind in KINDS:
+        right = _orderings(kind, network, prepared, sets, samples, predicted, rng, device)
+        n_pairs[kind] = len(right)
+        accuracy[kind] = float(np.mean(right)) if len(right) else float("nan")
+    return ReliabilityReport(
+        len(samples), mse, constant, 1 - mse / constant if constant > 0 else float("nan"),
+        spearman(predicted, gold).value, accuracy, n_pairs,
+    )  # fmt: skip
+
+
+def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], device: str) -> Floats:
+    """(n,) predicted reliabilities; sets of like size together."""
+    found = np.empty(len(chosen))
+    order = np.argsort([len(nodes) for _, nodes in chosen], kind="stable")
+    with torch.no_grad():
+        for at in range(0, len(order), 512):
+            rows = order[at : at + 512]
+            x, mask = sets.batch([chosen[int(row)] for row in rows], device)
+            found[rows] = network(x, mask).double().cpu().numpy()
+    return found
+
+
+def _orderings(
+    kind: str,
+    network: Network,
+    prepared: Prepared,
+    sets: Sets,
+    samples: Sequence[Sample],
+    predicted: Floats,
+    rng: np.random.Generator,
+    device: str,
+) -> list[bool]:
+    """For each sample whether the better of it and its perturbation was predicted; `remove` takes any reference."""
+    others: list[tuple[int, Nodes]] = []
+    place: list[int] = []
+    for row, sample in enumerate(samples):
+        item = prepared.gold[sample.item]
+        if kind == "remove":
+            if len(sample.nodes) < 2:
+                continue
+            out = int(rng.integers(len(sample.nodes)))
+            nodes: Nodes = sample.nodes[:out] + sample.nodes[out + 1 :]
+        else:
+            found = draw_foreign(kind, sample, item, rng)
+            if found is None:
+                continue
+            nodes = found[0]
+        others.append((sample.item, nodes))
+        place.append(row)
+    if not others:
+        return []
+    scores = predict(network, sets, others, device)
+    right = []
+    for score, (item_number, nodes), row in zip(scores, others, place, strict=True):
+        gold = float(prepared.gold[item_number].reliabilities([nodes])[0])
+        gap = samples[row].gold - gold
+        if np.isfinite(gap) and abs(gap) > 1e-12:
+            right.append(bool((predicted[row] - score) * gap > 0))
+    return right
+
+
+def checked_items(job: FitJob, data: Dataset, aspect: str) -> list[QueryItem]:
+    """The items of the training part. Raises `TrainingDataError` when there are too few."""
+    items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")))
+    if len(items) < 3:
+        raise TrainingDataError(
+            job.name,
+            f"{len(items)} items have references and three or more outputs that people rated differently for {aspect}; "
+            "it needs 3. Rate more systems per item, or add references.",
+        )
+    if not any(len(item.references) > 1 for item in items):
+        raise TrainingDataError(
+            job.name, "every item has one reference only: there are no sets to tell apart. Add some."
+        )
+    return items

@@ -1,0 +1,114 @@
+"""One vector for each (query, reference) pair, by a frozen encoder or by one that learns."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from scoring.ml.encoders.loading import load_model
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.tokenizing import PairTokenizer, context_of
+from scoring.ml.encodings import Tokenized
+from scoring.ml.engine import Batch, Engine
+from scoring.ml.errors import EncoderError
+from scoring.ml.layers.pooled import pooled_vectors
+from scoring.ml.layers.pooling import Pooling
+from scoring.ml.types import Record
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+Tick: TypeAlias = Callable[[int, int], object]
+CACHED_PAIRS = 20_000
+
+
+def resolve_layer(source: EncoderSource, layer: int) -> int:
+    """1 .. n_layers from a number that may count from the end. Raises `EncoderError` outside."""
+    chosen = layer if layer > 0 else source.n_layers + 1 + layer
+    if not 1 <= chosen <= source.n_layers:
+        raise EncoderError(source.name, f"has layers 1 to {source.n_layers}, or -1 to -{source.n_layers}, not {layer}")
+    return chosen
+
+
+class PairEncoder:
+    """x = the pooled hidden state of `[CLS] query [SEP] reference [SEP]` at one layer (eq 3).
+
+    Vectors are cached by pair, so that an edited reference costs one pass of the encoder.
+    """
+
+    def __init__(
+        self,
+        source: EncoderSource,
+        *,
+        layer: int,
+        pooling: Pooling,
+        max_length: int | None,
+        inputs: str = "both",
+        device: str = "auto",
+        batch_tokens: int | None = None,
+        encoder: torch.nn.Module | None = None,
+    ) -> None:
+        self.source, self.layer, self.pooling, self.inputs = source, layer, pooling, inputs
+        self.tokenizer = PairTokenizer(source, max_length=max_length)
+        self.engine = Engine(device=device, batch_tokens=batch_tokens, pad_id=self.tokenizer.pad_id)
+        self._encoder = encoder
+        self._cache: OrderedDict[tuple[object, str], tuple[Vectors, bool]] = OrderedDict()
+
+    @property
+    def encoder(self) -> torch.nn.Module:
+        """The encoder up to the layer, on the engine's device."""
+        if self._encoder is None:
+            model: torch.nn.Module = load_model(self.source, layer=self.layer)
+            self._encoder = model.to(self.engine.device)
+        return self._encoder
+
+    def tokenize(self, records: Sequence[Record]) -> Tokenized:
+        """What stands in `record.text` behind its context; or one of them alone, as `inputs` says."""
+        if self.inputs == "text":
+            return self.tokenizer.texts([record.text for record in records])
+        if self.inputs == "context":
+            joined = [context_of(record)[0] for record in records]
+            return self.tokenizer.texts([text if isinstance(text, str) else " ".join(text) for text in joined])
+        return self.tokenizer.records(records)
+
+    def vectors(self, records: Sequence[Record], tick: Tick | None = None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """(n, width) and which pairs were cut; pairs seen before are not encoded again."""
+        keys: list[tuple[object, str]] = [((record.context, record.source), record.text) for record in records]
+        place: dict[tuple[object, str], int] = {}
+        for row, key in enumerate(keys):
+            if key not in self._cache:
+                place.setdefault(key, row)
+        if place:
+            fresh = list(place)
+            tokenized = self.tokenize([records[place[key]] for key in fresh])
+            found = np.empty((len(fresh), self.source.width), dtype=np.float32)
+            unique, where = tokenized.encodings.distinct()
+            rows_of = np.empty((len(unique), self.source.width), dtype=np.float32)
+            done = 0
+            for rows, output in self.engine.batches(unique, self._forward):
+                rows_of[rows] = output.float().cpu().numpy()
+                done += len(rows)
+                if tick is not None:
+                    tick(done, len(unique))
+            found[:] = rows_of[where]
+            for row, key in enumerate(fresh):
+                self._cache[key] = (found[row], bool(tokenized.truncated[row]))
+        both = [self._cache[key] for key in keys]
+        for key in keys:
+            self._cache.move_to_end(key)
+        while len(self._cache) > CACHED_PAIRS:
+            self._cache.popitem(last=False)
+        if not both:
+            return np.empty((0, self.source.width), dtype=np.float32), np.zeros(0, dtype=np.bool_)
+        return np.stack([vector for vector, _ in both]), np.array([cut for _, cut in both])
+
+    def _forward(self, batch: Batch) -> torch.Tensor:
+        return pooled_vectors(self.encoder, batch, self.pooling)
+
+
+def as_pooling(text: object) -> Pooling:
+    """The option's value in its type."""
+    return cast(Pooling, str(text))

@@ -1,0 +1,72 @@
+"""Automatic annotation with a judge one can see through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from scoring.ml.evaluators.ream.annotate import Annotation, choose_references, mix
+
+WORTH = {"a": 0.1, "b": 0.3, "c": 0.2, "bad": -0.2, "start": 0.0}
+
+
+def judge(sets: Sequence[Sequence[str]]) -> list[float]:
+    return [sum(WORTH[text] for text in texts) for texts in sets]
+
+
+def choose(start: list[str], candidates: list[str], **changes: object) -> Annotation:
+    given = {"rng": np.random.default_rng(1), **changes}
+    return choose_references("i", start, candidates, judge, **given)  # type: ignore[arg-type]
+
+
+def test_first_fit_takes_what_improves_and_records_every_step() -> None:
+    found = choose(["start"], ["a", "bad", "b", "c"])
+    assert set(found.added) == {"a", "b", "c"}
+    assert found.reliability == pytest.approx(0.6)
+    assert len(found.trace) == 4
+    (refused,) = (step for step in found.trace if not step.accepted)
+    assert refused.candidate == "bad"
+    assert refused.after == pytest.approx(refused.before - 0.2)
+    scores = [step.after for step in found.trace if step.accepted]
+    assert scores == sorted(scores)
+
+
+def test_greedy_takes_the_best_first_and_stops_when_nothing_improves() -> None:
+    found = choose(["start"], ["a", "bad", "b", "c"], greedy=True)
+    assert found.added == ("b", "c", "a")
+    assert [step.accepted for step in found.trace] == [True, True, True, False]
+
+
+def test_min_gain_and_most() -> None:
+    assert set(choose(["start"], ["a", "b", "c"], min_gain=0.15).added) == {"b", "c"}
+    assert len(choose(["start"], ["a", "b", "c"], most=3).references) == 3
+    assert choose(["start"], ["a"], most=1).added == ()
+
+
+def test_blank_and_present_candidates_are_left_out() -> None:
+    found = choose(["start", "start"], [" ", "start", "a", "a"])
+    assert found.references == ("start", "a")
+    assert len(found.trace) == 1
+
+
+def test_without_a_start_the_best_begins() -> None:
+    assert choose([], ["a", "b"], greedy=True).references == ("b", "a")
+    assert choose([], []).references == ()
+
+
+def test_the_seed_decides_the_order() -> None:
+    one = choose(["start"], ["a", "b", "c", "bad"])
+    two = choose(["start"], ["a", "b", "c", "bad"])
+    assert one == two
+
+
+def test_mix_is_the_union() -> None:
+    one = choose(["start"], ["a", "b"], most=2)
+    two = choose(["start"], ["c", "b"], most=3)
+    (found,) = mix([one], [two])
+    assert found.references[: len(one.references)] == one.references
+    assert set(found.references) == {*one.references, *two.references}
+    with pytest.raises(ValueError, match="not of the same items"):
+        mix([one], [])

@@ -1,0 +1,252 @@
+"""`ream` as a whole on tiny random encoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import InvalidOption, ScoringError, TrainingDataError, fit, load, plan
+from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
+from tests.scoring.ml.tiny import WORDS, tiny_encoder
+
+
+def data(n_items: int = 12, seed: int = 3, n_references: int = 5, **changes: Any) -> Dataset:
+    """Six systems; people like what shares words with the first reference. References with more words of it are the
+    more reliable ones."""
+    rng = np.random.default_rng(seed)
+    items, outputs, ratings = [], [], []
+    for number in range(n_items):
+        target = list(rng.choice(WORDS, 4, replace=False))
+        references = [" ".join([*target[: 4 - k], *rng.choice(WORDS, k)]) for k in range(n_references)]
+        items.append(
+            Item(f"i{number}", (" ".join(rng.choice(WORDS, 2)),), references=tuple(references), group=f"g{number}")
+        )
+        for place in range(6):
+            words = [*rng.choice(target, place % 4), *rng.choice(WORDS, 2)]
+            outputs.append(Output(f"i{number}", f"s{place}", " ".join(words)))
+            value = 1 + len(set(words) & set(target))
+            ratings.append(Rating("r1", "overall", float(value), f"i{number}", f"s{place}"))
+    whole = Dataset(
+        "hand", aspects=(Aspect("overall", 1, 5),), items=tuple(items), outputs=tuple(outputs), ratings=tuple(ratings)
+    )
+    return replace(whole, **changes)
+
+
+QUICK: dict[str, Any] = {
+    "epochs": 3,
+    "metric": "token-f1",
+    "combinations": 4,
+    "heads": 2,
+    "foreign": 4,
+    "batch_size": 16,
+}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"), layers=3)
+
+
+@pytest.fixture(scope="module")
+def trained(encoder: str) -> Ream:
+    found = fit("ream", data(16), dev=data(5, seed=4), encoder=encoder, **QUICK)
+    assert isinstance(found, Ream)
+    return found
+
+
+def test_it_overfits_a_tiny_set(encoder: str) -> None:
+    whole = data(3)
+    given = {**QUICK, "epochs": 140, "contrast": 0.0, "learning_rate": 1e-2, "patience": None, "sizes": "1,2"}
+    found = fit("ream", whole, dev=whole, encoder=encoder, **given)
+    assert found.record.log[-1]["loss"] < 0.1 * found.record.log[0]["loss"]
+    assert found.record.metrics["mse"] < 0.5 * found.record.metrics["constant"]
+    assert found.record.metrics["r2"] == pytest.approx(
+        1 - found.record.metrics["mse"] / found.record.metrics["constant"]
+    )
+
+
+def test_reliability_ignores_order_repeats_and_blanks(trained: Ream) -> None:
+    context, references = ("you like",), ["cat sat", "the dog", "no tea"]
+    value = trained.reliability(context, references)
+    assert -1 < value < 1
+    assert trained.reliability(context, references[::-1]) == pytest.approx(value, abs=1e-6)
+    assert trained.reliability(context, [*references, " ", "cat sat"]) == pytest.approx(value, abs=1e-6)
+    assert trained.reliability(("no",), references) != pytest.approx(value, abs=1e-6)
+    with pytest.raises(ScoringError, match="at least one reference"):
+        trained.reliability(context, [" "])
+
+
+def test_edge_lists_give_the_same(trained: Ream) -> None:
+    other = Ream(trained.entry, trained.artefact, {"attention": "pyg"})
+    query = Record("", context=("you like",))
+    sets = [["cat sat"], ["cat sat", "the dog", "no tea"], ["no", "yes"]]
+    np.testing.assert_allclose(other.reliabilities(query, sets), trained.reliabilities(query, sets), atol=1e-6)
+
+
+def test_an_edited_reference_costs_one_pass(trained: Ream, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, references = ("i like you",), ["cat", "dog ran", "tea"]
+    trained.reliability(context, references)
+    seen: list[int] = []
+    encode = trained.pair_encoder.tokenize
+    monkeypatch.setattr(trained.pair_encoder, "tokenize", lambda rows: (seen.append(len(rows)), encode(rows))[1])
+    trained.reliability(context, [*references[:2], "tea no"])
+    assert seen == [1]
+
+
+def test_scores_are_the_metrics_over_the_references_it_keeps(trained: Ream) -> None:
+    records = data(3, seed=6).outputs_with_context()
+    found = trained.evaluate(records)
+    metric = load("token-f1")
+    for record, value, n in zip(records, found.values, found.components["n_references"], strict=True):
+        kept, reliability = trained._kept(record)
+        assert n == len(kept) >= 1
+        assert value == pytest.approx(metric.score([replace(record, references=tuple(kept))])[0])
+        alone = [trained.reliability(record.context, [text]) for text in record.references]
+        assert reliability >= max(alone) - 1e-6
+    everything = Ream(trained.entry, trained.artefact, {"use": "all"})
+    np.testing.assert_allclose(everything.score(records), metric.score(records))
+    sizes = [len(set(record.references)) for record in records]
+    assert everything.evaluate(records).components["n_references"].tolist() == sizes
+
+
+def test_batch_and_order_do_not_matter(trained: Ream) -> None:
+    records = data(4, seed=6).outputs_with_context()
+    together = trained.evaluate(records)
+    np.testing.assert_allclose(together.values, [trained.score([record])[0] for record in records], atol=1e-9)
+    fresh = Ream(trained.entry, trained.artefact, {})
+    backwards = fresh.evaluate(records[::-1])
+    np.testing.assert_allclose(backwards.components["reliability"][::-1], together.components["reliability"], atol=1e-5)
+
+
+def test_saved_and_loaded_it_scores_the_same(trained: Ream, tmp_path: Path) -> None:
+    trained.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert isinstance(loaded, Ream)
+    records = data(3, seed=6).outputs_with_context()
+    np.testing.assert_allclose(loaded.score(records), trained.score(records), atol=1e-6)
+    assert loaded.reliability(("you",), ["no", "tea"]) == pytest.approx(
+        trained.reliability(("you",), ["no", "tea"]), abs=1e-6
+    )
+    # The encoder is frozen, so it does not stand in the folder.
+    assert (tmp_path / "out" / "model.safetensors").stat().st_size < 100_000
+    assert "mostly chance" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+
+
+def test_annotation_only_takes_what_is_judged_better(trained: Ream) -> None:
+    items = data(3, seed=8).items
+    candidates = [["cat sat on mat", "no", *item.references[1:], " "] for item in items]
+    for greedy in (False, True):
+        for found, item in zip(trained.annotate(items, candidates, greedy=greedy), items, strict=True):
+            assert len(found.start) == 1
+            assert found.start[0] in item.references
+            scores = [step.before for step in found.trace if step.accepted] + [found.reliability]
+            assert scores == sorted(scores)
+            assert found.reliability == pytest.approx(trained.reliability(item.context, found.references), abs=1e-6)
+    again = trained.annotate(items[1:2], candidates[1:2])
+    assert again[0] == trained.annotate(items, candidates)[1]
+    everything = trained.annotate(items, candidates, start="all", most=5)
+    assert all(found.added == () for found in everything)
+    with pytest.raises(ValueError, match="3 items but 1 lists"):
+        trained.annotate(items, candidates[:1])
+
+
+def test_same_seed_same_weights_and_a_training_cut_off_goes_on(encoder: str, tmp_path: Path) -> None:
+    def weights(found: Any) -> torch.Tensor:
+        return torch.cat([value.flatten() for value in found.artefact.network.state_dict().values()])
+
+    one = fit("ream", data(), dev=data(4, seed=4), encoder=encoder, **QUICK)
+    other = fit("ream", data(), dev=data(4, seed=4), encoder=encoder, seed=2, **QUICK)
+    assert not torch.equal(weights(one), weights(other))
+
+    class Stop(Exception):
+        pass
+
+    def interrupt(progress: Any) -> None:
+        if progress.phase == "training" and progress.done == 20:
+            raise Stop
+
+    given = {"dev": data(4, seed=4), "encoder": encoder, "folder": tmp_path, **QUICK}
+    with pytest.raises(Stop):
+        fit("ream", data(), progress=interrupt, **given)
+    phases: list[str] = []
+    resumed = fit("ream", data(), progress=lambda p: phases.append(p.phase), **given)
+    assert torch.equal(weights(resumed), weights(one))
+    assert set(phases) == {"training"}
+
+
+def test_a_tuned_encoder_moves_and_stands_in_the_folder(encoder: str, tmp_path: Path) -> None:
+    given = {**QUICK, "epochs": 2, "tune_encoder": True, "encoder_learning_rate": 1e-3}
+    found = fit("ream", data(), dev=data(3, seed=4), encoder=encoder, **given)
+    assert isinstance(found, Ream)
+    fresh = load_encoder(found)
+    own = {
+        k.removeprefix("encoder."): v
+        for k, v in found.artefact.network.state_dict().items()
+        if k.startswith("encoder.")
+    }
+    assert any(not torch.equal(own[name], value) for name, value in fresh.items())
+    found.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    records = data(3, seed=6).outputs_with_context()
+    np.testing.assert_allclose(
+        loaded.evaluate(records).components["reliability"], found.evaluate(records).components["reliability"], atol=1e-5
+    )
+    with pytest.raises(InvalidOption, match="must be -1 where the encoder learns"):
+        plan("ream", data(), encoder=encoder, **{**given, "layer": -2})
+
+
+def load_encoder(found: Ream) -> dict[str, torch.Tensor]:
+    from scoring.ml.encoders.loading import load_model
+
+    assert found.artefact.encoder is not None
+    return load_model(found.artefact.encoder).state_dict()
+
+
+def test_options_do_what_they_say(encoder: str) -> None:
+    records = data(3, seed=6).outputs_with_context()
+    blind = fit("ream", data(), encoder=encoder, inputs="text", **QUICK)
+    deaf = fit("ream", data(), encoder=encoder, inputs="context", **QUICK)
+    assert isinstance(blind, Ream)
+    assert isinstance(deaf, Ream)
+    assert blind.reliability(("no",), ["cat"]) == pytest.approx(blind.reliability(("yes tea",), ["cat"]), abs=1e-6)
+    assert deaf.reliability(("no",), ["cat"]) == pytest.approx(deaf.reliability(("no",), ["dog ran"]), abs=1e-6)
+    lower = fit("ream", data(), encoder=encoder, layer=-2, **QUICK)
+    assert lower.signature != blind.signature
+    golden = fit("ream", data(), encoder=encoder, gold_margin=True, negatives="remove", **QUICK)
+    assert not np.allclose(
+        golden.evaluate(records).components["reliability"], lower.evaluate(records).components["reliability"]
+    )
+    paper = fit("ream", data(), encoder=encoder, profile="paper", **{**QUICK, "heads": 1})
+    assert paper.settings["attention_kind"] == "gat"
+    assert paper.settings["sizes"] == "3,5,7,10"
+    assert paper.settings["layer"] == -2
+
+
+def test_bad_input_is_named_before_training(encoder: str) -> None:
+    whole = data()
+    with pytest.raises(TrainingDataError, match="no ratings"):
+        plan("ream", data(ratings=()), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="2 items have references"):
+        plan("ream", data(2), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="one reference only"):
+        plan("ream", data(n_references=1), encoder=encoder)
+    same = tuple(replace(rating, value=3.0) for rating in whole.ratings)
+    with pytest.raises(TrainingDataError, match="0 items have references"):
+        plan("ream", data(ratings=same), encoder=encoder)
+    with pytest.raises(InvalidOption, match="length does not"):
+        plan("ream", whole, encoder=encoder, metric="length")
+    with pytest.raises(InvalidOption, match="whole numbers"):
+        plan("ream", whole, encoder=encoder, sizes="1,x")
+    with pytest.raises(InvalidOption, match="remove, add, replace"):
+        plan("ream", whole, encoder=encoder, negatives="swap")
+    with pytest.raises(InvalidOption, match="must divide"):
+        plan("ream", whole, encoder=encoder, heads=5)
+    found = plan("ream", whole, encoder=encoder, sizes="1,2", combinations=3, epochs=2, batch_size=10)
+    assert found.examples["reference sets"] == 12 * (3 + 3)
+    assert found.steps == -(-72 // 10) * 2
