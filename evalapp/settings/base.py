@@ -263,6 +263,7 @@ SPECTACULAR_SETTINGS = {
         "CampaignKindEnum": "annotation.models.Campaign.Kind",
         "AssignmentStateEnum": "annotation.models.Assignment.State",
         "SystemKindEnum": "annotation.models.System.Kind",
+        "EvaluatorStateEnum": "scoring.models.Evaluator.State",
     },
 }
 

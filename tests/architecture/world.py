@@ -16,6 +16,7 @@ from evalapp.common.runner import execute_run
 from scoring.services.scores import apply_evaluator
 from tests.cast import Cast, join, make_cast, person
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.scoring.training import make_trained
 
 PLAN = {
     "slug": "plan",
@@ -70,6 +71,11 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=f"/my/{campaign.pk}/")
     token, _ = create_token(user=annotator, name="t", scopes=["read"])
     waiting = Run.objects.create(project=project, kind="score", title="Waiting", input_hash=f"waiting-{project.pk}")
+    check = Run.objects.create(
+        project=project, kind="plan", title="Check", state=Run.State.FAILED, input_hash=f"check-{project.pk}",
+        params={"evaluator": "maude"},
+    )  # fmt: skip
+    trained = make_trained(project, f"trained-{project.slug}")
     upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
     return Side(
         project,
@@ -88,6 +94,8 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "token": token.pk,
             "member": Membership.objects.get(project=project, user=other).pk,
             "evaluator": "length",
+            "trained": trained.slug,
+            "check": check.pk,
         },
     )
 

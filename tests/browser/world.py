@@ -18,12 +18,14 @@ from annotation.services.judging_acts import flag_assignment
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.models import CurvePoint
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.scores import apply_evaluator
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.judging import PRACTICE, SCALES
+from tests.scoring.training import make_trained
 
 #: Page routes that answer nothing to look at: they only take a POST, are files, or lead elsewhere.
 NO_PAGE = {
@@ -34,6 +36,7 @@ NO_PAGE = {
     "annotation:upload-store", "annotation:upload-undo", "annotation:system-kind", "annotation:export-file",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
+    "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar",
 }  # fmt: skip
 
 STRANGE = (
@@ -186,6 +189,21 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:evaluator-list", slug)
     world.add(cast.researcher, "scoring:evaluator-apply", slug, "bertscore")
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
+    world.add(cast.researcher, "scoring:train", slug, "comparative")
+    world.add(cast.researcher, "scoring:evaluator-upload", slug)
+    world.add(cast.researcher, "scoring:evaluator-upload", slug, query="?folds=3")
+    trained = make_trained(cast.project, "trained-one")
+    world.add(cast.researcher, "scoring:evaluator", slug, trained.slug)
+    world.add(cast.researcher, "scoring:evaluator-delete", slug, trained.slug)
+    training = Run.objects.create(
+        project=cast.project, kind="train", title="Train another", queue="gpu", state="running", attempt=1, done=30,
+        total=90, unit="steps", rate=2.0, input_hash="z" * 64, started_at=timezone.now(), heartbeat=timezone.now(),
+        params={"evaluator": "maude", "profile": "paper", "slug": "another"}, created_by=cast.researcher,
+    )  # fmt: skip
+    points = [CurvePoint(run=training, series="training", step=step, loss=1 / step) for step in range(1, 31)]
+    CurvePoint.objects.bulk_create(points)
+    world.add(cast.researcher, "scoring:training-curve", slug, training.pk)
+    world.add(cast.researcher, "run", slug, training.pk)
     world.add(cast.researcher, "scoring:systems", slug)
     world.add(cast.researcher, "scoring:systems", slug, query="?by=token-f1")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")

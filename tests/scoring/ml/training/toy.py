@@ -10,7 +10,6 @@ import torch
 
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Partial, Progress
-from scoring.ml.catalogue import RECOMMENDED, Entry, Option, must_be_trained
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import TrainingDataError
@@ -21,24 +20,11 @@ from scoring.ml.training.finetune import FinetuneSettings, finetune
 from scoring.ml.training.gold import choose_aspect, rated_records
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import LoopSettings, train_loop
-from scoring.ml.training.options import FINETUNING, SCORING
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
+from tests.scoring.ml.training.toy_entry import ENTRY
 
-ENTRY = Entry(
-    name="toy",
-    kind="trained",
-    summary="A number regressed on one vector.",
-    build=must_be_trained,
-    scale=(None, None),
-    needs=("encoder",),
-    options=SCORING,
-    profiles=(RECOMMENDED,),
-    implementation="tests.scoring.ml.training.toy:Toy",
-    train_options=(*FINETUNING, Option("frozen", "bool", False, "Leave the encoder as it is.")),
-    train_needs=("ratings",),
-    aspect="one",
-)
+__all__ = ["ENTRY", "Toy", "ToyNetwork", "toy_data"]
 
 
 class ToyNetwork(Network):

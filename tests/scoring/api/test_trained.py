@@ -1,0 +1,173 @@
+"""Training, artefacts and online scores through the API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from evalapp.accounts.services import create_token
+from evalapp.common.errors import Unavailable
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.models import Evaluator
+from scoring.selectors.training import artefact_folder, files_of
+from scoring.services import online
+from scoring.services.scores import apply_evaluator
+from tests.cast import join
+from tests.scoring.training import train
+
+pytestmark = pytest.mark.django_db
+BASE = "/api/v1/projects/alpha/"
+
+
+@pytest.fixture(autouse=True)
+def artefacts(settings, tmp_path: Path) -> None:
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+
+
+def client(user) -> APIClient:
+    found = APIClient()
+    found.force_authenticate(user)
+    return found
+
+
+def test_a_training_is_asked_for_followed_and_looked_at(toy):
+    api = client(toy.researcher)
+    wishes = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "mine"}
+    checked = api.post(f"{BASE}runs/", {"kind": "plan", **wishes}, format="json")
+    assert checked.status_code == 202, checked.content
+    assert execute_run(checked.json()["id"]).result["models"] == 2
+    asked = api.post(f"{BASE}runs/", {"kind": "train", **wishes}, format="json")
+    assert (asked.status_code, asked.json()["queue"]) == (202, "gpu")
+    execute_run(asked.json()["id"])
+    run = api.get(f"/api/v1/runs/{asked.json()['id']}/").json()
+    assert (run["state"], run["result"]["evaluator"]) == ("succeeded", "mine")
+    rows = api.get(f"{BASE}evaluators/trained/").json()["results"]
+    assert [(row["slug"], row["name"], row["folds"], row["aspects"]) for row in rows] == [
+        ("mine", "toy", 2, ["quality"])
+    ]
+    one = api.get(f"{BASE}evaluators/trained/mine/").json()
+    assert one["models"][0]["examples"] == {"rated outputs": 10}
+    assert "# toy" in one["card"]
+    url = next(file["url"] for file in one["files"] if file["name"] == "fold-1/config.json")
+    content = b"".join(api.get(url).streaming_content)
+    assert content == (artefact_folder(Evaluator.objects.get()) / "fold-1" / "config.json").read_bytes()
+    assert api.get(f"{BASE}evaluators/trained/mine/files/../../../evalapp.sqlite3").status_code == 404
+    scored = api.post(f"{BASE}runs/", {"kind": "score", "evaluator": "mine"}, format="json")
+    execute_run(scored.json()["id"])
+    first = api.get(f"{BASE}scores/?evaluator=mine").json()["results"][0]
+    assert first["in_training"] is False
+    assert first["signature"].startswith("toy|")
+    assert api.delete(f"{BASE}evaluators/trained/mine/").status_code == 204
+    assert api.get(f"{BASE}evaluators/trained/mine/").status_code == 404
+
+
+def test_wrong_wishes_are_problems_with_their_fields(toy):
+    api = client(toy.researcher)
+    answer = api.post(f"{BASE}runs/", {"kind": "train", "evaluator": "toy", "folds": "x", "pace": 1}, format="json")
+    assert answer.status_code == 400
+    assert {row["field"] for row in answer.json()["errors"]} == {"folds", "pace"}
+    unknown = api.post(f"{BASE}runs/", {"kind": "train", "evaluator": "tay"}, format="json")
+    assert unknown.status_code == 404
+    assert "Did you mean toy" in unknown.json()["detail"]
+    assert client(toy.viewer).post(f"{BASE}runs/", {"kind": "train", "evaluator": "toy"}).status_code == 403
+
+
+def test_the_catalogue_says_what_learns(toy):
+    rows = {row["name"]: row for row in client(toy.viewer).get("/api/v1/evaluators/").json()["results"]}
+    assert rows["toy"]["learns"] is True
+    assert rows["toy"]["train_needs"] == ["ratings"]
+    assert "epochs" in {option["name"] for option in rows["toy"]["train_options"]}
+    assert rows["toy"]["profile_defaults"]["recommended"]["frozen"] is False
+    assert rows["chrf"]["learns"] is False
+
+
+def test_an_evaluator_is_taken_in(toy):
+    evaluator = train(toy.project, folds=1)
+    folder = artefact_folder(evaluator)
+    files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in files_of(evaluator)]
+    api = client(toy.researcher)
+    answer = api.post(f"{BASE}evaluators/trained/", {"name": "copy", "files": files}, format="multipart")
+    assert answer.status_code == 202, answer.content
+    assert execute_run(answer.json()["id"]).state == Run.State.SUCCEEDED
+    assert Evaluator.objects.get(slug="copy").signature == evaluator.signature
+    wrong = api.post(f"{BASE}evaluators/trained/", {"files": SimpleUploadedFile("a.zip", b"PK")}, format="multipart")
+    assert wrong.status_code == 400
+    assert "a.zip is no file of an evaluator" in wrong.json()["detail"]
+
+
+def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
+    evaluator = train(toy.project, folds=1, name="mine")
+    asked: list[dict] = []
+
+    def answer(request):
+        asked.append(dict(request))
+        return {"signature": "s", "scores": [0.5, None], "reasons": ["", "no references"], "notes": []}
+
+    monkeypatch.setattr(online, "ask_live", answer)
+    pairs = [{"text": "a", "context": ["b"]}, {"text": "", "references": []}]
+    api = client(toy.viewer)
+    found = api.post("/api/v1/evaluators/mine/score/", {"pairs": pairs}, format="json")
+    assert (found.status_code, found.json()["scores"]) == (200, [0.5, None])
+    assert asked[0]["source"] == {"folder": evaluator.folder, "slug": "mine"}
+    assert asked[0]["pairs"] == pairs
+    assert api.post("/api/v1/evaluators/chrf/score/", {"pairs": pairs}, format="json").status_code == 200
+    assert asked[1]["source"] == {"name": "chrf"}
+    reliability = {"context": ["a"], "references": ["b"]}
+    monkeypatch.setattr(online, "ask_live", lambda request: {"signature": "s", "reliability": 0.25})
+    found = api.post("/api/v1/evaluators/mine/reliability/", reliability, format="json")
+    assert found.json() == {"signature": "s", "reliability": 0.25}
+
+
+def test_who_may_ask_for_online_scores(toy, monkeypatch):
+    train(toy.project, folds=1, name="mine")
+    monkeypatch.setattr(
+        online, "ask_live", lambda request: {"signature": "", "scores": [1.0], "reasons": [""], "notes": []}
+    )
+    body = {"pairs": [{"text": "a"}]}
+
+    def status(user, name: str, query: str = "") -> int:
+        return client(user).post(f"/api/v1/evaluators/{name}/score/{query}", body, format="json").status_code
+
+    assert APIClient().post("/api/v1/evaluators/chrf/score/", body, format="json").status_code == 401
+    assert (status(toy.stranger, "chrf"), status(toy.stranger, "mine")) == (200, 404)
+    assert status(toy.annotator, "mine") == 404
+    assert status(toy.viewer, "nothing") == 404
+    assert (status(toy.viewer, "mine", "?project=alpha"), status(toy.viewer, "toy")) == (200, 400)
+    join(toy.foreign, toy.viewer, "viewer")
+    original = Evaluator.objects.get(slug="mine")
+    Evaluator.objects.create(project=toy.foreign, slug="mine", name="toy", kind="trained", folder=original.folder)
+    assert (status(toy.viewer, "mine"), status(toy.viewer, "mine", "?project=alpha-foreign")) == (404, 200)
+    _, secret = create_token(user=toy.annotator, name="t", scopes=["annotate"])
+    judging = APIClient(headers={"Authorization": f"Bearer {secret}"})
+    assert judging.post("/api/v1/evaluators/chrf/score/", body, format="json").status_code == 403
+
+
+def test_what_cannot_be_asked_is_said(toy, monkeypatch):
+    api = client(toy.viewer)
+
+    def post(body: dict, name: str = "chrf"):
+        return api.post(f"/api/v1/evaluators/{name}/score/", body, format="json")
+
+    assert post({}).status_code == 400
+    assert post({"pairs": []}).status_code == 400
+    assert post({"pairs": [{"text": "a"}] * 65}).status_code == 400
+    assert post({"pairs": [{"context": ["a"]}]}).json()["errors"]
+    assert post({"pairs": [{"text": "a"}], "options": {"pace": 1}}).status_code == 400
+    assert (
+        "setting ENCODERS"
+        in post({"pairs": [{"text": "a"}], "options": {"encoder": "/x"}}, "bertscore").json()["detail"]
+    )
+
+    def down(request):
+        raise Unavailable("No worker serves the queue live.")
+
+    monkeypatch.setattr(online, "ask_live", down)
+    answer = post({"pairs": [{"text": "a"}]})
+    assert answer.status_code == 503
+    assert answer.headers["Content-Type"].startswith("application/problem+json")
+    assert answer.headers["Retry-After"] == "5"
+    assert apply_evaluator(project=toy.project, evaluator="length", send=False).state == "queued"

@@ -1,0 +1,145 @@
+"""Trainings and online scores by real workers: killed, cancelled, and both at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+import redis
+
+from evalapp.common.errors import BadInput, Unavailable
+from evalapp.common.models import Run, RunLog
+from evalapp.common.queue import cancel_run, queue_has_worker, retry_run
+from scoring.live import asking
+from scoring.models import CurvePoint, Evaluator
+from scoring.selectors.training import artefact_folder
+from scoring.services.online import score_pairs
+from scoring.services.training import Wishes, start_training
+from tests.evalapp.common.conftest import wait_until
+from tests.scoring.live_house import start
+from tests.scoring.ml.tiny import tiny_encoder
+from tests.scoring.training import train
+
+pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
+
+#: Long enough to be interrupted, short enough to be waited for.
+LONG = {"frozen": True, "epochs": 3000}
+#: For workers to come up and load their libraries on a machine that is busy otherwise.
+PATIENCE = 180
+
+
+def state_of(run: Run) -> str:
+    run.refresh_from_db()
+    return run.state
+
+
+def ask(project, *, seed: int = 13, **options) -> Run:
+    wishes = Wishes("toy", options=options, folds=1, seed=seed)
+    return start_training(project=project, wishes=wishes, any_encoder=True)
+
+
+def pair(text: str = "It says something more.") -> dict:
+    return {"text": text, "context": ["Hello?"], "references": ["Something."]}
+
+
+def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(house, people, tmp_path):
+    encoder = tiny_encoder("bert", tmp_path / "encoder", dropout=0.1)
+    options = {"epochs": 60, "learning_rate": 1e-3, "encoder": encoder}
+    whole = train(people.project, folds=1, name="whole", options={**options, "frozen": False})
+    run = ask(people.project, **options)
+    start(house, "work", "cpu,gpu")
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.phase == "training" and run.done > 30, seconds=PATIENCE)
+    os.kill(int(run.worker.rpartition(":")[2]), signal.SIGKILL)
+    wait_until(lambda: state_of(run) == Run.State.SUCCEEDED, seconds=PATIENCE)
+    assert run.attempt == 2
+    assert RunLog.objects.filter(run=run, text__contains="was lost").exists()
+    killed = Evaluator.objects.get(run=run)
+    weights = [(artefact_folder(found) / "model.safetensors").read_bytes() for found in (whole, killed)]
+    assert weights[0] == weights[1]
+    assert CurvePoint.objects.filter(run=run).exists()
+
+
+def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(house, people):
+    run = ask(people.project, **LONG)
+    start(house, "work", "cpu,gpu")
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 50, seconds=PATIENCE)
+    cancel_run(run=run)
+    assert wait_until(lambda: state_of(run) == Run.State.CANCELLED) < 5
+    done = run.done
+    assert not Evaluator.objects.filter(run=run).exists()
+    retry_run(run=run)
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
+    run.refresh_from_db()
+    assert run.done >= done - 6  # the last whole epoch before, an epoch is three steps
+    cancel_run(run=run)
+    wait_until(lambda: state_of(run) == Run.State.CANCELLED)
+
+
+def test_live_scores_come_in_time_while_a_training_runs(house, people, settings):
+    evaluator = train(people.project, folds=2)
+    start(house, "work", "cpu,gpu")
+    start(house, "live", "live")
+    run = ask(people.project, seed=7, **LONG)
+    wait_until(lambda: queue_has_worker("live") and queue_has_worker("gpu"), seconds=PATIENCE)
+    settings.LIVE_TIMEOUT_MS = 60_000
+    first = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])  # loads the model
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
+    settings.LIVE_TIMEOUT_MS = 2000
+    times = []
+    for _ in range(20):
+        began = time.monotonic()
+        answer = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()] * 64)
+        times.append(time.monotonic() - began)
+        assert answer["scores"] == first["scores"] * 64
+    assert state_of(run) == Run.State.RUNNING
+    assert sorted(times)[len(times) // 2] < 1.0
+    assert answer["signature"] == evaluator.signature
+    baseline = score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two three"), pair("")])
+    # Three word tokens; an empty text gets the worst value, which is 0.
+    assert baseline["scores"] == [3.0, 0.0]
+    assert baseline["signature"].startswith("length|")
+    cancel_run(run=run)
+
+
+def test_the_worker_says_what_it_cannot_do(house, people, settings):
+    evaluator = train(people.project, folds=1)
+    with pytest.raises(Unavailable, match="No worker serves the queue live"):
+        score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+    worker = start(house, "live", "live")
+    wait_until(lambda: queue_has_worker("live"), seconds=PATIENCE)
+    settings.LIVE_TIMEOUT_MS = 60_000
+    answer = score_pairs(user=people.viewer, evaluator="token-f1", pairs=[{"text": "x"}])
+    assert (answer["scores"], answer["reasons"]) == ([None], ["no references"])
+    source = {"folder": evaluator.folder, "slug": evaluator.slug}
+    with pytest.raises(BadInput, match="nothing about the reliability"):
+        asking.ask_live({"kind": "reliability", "source": source, "options": {}, "context": [], "references": ["a"]})
+    (artefact_folder(evaluator) / "card.md").unlink()
+    os.utime(artefact_folder(evaluator) / "evaluator.json", (1, 1))
+    with pytest.raises(Unavailable, match=r"card\.md missing"):
+        score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
+    # Asleep, it answers nothing; what nobody waits for any more is dropped, and nothing stays behind.
+    os.killpg(worker.pid, signal.SIGSTOP)
+    settings.LIVE_TIMEOUT_MS = 300
+    for _ in range(3):
+        with pytest.raises(Unavailable, match=r"No score within 0\.3 s"):
+            score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+    client = redis.Redis.from_url(house.redis_url)
+    assert not client.keys("evalapp:live:*")
+    os.killpg(worker.pid, signal.SIGCONT)
+    settings.LIVE_TIMEOUT_MS = 20_000
+    assert score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two")])["scores"] == [2.0]
+    assert not client.keys("evalapp:live:*:*")
+
+
+def test_a_full_queue_is_said_at_once(house, people):
+    client = redis.Redis.from_url(house.redis_url)
+    start(house, "live", "live")
+    wait_until(lambda: queue_has_worker("live"), seconds=PATIENCE)
+    house.kill(house.workers[-1])  # its last sign of life is some seconds old at most
+    client.rpush("live", *["x"] * asking.MOST_WAITING)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="busy: 32 requests wait"):
+        score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+    assert time.monotonic() - began < 1

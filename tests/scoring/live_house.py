@@ -1,0 +1,20 @@
+"""Real workers for tests of this room: one for trainings, one for online scores, on one database file and one Redis."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.evalapp.common.conftest import ROOT, Installation
+
+
+def start(house: Installation, name: str, queues: str) -> subprocess.Popen:
+    """A worker of these queues in whose catalogue the toy evaluator stands; ended with the installation."""
+    command = [
+        sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include", "tests.scoring.toy_worker",
+        "--pool", "prefork", "--concurrency", "1", "--queues", queues, "--hostname", f"{name}@%h",
+        "--without-gossip", "--without-mingle", "--loglevel", "WARNING",
+    ]  # fmt: skip
+    worker = subprocess.Popen(command, cwd=ROOT, env=house.env, start_new_session=True)
+    house.workers.append(worker)
+    return worker

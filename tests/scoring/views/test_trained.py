@@ -1,0 +1,183 @@
+"""Pages of training: the form, its check, the curve, the evaluator, files, taking in, deleting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import Rating
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.curves import describe_series, draw_curves
+from scoring.models import Evaluator, Score
+from scoring.selectors.training import artefact_folder, files_of
+from scoring.services.scores import apply_evaluator
+from tests.scoring.training import train
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def artefacts(settings, tmp_path: Path) -> None:
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+
+
+@pytest.fixture
+def researcher(toy) -> Client:
+    client = Client()
+    client.force_login(toy.researcher)
+    return client
+
+
+def address(name: str, *parts: object) -> str:
+    return reverse(f"scoring:{name}", args=["alpha", *parts])
+
+
+FORM = {"folds": 2, "seed": 13, "name": "mine", "option_frozen": "true", "option_epochs": "2"}
+
+
+def test_what_is_checked_is_trained(researcher, toy):
+    page = researcher.get(address("train", "toy")).content.decode()
+    assert "Empty: 3." in page  # epochs of the profile
+    assert "Rarely needed" in page
+    response = researcher.post(address("train", "toy"), FORM)
+    assert response.status_code == 302, response.content.decode()
+    check = Run.objects.get(kind="plan")
+    assert f"?check={check.pk}" in response["Location"]
+    waiting = researcher.get(address("train", "toy") + f"?check={check.pk}").content.decode()
+    assert "No worker is running" in waiting
+    execute_run(check.pk)
+    found = researcher.get(
+        address("train", "toy") + f"?check={check.pk}", headers={"HX-Request": "true"}
+    ).content.decode()
+    assert "What the check found" in found
+    assert "<html" not in found
+    filled = researcher.get(address("train", "toy") + f"?check={check.pk}").content.decode()
+    assert 'value="mine"' in filled
+    assert not Run.objects.filter(kind="train").exists()
+    response = researcher.post(address("train-start", "toy"), {"check": check.pk})
+    run = Run.objects.get(kind="train")
+    assert response["Location"] == reverse("run", args=["alpha", run.pk])
+    assert "Curve of this run" in researcher.get(response["Location"]).content.decode()
+    waiting = researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}).content.decode()
+    assert "No step has been taken yet" in waiting
+    assert "every 2s" in waiting
+    run = execute_run(run.pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    curve = researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}).content.decode()
+    assert "<polyline" in curve
+    assert "every 2s" not in curve
+    assert "fold 2 of 2, training" in curve
+    assert researcher.get(run.result["url"]).status_code == 200
+
+
+def test_faults_stand_at_their_fields(researcher, toy):
+    response = researcher.post(address("train", "toy"), {**FORM, "option_epochs": "0", "name": "chrf"})
+    assert response.status_code == 422
+    assert "greater than or equal to 1" in response.content.decode()
+    response = researcher.post(address("train", "toy"), {**FORM, "name": "chrf"})
+    assert response.status_code == 422
+    assert "is taken" in response.content.decode()
+    assert not Run.objects.filter(kind="plan").exists()
+    assert researcher.get(address("train", "chrf")).status_code == 404
+    assert researcher.post(address("train-start", "toy"), {"check": 99}).status_code == 404
+
+
+def test_the_catalogue_says_what_is_missing(researcher, toy):
+    assert "Train<" in researcher.get(address("evaluator-list")).content.decode()
+    Rating.objects.all().delete()
+    page = researcher.get(address("evaluator-list")).content.decode()
+    assert "No ratings of outputs" in page
+
+
+def test_the_page_of_one_evaluator(researcher, toy):
+    evaluator = train(toy.project, folds=2, name="mine")
+    page = researcher.get(address("evaluator", "mine")).content.decode()
+    assert "It has not been applied yet" in page
+    assert evaluator.signature in page
+    assert "Agreement with people" in page  # of the card, as HTML
+    assert "<h1>toy</h1>" in page
+    assert "fold 1, loss" in page
+    assert "fold-1/model.safetensors" in page
+    assert researcher.get(address("evaluator", "mine") + "?fold=1").status_code == 200
+    run = execute_run(apply_evaluator(project=toy.project, evaluator="mine", send=False).pk)
+    assert run.state == Run.State.SUCCEEDED
+    page = researcher.get(address("evaluator", "mine")).content.decode()
+    assert "Scores by system" in page
+    one = train(toy.project, folds=1, name="one")
+    execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
+    assert "22 of these scores are of items" in researcher.get(address("evaluator", "one")).content.decode()
+    lines = b"".join(researcher.get(address("scores-csv", "one")).streaming_content).decode().splitlines()
+    assert sum(line.split(",")[5] == "1" for line in lines[1:]) == 22
+    board = researcher.get(address("evaluation")).content.decode()
+    assert "22 rated outputs are left out" in board
+    assert one.slug in board
+
+
+def test_marks_stand_on_the_page_of_an_item(researcher, toy):
+    train(toy.project, folds=1, name="one")
+    execute_run(apply_evaluator(project=toy.project, evaluator="one", send=False).pk)
+    item = Score.objects.filter(in_training=True).first().output.item_id
+    assert "no evidence of how good it is" in researcher.get(address("item-scores", item)).content.decode()
+
+
+def test_files_leave_and_come_in(researcher, toy):
+    evaluator = train(toy.project, folds=1, name="mine")
+    response = researcher.get(address("evaluator-file", "mine", "card.md"))
+    content = b"".join(response.streaming_content)
+    assert content == (artefact_folder(evaluator) / "card.md").read_bytes()
+    assert "attachment" in response["Content-Disposition"]
+    assert researcher.get(address("evaluator-file", "mine", "../secret_key")).status_code == 404
+    assert researcher.get(address("evaluator-tar", "mine"))["Content-Type"] == "application/x-tar"
+    files = [
+        SimpleUploadedFile(file.name, (artefact_folder(evaluator) / file.name).read_bytes())
+        for file in files_of(evaluator)
+    ]
+    assert "evaluator.json" in researcher.get(address("evaluator-upload")).content.decode()
+    assert "Files of fold-2" in researcher.get(address("evaluator-upload") + "?folds=3").content.decode()
+    response = researcher.post(address("evaluator-upload"), {"name": "copy", "files": files})
+    assert response.status_code == 302, response.content.decode()
+    run = execute_run(Run.objects.get(kind="artefact").pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    page = researcher.get(address("evaluator", "copy")).content.decode()
+    assert "Taken in" in page
+    wrong = researcher.post(address("evaluator-upload"), {"files": [SimpleUploadedFile("a.exe", b"x")]})
+    assert wrong.status_code == 422
+    assert "a.exe is no file of an evaluator" in wrong.content.decode()
+
+
+def test_deleting_asks_first(researcher, toy):
+    train(toy.project, folds=1, name="mine")
+    assert "There is no undo" in researcher.get(address("evaluator-delete", "mine")).content.decode()
+    assert Evaluator.objects.filter(slug="mine").exists()
+    assert researcher.post(address("evaluator-delete", "mine"))["Location"] == address("evaluator-list")
+    assert not Evaluator.objects.filter(slug="mine").exists()
+
+
+@pytest.mark.parametrize("page", ["evaluator-list", "evaluator", "train", "training-curve"])
+def test_pages_take_few_queries(researcher, toy, django_assert_max_num_queries, page):
+    for seed in range(3):
+        evaluator = train(toy.project, folds=1, seed=seed, name=f"m{seed}")
+        execute_run(apply_evaluator(project=toy.project, evaluator=f"m{seed}", send=False).pk)
+    parts = {"evaluator": ["m0"], "train": ["toy"], "training-curve": [evaluator.run_id]}.get(page, [])
+    researcher.get(address(page, *parts))
+    with django_assert_max_num_queries(15):
+        researcher.get(address(page, *parts))
+
+
+def test_curves_are_drawn_from_finite_points():
+    curves = {"a": [(1, 3.0), (2, float("nan")), (3, 1.0)], "b": [(1, float("inf"))], "<c>": [(2, 2.0)]}
+    svg = draw_curves(curves, title="T & t", axis="loss")
+    assert svg.count("<polyline") == 2
+    assert "&lt;c&gt;" in svg
+    assert "T &amp; t" in svg
+    rows = describe_series(curves)
+    assert [(row.name, row.first, row.least, row.last, row.steps) for row in rows] == [
+        ("a", 3.0, 1.0, 1.0, 3),
+        ("<c>", 2.0, 2.0, 2.0, 2),
+    ]
+    assert draw_curves({}, title="T", axis="loss") == ""
