@@ -1,0 +1,243 @@
+"""Training of `adversarial` on people's and machines' texts, and scoring with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import torch
+
+from scoring.ml.artefact import Artefact
+from scoring.ml.base import Floats, Partial, Progress
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encodings import Encodings, Ints
+from scoring.ml.engine import Batch, Engine
+from scoring.ml.errors import TrainingDataError
+from scoring.ml.evaluators.adversarial.network import AdversarialNetwork
+from scoring.ml.evaluators.adversarial.texts import (
+    Texts,
+    balanced_log_loss,
+    collect_texts,
+    row_weights,
+    rows_of_epoch,
+)
+from scoring.ml.evaluators.comparative.inputs import PairReader
+from scoring.ml.evaluators.shared_bert.report import classify
+from scoring.ml.network import Network
+from scoring.ml.signature import SignatureField
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.batches import RowBatches, as_inputs
+from scoring.ml.training.estimate import training_seconds
+from scoring.ml.training.finetune import FinetuneSettings, finetune
+from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.types import Dataset, Record
+
+DEV_SHARE = 0.1
+LEAST_ITEMS, LEAST_OF_A_CLASS = 4, 4
+#: Texts tokenised to estimate the time of a training.
+PROBE = 256
+
+
+@dataclass(frozen=True)
+class Material:
+    """The texts to learn from, those held out (maybe none), and the groups they come of."""
+
+    train: Texts
+    dev: Texts
+    groups: tuple[str, ...]
+    dev_groups: tuple[str, ...]
+
+
+class Adversarial(TrainedEvaluator):
+    """P(human) = sigmoid of a linear reading of `[CLS] context [SEP] text [SEP]`, learned on references against
+    outputs of machines.
+
+    Zhou & Xu 2020 (their adversarial baseline, the comparative evaluator without comparison); EVALUATORS 6.1.
+    """
+
+    network_class = AdversarialNetwork
+
+    @classmethod
+    def plan(cls, job: FitJob) -> Plan:
+        material = _material(job)
+        texts = material.train
+        rows = _epoch(job, texts, 0)
+        steps = -(-len(rows) // job.integer("batch_size")) * job.integer("epochs")
+        steps = min(steps, job.optional_integer("max_steps") or steps)
+        probe = job.rng("probe").permutation(rows)[:PROBE]
+        lengths = _reader(job).singles([texts.records[int(row)] for row in probe]).encodings.lengths
+        tokens = float(lengths.mean()) * steps * job.integer("batch_size")
+        notes = []
+        if texts.n_same:
+            notes.append(f"{texts.n_same} outputs that equal a reference of their own item are left out")
+        if texts.n_repeated:
+            notes.append(f"{texts.n_repeated} texts repeat one of their own kind in the same context and are read once")
+        if not material.dev_groups:
+            notes.append("nothing is held out, so the last epoch is kept")
+        if job.text("inputs") == "context":
+            notes.append("contexts alone cannot tell who wrote a text: expect 0.5 everywhere")
+        examples = {
+            "texts of people": texts.n_people,
+            "texts of machines": texts.n_machines,
+            "systems": len(texts.rows_by_system()),
+            "texts in an epoch": len(rows),
+            "held-out texts": len(material.dev.records),
+        }
+        return Plan(examples, steps, training_seconds(job.encoder, tokens, job.text("train_device")), tuple(notes))
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        material = _material(job)
+        texts, reader = material.train, _reader(job)
+        torch.manual_seed(job.torch_seed("network"))
+        network = AdversarialNetwork.from_source(job.encoder, {"pooling": job.text("pooling")})
+        weights = row_weights(texts, balance=job.text("balance"), systems_alike=job.flag("systems_alike"))
+        batches = RowBatches(
+            reader.singles(texts.records).encodings,
+            {"labels": torch.from_numpy(texts.labels), "weights": torch.from_numpy(weights)},
+            job.integer("batch_size"),
+            job,
+            pad_id=reader.pad_id,
+            choose=lambda epoch: _epoch(job, texts, epoch),
+        )
+        held_out = reader.singles(material.dev.records).encodings if material.dev.records else None
+
+        def judge(net: Network) -> dict[str, float]:
+            assert held_out is not None
+            return _figures(net, held_out, material.dev, reader.pad_id)
+
+        found = finetune(network, batches, _settings(job), job, evaluate=None if held_out is None else judge)
+        record = TrainingRecord(
+            dataset=job.train.name,
+            data_hash=data_hash(job.train),
+            examples={"texts of people": texts.n_people, "texts of machines": texts.n_machines},
+            groups=material.groups,
+            dev_groups=material.dev_groups,
+            simulated_judgements=0,
+            seconds=found.seconds,
+            steps=found.steps,
+            metrics=found.metrics,
+            notes=_notes(found.metrics),
+            versions=library_versions(),
+            log=found.log,
+        )
+        return Artefact(job.name, job.profile, job.seed, (), job.options, {}, record, network, job.encoder)
+
+    def own_fields(self) -> list[SignatureField]:
+        source = cast(EncoderSource, self.artefact.encoder)
+        longest = source.max_length(cast("int | None", self.settings["max_length"]))
+        return [
+            SignatureField("pool", "pl", str(self.settings["pooling"])),
+            SignatureField("ml", "ml", str(longest)),
+        ]
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        source = cast(EncoderSource, self.artefact.encoder)
+        reader = PairReader(
+            source,
+            inputs=str(self.settings["inputs"]),
+            max_length=cast("int | None", self.settings["max_length"]),
+        )
+        budget = self.options["batch_tokens"]
+        engine = Engine(device=self.device, batch_tokens=None if budget is None else int(budget), pad_id=reader.pad_id)
+        network = self.network
+        found, truncated = engine.score(
+            records, reader.singles, lambda batch: _probability(network, batch), progress=progress
+        )
+        return Partial(found.double().numpy(), truncated)
+
+
+def _material(job: FitJob) -> Material:
+    """Texts of the training part and the held-out one; without one, a tenth of the groups is held out."""
+    train, dev = job.train, job.dev
+    if dev is None and len(groups_of(train)) >= 10:
+        train, dev = train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+    texts = collect_texts(train)
+    _check(job, texts)
+    held_out = collect_texts(dev if dev is not None else _empty(train))
+    if not (held_out.n_people and held_out.n_machines):
+        held_out = collect_texts(_empty(train))
+        dev = job.dev
+    chosen = groups_of(dev) if held_out.records or job.dev is not None else ()
+    return Material(texts, held_out, groups_of(train), chosen)
+
+
+def _empty(dataset: Dataset) -> Dataset:
+    return replace(dataset, items=(), outputs=(), ratings=(), comparisons=(), dialogues=())
+
+
+def _check(job: FitJob, texts: Texts) -> None:
+    """Raises `TrainingDataError` where there is nothing to tell apart."""
+    name = job.name
+    if not texts.n_people:
+        raise TrainingDataError(
+            name,
+            "no text is known to be a person's: add references to the items, or say with the systems' kinds which "
+            "outputs people wrote",
+        )
+    if not texts.n_machines:
+        same = f" ({texts.n_same} outputs equal a reference of their item)" if texts.n_same else ""
+        raise TrainingDataError(name, f"no text is known to be a machine's{same}: upload the outputs of a system")
+    if min(texts.n_people, texts.n_machines) < LEAST_OF_A_CLASS:
+        raise TrainingDataError(
+            name,
+            f"{texts.n_people} texts of people and {texts.n_machines} of machines are too few: it needs "
+            f"{LEAST_OF_A_CLASS} of each",
+        )
+    n_items = len({record.item for record in texts.records})
+    if n_items < LEAST_ITEMS:
+        raise TrainingDataError(name, f"{n_items} items with texts are too few: it needs {LEAST_ITEMS}")
+    if job.text("inputs") == "context" and not any(record.context or record.source for record in texts.records):
+        raise TrainingDataError(name, "inputs=context, but no item has a context or a source: take inputs=text")
+
+
+def _epoch(job: FitJob, texts: Texts, epoch: int) -> Ints:
+    rng = job.rng(f"texts:{epoch}")
+    return rows_of_epoch(texts, balance=job.text("balance"), systems_alike=job.flag("systems_alike"), rng=rng)
+
+
+def _reader(job: FitJob) -> PairReader:
+    return PairReader(job.encoder, inputs=job.text("inputs"), max_length=job.optional_integer("max_length"))
+
+
+def _settings(job: FitJob) -> FinetuneSettings:
+    return FinetuneSettings(
+        learning_rate=job.number("learning_rate"),
+        epochs=job.integer("epochs"),
+        patience=job.optional_integer("patience"),
+        max_steps=job.optional_integer("max_steps"),
+        bf16=job.text("train_dtype") == "bf16",
+        gradient_checkpointing=job.flag("gradient_checkpointing"),
+        device=job.text("train_device"),
+    )
+
+
+def _probability(network: Network, batch: Batch) -> torch.Tensor:
+    logits: torch.Tensor = network(**as_inputs(batch))["logits"]
+    return torch.sigmoid(logits.float())
+
+
+def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) -> dict[str, float]:
+    """Of the held-out texts: log-loss with both classes weighing alike, balanced accuracy, AUROC, accuracy."""
+    engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
+    found: Floats = engine.map(encodings, lambda batch: _probability(network, batch)).double().numpy()
+    report = classify(texts.labels, found)
+    return {
+        "loss": balanced_log_loss(texts.labels.tolist(), found.tolist()),
+        "balanced_accuracy": report.balanced_accuracy,
+        "auroc": report.auroc,
+        "accuracy": report.accuracy,
+        "majority": report.majority,
+    }
+
+
+def _notes(found: Mapping[str, float]) -> tuple[str, ...]:
+    notes = ["It says who wrote a text, not how good it is: machines of different strength may all score near 0."]
+    if found.get("balanced_accuracy", 0.0) > 0.99:
+        notes.append("Held-out texts are told apart nearly always: scores of machines are all close to 0.")
+    if np.isfinite(found.get("auroc", np.nan)) and found["auroc"] < 0.55:
+        notes.append("Held-out texts are hardly told apart: the scores say little.")
+    return tuple(notes)

@@ -1,0 +1,128 @@
+"""What the classifier learns from: people's texts and machines', each in its context; which of them an epoch reads."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.base import references_of
+from scoring.ml.encodings import Ints
+from scoring.ml.types import Dataset, Record
+
+
+@dataclass(frozen=True)
+class Texts:
+    """`records[i]` was written by a person where `labels[i]` is 1, by the machine of that name where it is 0.
+
+    `n_same` machines' texts equal a reference of their own item and `n_repeated` repeat a text of their class in the
+    same context: neither is among the records.
+    """
+
+    records: list[Record]
+    labels: npt.NDArray[np.float32]
+    n_same: int
+    n_repeated: int
+
+    @property
+    def n_people(self) -> int:
+        """How many of the texts people wrote."""
+        return int((self.labels > 0.5).sum())
+
+    @property
+    def n_machines(self) -> int:
+        """How many of the texts machines wrote."""
+        return len(self.labels) - self.n_people
+
+    def rows_by_system(self) -> list[Ints]:
+        """The rows of each machine, in the order of their names."""
+        rows: dict[str, list[int]] = {}
+        for row in np.flatnonzero(self.labels < 0.5).tolist():
+            rows.setdefault(self.records[row].system, []).append(row)
+        return [np.array(rows[name], dtype=np.int64) for name in sorted(rows)]
+
+
+def collect_texts(dataset: Dataset) -> Texts:
+    """References and outputs of human and reference systems against outputs of machines; controls are neither.
+
+    A machine's text that equals a reference of its item, white space aside, would be called both: it is left out.
+    """
+    kinds = {system.id: system.kind for system in dataset.systems}
+    people: dict[Hashable, Record] = {}
+    machines: dict[Hashable, Record] = {}
+    n_same = n_read = 0
+    for item in dataset.items:
+        blank = Record("", (), item.context, item.source, item.id, group=item.group)
+        for text in references_of(replace(blank, references=item.references)):
+            n_read += 1
+            people.setdefault(_key(replace(blank, text=text)), replace(blank, text=text))
+    for record in dataset.outputs_with_context():
+        kind = kinds.get(record.system, "machine")
+        if not record.text.strip() or kind == "control":
+            continue
+        bare = replace(record, references=())
+        if kind != "machine":
+            n_read += 1
+            people.setdefault(_key(bare), bare)
+        elif _plain(record.text) in {_plain(text) for text in references_of(record)}:
+            n_same += 1
+        else:
+            n_read += 1
+            machines.setdefault((record.system, _key(bare)), bare)
+    records = [*people.values(), *machines.values()]
+    labels = np.array([1] * len(people) + [0] * len(machines), dtype=np.float32)
+    return Texts(records, labels, n_same, n_read - len(records))
+
+
+def rows_of_epoch(texts: Texts, *, balance: str, systems_alike: bool, rng: np.random.Generator) -> Ints:
+    """The rows an epoch reads: all (`weight`), or as many of each class as the smaller one has (`draw`)."""
+    if balance == "weight":
+        return np.arange(len(texts.records))
+    n = min(texts.n_people, texts.n_machines)
+    people = rng.permutation(np.flatnonzero(texts.labels > 0.5))[:n]
+    if systems_alike:
+        machines = _in_turn([rng.permutation(rows) for rows in texts.rows_by_system()], n, rng)
+    else:
+        machines = rng.permutation(np.flatnonzero(texts.labels < 0.5))[:n]
+    return np.concatenate([people, machines])
+
+
+def row_weights(texts: Texts, *, balance: str, systems_alike: bool) -> npt.NDArray[np.float32]:
+    """(n,) the weight of each text in the loss, 1 on average; both classes together weigh alike (`weight`), and so do
+    the machines among each other where `systems_alike`. All ones where classes are drawn."""
+    weights = np.ones(len(texts.records), dtype=np.float32)
+    if balance == "draw":
+        return weights
+    half = len(weights) / 2
+    weights[texts.labels > 0.5] = half / max(texts.n_people, 1)
+    of_system = texts.rows_by_system()
+    for rows in of_system:
+        weights[rows] = half / len(of_system) / len(rows) if systems_alike else half / texts.n_machines
+    return weights
+
+
+def _in_turn(queues: list[Ints], n: int, rng: np.random.Generator) -> Ints:
+    """`n` rows, one of each queue in turn; a queue that is empty is passed over, the order of turns is drawn."""
+    queues = [queues[int(place)] for place in rng.permutation(len(queues))]
+    turns = np.concatenate([np.arange(len(queue)) for queue in queues])
+    order = np.argsort(turns, kind="stable")
+    return np.concatenate(queues)[order][:n]
+
+
+def _key(record: Record) -> Hashable:
+    return (_plain(record.text), record.context, record.source)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def balanced_log_loss(labels: Iterable[float], probabilities: Iterable[float]) -> float:
+    """Mean over the classes of the mean -log of the probability of the true class; nan with one class only."""
+    y = np.asarray(list(labels)) > 0.5
+    p = np.clip(np.asarray(list(probabilities), dtype=float), 1e-6, 1 - 1e-6)
+    if y.all() or not y.any():
+        return float("nan")
+    return float((-np.log(p[y]).mean() - np.log(1 - p[~y]).mean()) / 2)
