@@ -103,7 +103,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
     #: What a reader of the card should know.
     limits: ClassVar[tuple[str, ...]] = (
         "It never saw a judgement of people: it tells replies that follow from replies that were broken or taken from "
-        "elsewhere. The published model agreed with people on PersonaChat-like dialogues only (DialEvalMetrics, 2021); "
+        "elsewhere. The published MAUDE agreed with people on PersonaChat-like dialogues only (DialEvalMetrics, 2021); "
         "trust it only where it was compared with people's ratings.",
         "Scores crowd near 1 and 0: compare ranks, not distances.",
     )

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 
-from scoring.ml.encodings import Ints
+from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.unreferenced.conversations import Conversation, prepare
 from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
@@ -33,6 +33,8 @@ from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder
 from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 
+#: Texts that are tokenised between two reports.
+LOT = 8192
 SIZES = (
     "down", "hidden", "layers", "bidirectional", "pool_zeros", "difference", "embedding", "cell", "decoder", "dropout",
     "loss", "margin", "inputs",
@@ -117,7 +119,7 @@ def _store_of(
         device=job.text("train_device"),
     )
     device = resolve_device(job.text("train_device"))
-    encodings = encoder.tokenize(table.texts, table.left).encodings
+    encodings = _tokenized(encoder, table, job)
     found = list(parts)
     if network.reads == "tokens":
         return TokenStore(encodings, device), found
@@ -137,6 +139,15 @@ def _store_of(
     dtype: Literal["fp16", "fp32"] = "fp32" if job.text("cache_dtype") == "fp32" else "fp16"
     vectors = cached_vectors(encoder, encodings, job.folder / "texts", dtype, tick)
     return VectorStore(vectors, device), found
+
+
+def _tokenized(encoder: UtteranceEncoder, table: TextTable, job: FitJob) -> Encodings:
+    lots = []
+    for start in range(0, len(table), LOT):
+        end = min(start + LOT, len(table))
+        lots.append(encoder.tokenize(table.texts[start:end], table.left[start:end]).encodings)
+        job.report(TrainingProgress(end, len(table), phase="reading texts"))
+    return Encodings.join(lots)
 
 
 def missing_kinds(samples: Samples) -> list[str]:
