@@ -454,7 +454,9 @@ def _graded(
         inputs = as_inputs(batch)
         if state is not None:
             state.seeds = row_seeds(inputs["input_ids"], inputs["attention_mask"], seed)
-        vectors = network.vectors(inputs, tower)
+            vectors = network.vectors(inputs, tower)
+        else:
+            vectors = network.read(batch, tower)
         return torch.cat([network.grade(vectors, tower).unsqueeze(-1), vectors], dim=-1)
 
     found = [engine.map(encodings, forward) for encodings in (sides.generated, sides.references)]

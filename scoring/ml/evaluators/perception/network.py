@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from scoring.ml.engine import Batch
+from scoring.ml.layers.pooled import pooled_vectors
 from scoring.ml.layers.pooling import pool
 from scoring.ml.network import Network
 
@@ -45,6 +47,13 @@ class PerceptionNetwork(Network):
         assert encoder is not None
         hidden = encoder(**inputs).last_hidden_state
         return pool(hidden, inputs["attention_mask"], "cls" if self.settings["pooling"] == "cls" else "mean")
+
+    def read(self, batch: Batch, tower: int = 0) -> torch.Tensor:
+        """T(.) at inference, over the encoder's unpadded forward where there is one; dropout has no place there."""
+        encoder = self.encoder if tower == 0 else self.others[tower - 1]
+        assert encoder is not None
+        vectors = pooled_vectors(encoder, batch, "cls" if self.settings["pooling"] == "cls" else "mean")
+        return vectors.to(next(self.l1.parameters()).dtype)
 
     def grade(self, vectors: torch.Tensor, tower: int = 0) -> torch.Tensor:
         """l1(T(.)): (rows,)."""

@@ -23,7 +23,7 @@ from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.batches import RowBatches, as_inputs
+from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
@@ -249,7 +249,8 @@ class _Trainer:
         encodings = self.dev_encodings if part is self.dev else self._encode(part)
         rows, owners = np.unique(part.outputs, return_inverse=True)
         found = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
-        figures: dict[str, list[float]] = {"macro_f1": [], "mcc": [], "auroc": [], "accuracy": [], "f1": []}
+        means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
+        figures: dict[str, list[float]] = {name: [] for name in means}
         result: dict[str, float] = {}
         for column, place in enumerate(places):
             labels = part.labelled.labels[rows, place]
@@ -257,7 +258,8 @@ class _Trainer:
             known = np.isfinite(labels)
             p = np.clip(np.where(labels > 0.5, found[:, column], 1 - found[:, column])[known], 1e-6, 1.0)
             result[f"loss_{self.aspects[place]}"] = float(-np.log(p).mean()) if known.any() else float("nan")
-            result[f"collapsed_{self.aspects[place]}"] = float(report.collapsed)
+            for name in ("collapsed", "n", "positives", "majority", "majority_f1"):
+                result[f"{name}_{self.aspects[place]}"] = float(getattr(report, name))
             for name, values in figures.items():
                 values.append(getattr(report, name))
                 result[f"{name}_{self.aspects[place]}"] = values[-1]
@@ -390,8 +392,7 @@ def _probabilities(network: Network, engine: Engine, encodings: Encodings) -> Fl
     """(inputs, aspects)."""
 
     def forward(batch: Batch) -> torch.Tensor:
-        logits: torch.Tensor = network(**as_inputs(batch))["logits"]
-        return torch.sigmoid(logits.float())
+        return torch.sigmoid(cast(SharedBertNetwork, network).judge(batch).float())
 
     return engine.map(encodings, forward).double().numpy()
 

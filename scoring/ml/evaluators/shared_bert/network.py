@@ -8,8 +8,11 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from scoring.ml.engine import Batch
+from scoring.ml.layers.pooled import pooled_vectors
 from scoring.ml.layers.pooling import pool
 from scoring.ml.network import Network
+from scoring.ml.training.batches import as_inputs
 
 
 class SharedBertNetwork(Network):
@@ -42,6 +45,19 @@ class SharedBertNetwork(Network):
         if labels is None or beta is None:
             return {"logits": logits}
         return {"logits": logits, "loss": self.note_loss(balanced_cross_entropy(logits, labels, beta))}
+
+    def judge(self, batch: Batch) -> torch.Tensor:
+        """logits (rows, aspects) at inference, over the encoder's unpadded forward where there is one."""
+        if self.pooling == "pooler":
+            found: torch.Tensor = self(**as_inputs(batch))["logits"]
+            return found
+        columns = []
+        for number, head in enumerate(self.heads):
+            encoder = self.encoder if number == 0 else self.others[number - 1]
+            assert encoder is not None
+            vector = pooled_vectors(encoder, batch, "mean" if self.pooling == "mean" else "cls")
+            columns.append(head(torch.tanh(self.dense[number](vector.to(next(head.parameters()).dtype)))))
+        return torch.cat(columns, dim=-1)
 
     def _tower(self, number: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         encoder = self.encoder if number == 0 else self.others[number - 1]
