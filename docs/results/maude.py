@@ -22,13 +22,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import numpy as np
+
+from evalapp.stats import COEFFICIENTS, correlate
 from scoring.ml import fit, load, read_dataset
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of
 from scoring.ml.evaluators.unreferenced.delta import delta_table
 from scoring.ml.evaluators.unreferenced.dialogues import context_bins
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import Rated, rated_records
 from scoring.ml.training.job import TrainingProgress
-from scoring.ml.training.record import correlations_with_people
+from scoring.ml.training.store import write_whole
 from scoring.ml.types import Dataset
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,10 +118,10 @@ def train_one(given: argparse.Namespace, name: str, seed: int, whole: Dataset) -
     seconds = time.monotonic() - began
     people, bins = {}, {}
     for set_name, aspect, without in TESTS:
-        data = rated(given.data, set_name, without)
-        people[set_name] = correlations_with_people([(name, evaluator)], data, aspect, seed=13)[0]
-        judged = rated_records(data, aspect)
-        rows = context_bins(judged.records, evaluator.score(judged.records), judged.means())
+        judged = rated_records(rated(given.data, set_name, without), aspect)
+        values = evaluator.score(judged.records)
+        people[set_name] = agreement(judged, values)
+        rows = context_bins(judged.records, values, judged.means())
         bins[set_name] = [[row.low, row.high, row.n, row.mean, row.sd, row.spearman] for row in rows]
     delta = delta_table(evaluator, conversations_of(test, True), n=1000, seed=seed)
     return {
@@ -135,6 +138,16 @@ def train_one(given: argparse.Namespace, name: str, seed: int, whole: Dataset) -
     }
 
 
+def agreement(judged: Rated, values: np.ndarray) -> dict[str, Any]:
+    """Coefficients over all outputs together, with 95 % intervals from a bootstrap over groups of items."""
+    item, system, group = (
+        np.array([part(record) for record in judged.records], dtype=object)
+        for part in (lambda r: r.item, lambda r: r.system, lambda r: r.group or f"item:{r.item}")
+    )
+    found = correlate(values, judged.means(), item, system, cluster=group, level="segment", seed=13)
+    return {kind: found[kind].as_dict() for kind in COEFFICIENTS}
+
+
 def key_of(given: argparse.Namespace, name: str, seed: int, size: int) -> dict[str, Any]:
     return {
         "evaluator": name, "profile": given.profile, "inputs": given.inputs, "train": given.train, "dialogues": size,
@@ -143,13 +156,16 @@ def key_of(given: argparse.Namespace, name: str, seed: int, size: int) -> dict[s
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    """The lines of a file; one that was cut off in the middle counts as absent."""
+    if not path.is_file():
+        return []
+    content = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in content[: content.rfind("\n") + 1].splitlines()]
 
 
 def append(path: Path, row: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    kept = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in (*read_rows(path), row))
+    write_whole(path, lambda draft: draft.write_text(kept, encoding="utf-8"))
 
 
 def floors(given: argparse.Namespace, path: Path) -> None:
@@ -159,9 +175,10 @@ def floors(given: argparse.Namespace, path: Path) -> None:
         if set_name in there:
             continue
         data = rated(given.data, set_name, without)
+        judged = rated_records(data, aspect)
         names = [name for name in FLOORS if name != "token-f1" or any(item.references for item in data.items)]
-        found = correlations_with_people([(name, load(name)) for name in names], data, aspect, seed=13)
-        append(path, {"set": set_name, "aspect": aspect, "rows": {row["evaluator"]: row for row in found}})
+        rows = {name: agreement(judged, load(name).score(judged.records)) for name in names}
+        append(path, {"set": set_name, "aspect": aspect, "rows": rows})
 
 
 def cell(row: dict[str, Any]) -> str:
