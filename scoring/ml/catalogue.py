@@ -40,6 +40,8 @@ class Option:
     advanced: bool = False
     #: Whether it may be left out (None, an empty text or "none") although its default is something.
     optional: bool = False
+    #: Whether it names a model or a folder on the machine that scores: people of the web may only name allowed ones.
+    names_model: bool = False
 
     def parse(self, evaluator: str, value: Any) -> OptionValue:
         """The value in the option's type; texts as a form or a command line gives them are understood."""

@@ -4,13 +4,15 @@ when it is asked for, so that the start of the web process does not wait for it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
 
 from evalapp.common.errors import BadInput, Fault, NotThere
 
 if TYPE_CHECKING:
-    from scoring.ml import Entry
+    from scoring.ml import Entry, Option
 
 NEEDS = {
     "references": "references",
@@ -42,6 +44,20 @@ def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
         return entry.parse_options(given)
     except InvalidOption as error:
         raise BadInput(str(error), faults=[Fault(str(error), field=f"options.{error.option}")]) from error
+
+
+def check_models(options: Iterable[Option], values: Mapping[str, Any], *, field: str = "options.") -> None:
+    """People of the web name models of the setting ENCODERS only: a name may be a folder of the machine that scores.
+
+    Raises `BadInput` with the option's name.
+    """
+    for option in options:
+        value = values.get(option.name)
+        if not option.names_model or value is None or value in settings.ENCODERS:
+            continue
+        known = ", ".join(settings.ENCODERS) or "none beside the default"
+        text = f"The {option.name} “{value}” is not among those of this installation: {known} (setting ENCODERS)."
+        raise BadInput(text, faults=[Fault(text, field=f"{field}{option.name}")])
 
 
 def entry_as_dict(entry: Entry) -> dict[str, Any]:

@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.conf import settings
-
-from evalapp.common.errors import BadInput, Fault, NotAllowed, NotThere
+from evalapp.common.errors import BadInput, NotAllowed, NotThere
 
 from ..live.asking import ask_live
 from ..models import Evaluator
-from ..selectors.catalogue import entries, parse_options
+from ..selectors.catalogue import check_models, entries, parse_options
 from ..selectors.training import find_scorable
 
 
@@ -51,10 +49,7 @@ def _source(user: Any, name: str, project: str, options: Mapping[str, Any]) -> t
     known = {entry.name: entry for entry in entries()}
     if name in known and not known[name].learns:
         parsed = parse_options(known[name], options)
-        encoder = parsed.get("encoder")
-        if encoder is not None and encoder not in settings.ENCODERS:
-            text = f"The encoder “{encoder}” is not among those of this installation (setting ENCODERS)."
-            raise BadInput(text, faults=[Fault(text, field="options.encoder")])
+        check_models(known[name].options, parsed)
         return {"name": name}, parsed
     if name in known:
         raise BadInput(f"{name} is a method that learns: name one that was trained, by what it is called there.")

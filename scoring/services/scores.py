@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q
 from django.utils import timezone
@@ -21,7 +20,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
-from ..selectors.catalogue import get_entry, parse_options
+from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.training import trained_of
 
@@ -61,10 +60,8 @@ def apply_evaluator(
     entry = get_entry(trained.name) if trained else _applicable(project, evaluator)
     parsed = parse_options(entry, {**_from_project(entry, project), **(options or {})})
     encoder = None if trained else parsed.get("encoder")
-    if encoder is not None and not any_encoder and encoder not in settings.ENCODERS:
-        known = ", ".join(settings.ENCODERS) or "none beside the default"
-        text = f"The encoder “{encoder}” is not among those of this installation: {known} (setting ENCODERS)."
-        raise BadInput(text, faults=[Fault(text, field="options.encoder")])
+    if not trained and not any_encoder:
+        check_models(entry.options, parsed)
     references = references or ORIGINAL
     if "references" in entry.needs:
         get_reference_set(project, references)

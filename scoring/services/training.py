@@ -21,7 +21,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, ScoreSet
-from ..selectors.catalogue import entries, get_entry
+from ..selectors.catalogue import check_models, entries, get_entry
 from ..selectors.datasets import DataChoice, check_choice
 from ..selectors.training import default_folds, facts_of, learners, missing_for, trainings_under_way
 
@@ -148,7 +148,8 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
         )
     profile = wishes.profile or entry.profiles[0]
     options = _options(entry, profile, wishes)
-    _check_encoder(options, any_encoder)
+    if not any_encoder:
+        check_models(entry.train_options, options, field="" if wishes.encoder else "options.")
     if wishes.aspect and not Aspect.objects.filter(project=project, name=wishes.aspect).exists():
         there = ", ".join(Aspect.objects.filter(project=project).values_list("name", flat=True)) or "none yet"
         text = f"There is no aspect “{wishes.aspect}” in {project.slug}. There are: {there}."
@@ -199,15 +200,6 @@ def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
     except InvalidOption as error:
         where = error.option if error.option in ("profile", "encoder", "ratings") else f"options.{error.option}"
         raise BadInput(str(error), faults=[Fault(str(error), field=where)]) from error
-
-
-def _check_encoder(options: Mapping[str, Any], any_encoder: bool) -> None:
-    encoder = options.get("encoder")
-    if encoder is None or any_encoder or encoder in settings.ENCODERS:
-        return
-    known = ", ".join(settings.ENCODERS) or "none beside the default"
-    text = f"The encoder “{encoder}” is not among those of this installation: {known} (setting ENCODERS)."
-    raise BadInput(text, faults=[Fault(text, field="encoder")])
 
 
 def check_name(project: Project, name: str, taken: Collection[str] = ()) -> None:

@@ -145,7 +145,13 @@ ENTRIES = (
         scale=(None, None),
         needs=("references", "encoder"),
         options=(
-            Option("encoder", "str", None, "Folder of a sequence classifier with one label; there is no default."),
+            Option(
+                "encoder",
+                "str",
+                None,
+                "Folder of a sequence classifier with one label; there is no default.",
+                names_model=True,
+            ),
             Option("max_length", "int", None, "Longest pair in tokens; none is what the model reads.", minimum=5),
             Option("dtype", "str", "fp32", "Number format; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
             Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),

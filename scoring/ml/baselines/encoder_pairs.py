@@ -28,7 +28,13 @@ from scoring.ml.text.ngrams import index_queries
 from scoring.ml.types import Record
 
 ENCODER_OPTIONS = (
-    Option("encoder", "str", None, "Name or folder of a transformers encoder; none is the installed MiniLM."),
+    Option(
+        "encoder",
+        "str",
+        None,
+        "Name or folder of a transformers encoder; none is the installed MiniLM.",
+        names_model=True,
+    ),
     Option("layer", "int", None, "Layer whose vectors are used, 0 = embeddings; none is the metric's own.", minimum=0),
     Option("max_length", "int", None, "Longest text in tokens; none is what the encoder reads.", minimum=3),
     Option("dtype", "str", "fp32", "Number format of the encoder; bf16 is faster on a GPU.", choices=("fp32", "bf16")),

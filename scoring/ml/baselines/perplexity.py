@@ -244,7 +244,7 @@ ENTRIES = (
         scale=(None, 0.0),
         needs=("references",),
         options=(
-            Option("encoder", "str", None, _MODEL),
+            Option("encoder", "str", None, _MODEL, names_model=True),
             Option("context", "bool", False, "Score a text as the answer to its context; needs a causal model."),
             Option("order", "int", 3, "Longest n-gram.", minimum=1),
             Option("folds", "int", 5, "Parts of the items; a text is judged by the other parts.", minimum=2),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from scoring.ml.catalogue import Option
 
-ENCODER = Option("encoder", "str", None, "Name or folder of a transformers encoder; none is the installed MiniLM.")
+ENCODER = Option(
+    "encoder",
+    "str",
+    None,
+    "Name or folder of a transformers encoder; none is the installed MiniLM.",
+    names_model=True,
+)
 MAX_LENGTH = Option("max_length", "int", None, "Longest input in tokens; none is what the encoder reads.", minimum=8)
 INPUTS = Option(
     "inputs",

@@ -25,7 +25,7 @@ from scoring.ml.evaluators.ream.gold import (
 from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.network import Network
-from scoring.ml.registry import load
+from scoring.ml.registry import get_entry, load
 from scoring.ml.training.gold import rated_records
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_tensors
@@ -74,7 +74,8 @@ def query_items(dataset: Dataset, aspect: str, method: RatingMethod) -> list[Que
 
 def find_metric(name: str, evaluator: str, options: Mapping[str, Any]) -> PairEvaluator:
     """The multi-reference metric of the option. Raises `InvalidOption` for what does not compare text and reference."""
-    found = load(name, **options)
+    # By name only: a folder would be a way to look at other people's files.
+    found = load(get_entry(name).name, **options)
     if not isinstance(found, PairEvaluator):
         raise InvalidOption(evaluator, "metric", f"must compare a text with one reference at a time; {name} does not")
     return found

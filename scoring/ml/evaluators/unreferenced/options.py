@@ -48,6 +48,7 @@ NEGATIVES = (
         "Folder of a language model (sequence-to-sequence or causal) that answers contexts; its replies to other "
         "conversations are false replies. None does without.",
         advanced=True,
+        names_model=True,
     ),
     Option(
         "translator",
@@ -55,8 +56,16 @@ NEGATIVES = (
         None,
         "Folder of a translation model into another language; with back_translator it gives back-translated replies.",
         advanced=True,
+        names_model=True,
     ),
-    Option("back_translator", "str", None, "Folder of a translation model from there back.", advanced=True),
+    Option(
+        "back_translator",
+        "str",
+        None,
+        "Folder of a translation model from there back.",
+        advanced=True,
+        names_model=True,
+    ),
     Option(
         "pool_size",
         "int",
