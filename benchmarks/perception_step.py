@@ -1,0 +1,107 @@
+"""A training step of perception with the lazy gradient penalty (every 4th step) against a step without any.
+
+The same batches, the installed encoder. With the penalty the attention is computed without the fused kernel, which
+cannot be differentiated twice; without it, with the kernel. Runs take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import torch
+from _texts import machine, make_queries, read_texts, spread
+
+from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.evaluators.perception.network import PerceptionNetwork
+from scoring.ml.evaluators.perception.pairs import PairBatches, encode_sides
+from scoring.ml.registry import get_entry
+from scoring.ml.training.job import FitJob
+from scoring.ml.types import Dataset, Record
+
+
+def make_records(texts: list[str], n: int, seed: int) -> list[Record]:
+    rng = random.Random(seed)
+    found = []
+    for replies, answers in make_queries(texts, -(-n // 2), 2, 2, seed):
+        context = (rng.choice(texts), rng.choice(texts))
+        found += [Record(text, tuple(answers), context, system="s") for text in replies]
+    return found[:n]
+
+
+def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, steps: int) -> list[float]:
+    """Seconds of each step: forward, backward, AdamW."""
+    names = ("pooling", "confidence", "penalty_weight")
+    settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "penalty_every": every, "towers": 1}
+    torch.manual_seed(job.seed)
+    attention = None if penalty == "none" else "eager"
+    network = PerceptionNetwork.from_source(job.encoder, settings, attention=attention)
+    network.train()
+    optimiser = torch.optim.AdamW(network.parameters(), lr=2e-5)
+    found = []
+    for number in range(steps):
+        batch = batches[number % len(batches)]
+        began = time.perf_counter()
+        optimiser.zero_grad(set_to_none=True)
+        network(**batch)["loss"].backward()
+        optimiser.step()
+        found.append(time.perf_counter() - began)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="an interchange folder; without it own sentences")
+    parser.add_argument("--steps", type=int, default=8, help="steps of a run, a multiple of 4")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument("--threads", type=int)
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    entry = get_entry("perception")
+    options = {**entry.train_defaults("recommended"), "batch_size": given.batch_size}
+    job = FitJob(entry, Dataset("bench"), None, "recommended", options, given.seed, Path())
+    records = make_records(read_texts(given.data), given.steps * given.batch_size, given.seed)
+    tokenizer = PairTokenizer(job.encoder)
+    sides = encode_sides(tokenizer, [replace(r, item=str(n)) for n, r in enumerate(records)], with_context=True)
+    batches = PairBatches(sides, [record.system for record in records], job, pad_id=tokenizer.pad_id, phase="bench")
+    timed_steps(job, batches, "none", 1, 1)
+    without, lazy, plain, penalised = [], [], [], []
+    for _ in range(given.runs):
+        without.append(float(np.mean(timed_steps(job, batches, "none", 1, given.steps))))
+        steps = timed_steps(job, batches, "pair", 4, given.steps)
+        lazy.append(float(np.mean(steps)))
+        penalised.append(float(np.mean(steps[::4])))
+        plain.append(float(np.mean([one for place, one in enumerate(steps) if place % 4])))
+    longest = sides.generated.lengths.max()
+    print(
+        json.dumps(
+            {
+                "what": f"a training step of {given.batch_size} pairs, at most {longest} tokens a text",
+                "machine": machine(),
+                "threads": torch.get_num_threads(),
+                "seconds": {
+                    "without penalty": spread(without),
+                    "penalty every 4th, mean": spread(lazy),
+                    "its steps without": spread(plain),
+                    "its steps with": spread(penalised),
+                },
+                "times slower on average": spread([a / b for a, b in zip(lazy, without, strict=True)]),
+            },
+            indent=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

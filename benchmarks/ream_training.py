@@ -1,0 +1,191 @@
+"""One training epoch of ream on cached vectors and masked matrices, against edge lists with the encoder in the loop.
+
+Both draw the same sets and negatives and have the same weights at the start; their first losses are compared. The other
+one reads each distinct pair of a batch once, with the frozen encoder, sorted by length; its attention is
+torch-geometric's GATv2Conv. Its time is measured on some steps and taken for the whole epoch. Reading every pair once
+before the first epoch is timed apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import torch
+from _texts import machine, make_queries, read_texts, spread
+from torch_geometric.nn import GATv2Conv
+from torch_geometric.utils import scatter
+
+from scoring.ml.evaluators.ream import training
+from scoring.ml.evaluators.ream.network import ReamNetwork, complete_edges
+from scoring.ml.evaluators.ream.vectors import PairEncoder, resolve_layer
+from scoring.ml.registry import get_entry, load
+from scoring.ml.training.job import FitJob
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
+
+OUTPUTS = 14
+
+
+class EdgeNetwork(torch.nn.Module):
+    """The same network over edge lists, with weights that learn."""
+
+    def __init__(self, dense: ReamNetwork) -> None:
+        super().__init__()
+        own = dense.attention
+        self.attention = GATv2Conv(
+            own.heads * own.size, own.size, heads=own.heads, negative_slope=0.2, add_self_loops=False
+        )
+        self.attention.load_state_dict(own.state_dict())
+        self.out = torch.nn.Linear(own.heads * own.size, 1)
+        self.out.load_state_dict(dense.out.state_dict())
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        sizes = mask.sum(dim=1)
+        owner = torch.repeat_interleave(torch.arange(len(x)), sizes)
+        z = self.attention(x[mask], complete_edges(sizes))
+        return torch.tanh(self.out(scatter(z, owner, dim=0, dim_size=len(x), reduce="max")).squeeze(-1))
+
+
+class InTheLoop(training.Epochs):
+    """Vectors are read by the encoder for each batch, every distinct pair once."""
+
+    def __init__(self, *arguments, records, encoder: PairEncoder) -> None:
+        super().__init__(*arguments)
+        self.records, self.encoder = records, encoder
+
+    def vectors_of(self, sets):
+        _, mask = self.sets.batch(sets, self.device)
+        nodes = [self.prepared.start[item] + node for item, own in sets for node in own]
+        needed, where = np.unique(nodes, return_inverse=True)
+        encodings = self.encoder.tokenize([self.records[int(row)] for row in needed]).encodings
+        found = self.encoder.engine.map(encodings, self.encoder._forward)
+        x = torch.zeros(*mask.shape, found.shape[1])
+        x[mask] = found[torch.from_numpy(where)]
+        return x, mask
+
+
+def make_data(texts: list[str], queries: int, references: int, seed: int) -> Dataset:
+    """Queries with up to `references` references (half of that at least) and 14 rated outputs each."""
+    rng = random.Random(seed)
+    items, outputs, ratings = [], [], []
+    for number, (replies, answers) in enumerate(make_queries(texts, queries, OUTPUTS, references, seed)):
+        name = f"q{number}"
+        kept = answers[: rng.randint(references // 2, references)]
+        items.append(Item(name, context=(rng.choice(texts),), references=tuple(kept), group=name))
+        for system, text in enumerate(replies):
+            outputs.append(Output(name, f"s{system}", text))
+            ratings.append(Rating("r", "overall", float(rng.randint(1, 5)), name, f"s{system}"))
+    aspects = (Aspect("overall", 1, 5),)
+    return Dataset("bench", aspects=aspects, items=tuple(items), outputs=tuple(outputs), ratings=tuple(ratings))
+
+
+def one_epoch(network: torch.nn.Module, losses: Iterator[torch.Tensor], steps: int | None) -> tuple[float, int, float]:
+    """Seconds, steps and the first loss."""
+    optimiser = torch.optim.Adam(network.parameters(), lr=5e-4)
+    began, done, first = time.perf_counter(), 0, float("nan")
+    for loss in losses:
+        first = float(loss.detach()) if not done else first
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+        done += 1
+        if steps is not None and done >= steps:
+            break
+    return time.perf_counter() - began, done, first
+
+
+def fresh(job: FitJob, width: int) -> ReamNetwork:
+    torch.manual_seed(job.torch_seed("network"))
+    sizes = {"width": width, "attention_kind": "gatv2", "heads": 4}
+    return ReamNetwork.from_source(None, sizes)
+
+
+def records_of(items: Sequence[training.QueryItem], job: FitJob) -> list:
+    """Every pair in the order of the cached vectors."""
+    from dataclasses import replace
+
+    foreign = training.foreign_answers(items, job.integer("foreign"), job.rng("foreign:train"))
+    return [
+        replace(item.query, text=text)
+        for item, more in zip(items, foreign, strict=True)
+        for text in (*item.references, *more)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="an interchange folder; without it own sentences")
+    parser.add_argument("--queries", type=int, default=20)
+    parser.add_argument("--references", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--loop-steps", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=20, help="for the ratio of a whole training")
+    parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument("--threads", type=int)
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+
+    data = make_data(read_texts(given.data), given.queries, given.references, given.seed)
+    entry = get_entry("ream")
+    with tempfile.TemporaryDirectory() as folder:
+        job = FitJob(
+            entry, data, None, "recommended", entry.train_defaults("recommended"), given.seed, Path(folder)
+        )  # fmt: skip
+        layer = resolve_layer(job.encoder, job.integer("layer"))
+
+        def encoder() -> PairEncoder:
+            return PairEncoder(job.encoder, layer=layer, pooling="mean", max_length=job.integer("max_length"))
+
+        items = training.query_items(data, "overall", "raw")
+        first = encoder()
+        first.encoder  # noqa: B018  (loading it is not part of the time)
+        records = records_of(items, job)
+        began = time.perf_counter()
+        first.vectors(records)
+        once = time.perf_counter() - began
+        prepared = training.Preparer(job, load("bleu-star"), first).prepare(items, "train")
+    samples, _ = training.draw_samples(prepared.gold, training.sizes_of(job), 25, job.rng("sets"))
+    ours, loops, gaps = [], [], []
+    for _ in range(given.runs):
+        network = fresh(job, job.encoder.width)
+        epochs = training.Epochs(network, prepared, samples, job, "cpu")
+        seconds, steps, loss = one_epoch(network, epochs(0), None)
+        ours.append(seconds)
+        edges = EdgeNetwork(fresh(job, job.encoder.width))
+        loop = InTheLoop(edges, prepared, samples, job, "cpu", records=records, encoder=encoder())
+        loop.encoder.encoder  # noqa: B018
+        seconds, done, other = one_epoch(edges, loop(0), given.loop_steps)
+        loops.append(seconds / done * steps)
+        gaps.append(abs(loss - other))
+    whole = [(once + a * given.epochs, b * given.epochs) for a, b in zip(ours, loops, strict=True)]
+    print(
+        json.dumps(
+            {
+                "what": f"one epoch of ream, {given.queries} queries x {OUTPUTS} outputs x up to {given.references}",
+                "machine": machine(),
+                "threads": torch.get_num_threads(),
+                "sets": len(samples),
+                "steps": steps,
+                "pairs": len(records),
+                "seconds": {"cached": spread(ours), "in the loop": spread(loops), "reading all pairs once": once},
+                "times faster": spread([b / a for a, b in zip(ours, loops, strict=True)]),
+                f"times faster over {given.epochs} epochs": spread([b / a for a, b in whole]),
+                "largest difference of the first loss": max(gaps),
+            },
+            indent=1,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

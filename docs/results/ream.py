@@ -1,0 +1,354 @@
+"""ream for bleu-star and bertscore: is reliability predicted, and do the references it keeps help?
+
+    python docs/results/ream.py --out FOLDER [--only dstc7_dev dstc7_dev-machines e2e dailydialog_multiref]
+
+Cross-fitted in five folds by group, sizes 1, 2, 3, 5, 7, 10 as far as an item can fill them. Everything below is
+measured on items of groups the model did not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from store import (
+    Given,
+    Result,
+    Store,
+    arguments,
+    drawn,
+    estimate,
+    machine_line,
+    mean_interval,
+    mean_sd,
+    minutes,
+    number,
+    publish,
+    store_of,
+    table,
+    what_was_read,
+    work_folder,
+)
+
+from evalapp.stats import correlate
+from scoring.ml import Dataset, Item, Record, cross_fit, load, read_dataset
+from scoring.ml.evaluators.ream import training
+from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.evaluators.ream.gold import KINDS
+from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.training.gold import rated_records
+from scoring.ml.training.job import FitJob
+from scoring.ml.training.record import group_of
+
+SEEDS = (13, 14, 15)
+METRICS = ("bleu-star", "bertscore")
+FOLDS, TEST_SETS = 5, 5
+SIZES = "1,2,3,5,7,10"
+#: Fewer sets and epochs than the evaluator's own defaults, so that a training takes minutes; told on the page.
+SETTINGS: dict[str, Any] = {"combinations": 10, "epochs": 20}
+OWN_CANDIDATES, STRANGERS = 40, 20
+SETS = ("raw", "random", "augmented", "all")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A set of data, one aspect, the systems left out, and how ratings are made comparable."""
+
+    name: str
+    folder: str
+    aspect: str
+    without: tuple[str, ...] = ()
+    ratings: str = "raw"
+    remark: str = ""
+
+
+QUESTIONS = (
+    Question("dstc7_dev", "dstc7_dev", "relevance", ("Human",), remark="with the controls Constant and Random"),
+    Question(
+        "dstc7_dev-machines",
+        "dstc7_dev",
+        "relevance",
+        ("Human", "Constant", "Random"),
+        remark="without the controls Constant and Random",
+    ),
+    Question("e2e", "e2e", "quality", ratings="rank", remark="the rated part; people by mean rank within a task"),
+    Question(
+        "dailydialog_multiref", "dailydialog_multiref", "overall", ("human",), remark="100 items: intervals, no claim"
+    ),
+)
+
+
+def main() -> None:
+    given = arguments(__doc__ or "", seeds=SEEDS, parts=[question.name for question in QUESTIONS])
+    store = store_of(given, "ream")
+    if not given.page_only:
+        for question in QUESTIONS:
+            if given.wants(question.name):
+                compute(given, store, question)
+    publish(given, "ream", page(given, store))
+
+
+def compute(given: Given, store: Store, question: Question) -> None:
+    data = rated_part(given, question)
+    for seed in given.seeds:
+        for metric in METRICS:
+            if given.quick and metric == "bertscore" and seed != given.seeds[0]:
+                continue
+            store.once(
+                f"{question.name}/{metric}", seed,
+                lambda seed=seed, metric=metric: run(given, data, question, metric, seed),
+            )  # fmt: skip
+
+
+def rated_part(given: Given, question: Question) -> Dataset:
+    """Items with references, rated outputs only, without the systems left out."""
+    data = drawn(read_dataset(given.data / question.folder), given, quick=24)
+    rated = {(r.item, r.system) for r in data.ratings if r.aspect == question.aspect}
+    items = tuple(item for item in data.items if any(text.strip() for text in item.references))
+    known = {item.id for item in items}
+    keys = {key for key in rated if key[0] in known and key[1] not in question.without}
+    return replace(
+        data,
+        items=items,
+        outputs=tuple(row for row in data.outputs if (row.item, row.system) in keys),
+        ratings=tuple(
+            row for row in data.ratings if row.aspect == question.aspect and (row.item, row.system) in keys
+        ),
+        comparisons=(),
+    )  # fmt: skip
+
+
+def run(given: Given, data: Dataset, question: Question, metric: str, seed: int) -> Result:
+    """Cross-fit, then both questions on the items each model did not see."""
+    options: dict[str, Any] = {**SETTINGS, "sizes": SIZES, "metric": metric, "ratings": question.ratings}
+    if given.quick:
+        options |= {"epochs": 1, "combinations": 2}
+    folder = work_folder(given, "ream", question.name, metric, seed)
+    found = cross_fit(
+        "ream", data, folds=2 if given.quick else FOLDS, seed=seed, aspect=question.aspect, encoder=given.encoder,
+        folder=folder, **options,
+    )  # fmt: skip
+    references, share, annotated = choose(data, found, seed)
+    return {
+        "folds": reports(data, found, question, seed, folder),
+        "sets": {name: with_people(data, question, metric, chosen) for name, chosen in references.items()},
+        "strangers": share,
+        "items": annotated,
+        "train_seconds": sum(member.record.seconds for member in found.members),
+        "outputs": len(data.outputs),
+    }
+
+
+def reports(data: Dataset, found: CrossFitted, question: Question, seed: int, folder: Path) -> list[dict[str, Any]]:
+    """The four figures of each fold's model on sets of the items it did not see."""
+    rows = []
+    for number_, member in enumerate(found.members):
+        assert isinstance(member, Ream)
+        unseen = part_of(data, unseen_by(data, member))
+        items = training.query_items(unseen, question.aspect, question.ratings)  # type: ignore[arg-type]
+        if not items:
+            continue
+        job = FitJob(
+            member.entry, unseen, None, member.artefact.profile, member.settings, seed, folder / f"test-{number_}"
+        )
+        prepared = training.Preparer(job, member.metric, member.pair_encoder).prepare(items, "test")
+        samples, _ = training.draw_samples(prepared.gold, training.sizes_of(job), TEST_SETS, job.rng("test sets"))
+        if not samples:
+            continue
+        report = training.report(member.network, prepared, samples, job.rng("test perturbations"))
+        figures = {name: getattr(report, name) for name in ("n", "mse", "constant", "r2", "spearman")}
+        rows.append({**figures, "accuracy": dict(report.accuracy), "n_pairs": dict(report.n_pairs)})
+    return rows
+
+
+def unseen_by(data: Dataset, member: Ream) -> list[Item]:
+    return [item for item in data.items if group_of(item.group, item.id) not in member.trained_on]
+
+
+def part_of(data: Dataset, items: Sequence[Item]) -> Dataset:
+    known = {item.id for item in items}
+    return replace(
+        data,
+        items=tuple(items),
+        outputs=tuple(row for row in data.outputs if row.item in known),
+        ratings=tuple(row for row in data.ratings if row.item in known),
+    )
+
+
+def choose(
+    data: Dataset, found: CrossFitted, seed: int
+) -> tuple[dict[str, dict[str, tuple[str, ...]]], float | None, int]:
+    """References of each item by kind of set; the share of answers to other items among what was added; items.
+
+    raw: one reference drawn by seed. augmented: what ream takes beside it from the item's other references and from as
+    many answers to other items (first-fit, at most ten). random: as many drawn from the same. all: all of its own.
+    """
+    rng = np.random.default_rng(seed)
+    sets: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in SETS}
+    taken = strange = 0
+    every = [(item.id, text) for item in data.items for text in item.references if text.strip()]
+    for member in found.members:
+        assert isinstance(member, Ream)
+        items = [item for item in unseen_by(data, member) if item.id not in sets["raw"]]
+        pools, foreign = [], []
+        for item in items:
+            own = list(dict.fromkeys(text for text in item.references if text.strip()))
+            own = [own[int(place)] for place in rng.permutation(len(own))[:OWN_CANDIDATES]]
+            others: list[str] = []
+            for place in rng.permutation(len(every))[: 4 * STRANGERS]:
+                other, text = every[int(place)]
+                if other != item.id and text not in item.references and len(others) < min(STRANGERS, len(own)):
+                    others.append(text)
+            pools.append([*own, *others])
+            foreign.append(set(others))
+        for item, pool, others_, chosen in zip(
+            items, pools, foreign, member.annotate(items, pools, seed=seed), strict=True
+        ):
+            sets["raw"][item.id] = chosen.start
+            sets["augmented"][item.id] = chosen.references
+            sets["all"][item.id] = tuple(dict.fromkeys(text for text in item.references if text.strip()))
+            rest = [text for text in pool if text not in chosen.start]
+            extra = [rest[int(place)] for place in rng.permutation(len(rest))[: len(chosen.added)]]
+            sets["random"][item.id] = (*chosen.start, *extra)
+            taken += len(chosen.added)
+            strange += sum(text in others_ for text in chosen.added)
+    return sets, strange / taken if taken else None, len(sets["raw"])
+
+
+def with_people(
+    data: Dataset, question: Question, metric: str, references: Mapping[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    """The metric against people with these references: over all outputs, and within items."""
+    rated = rated_records(data, question.aspect, question.ratings)  # type: ignore[arg-type]
+    keep = [place for place, record in enumerate(rated.records) if references.get(record.item)]
+    records: list[Record] = [replace(rated.records[p], references=references[rated.records[p].item]) for p in keep]
+    human = rated.means()[keep]
+    values = load(metric).evaluate(records).values
+    item = np.array([record.item for record in records], dtype=object)
+    system = np.array([record.system for record in records], dtype=object)
+    cluster = np.array([group_of(record.group, record.item) for record in records], dtype=object)
+    pooled = correlate(values, human, item, system, cluster=cluster, coefficients=("pearson", "kendall"))
+    within = correlate(values, human, item, system, cluster=cluster, grouping="item", coefficients=("pearson",))
+    return {
+        "pearson": pooled["pearson"].as_dict(),
+        "kendall": pooled["kendall"].as_dict(),
+        "within": within["pearson"].as_dict(),
+        "n_references": float(np.mean([len(chosen) for chosen in references.values()])),
+    }
+
+
+# What follows makes the page from the results.
+
+
+def page(given: Given, store: Store) -> list[str]:
+    """The page, from what the store holds."""
+    lines = [
+        "# ream for bleu-star and bertscore",
+        "",
+        "Is the reliability of a set of references predicted on unseen items, and does the metric agree better with",
+        f"people when ream chose its references? Cross-fitted in {FOLDS} folds by group; sizes {SIZES} as far as",
+        f"an item has references; {SETTINGS['combinations']} sets of a size and item, at most {SETTINGS['epochs']} epochs.",
+        "",
+        what_was_read(given),
+        "",
+        f"Made by `docs/results/ream.py`. {machine_line(list(store.rows.values()))}",
+        "",
+        "R2 = 1 − MSE / constant; the constant predictor is the mean gold of each size on the test items themselves.",
+        "Accuracy: how often the better of a set and the same set with one reference removed, one answer to another",
+        "item added, or one replaced by such an answer is predicted; .5 is chance. Mean [95 % interval by t over",
+        "folds].",
+    ]
+    for question in QUESTIONS:
+        lines += ["", f"## {question.folder}, {question.aspect}: {question.remark}", ""]
+        lines += of_question(given, store, question)
+    return lines
+
+
+def of_question(given: Given, store: Store, question: Question) -> list[str]:
+    by_metric = {metric: store.of(f"{question.name}/{metric}", given.seeds) for metric in METRICS}
+    if not any(by_metric.values()):
+        return ["Not computed yet."]
+    some = next(found for found in by_metric.values() if found)
+    without = f"Without {', '.join(question.without)}. " if question.without else ""
+    lines = [f"{without}{some[0]['items']} items, {some[0]['outputs']} outputs.", ""]
+    rows = []
+    for metric, found in by_metric.items():
+        if found:
+            rows.append([metric, *figures(found), minutes(found)])
+    head = [
+        "metric",
+        "seeds",
+        "sets",
+        "MSE",
+        "constant",
+        "R2",
+        "Spearman",
+        *(f"accuracy, {k}" for k in KINDS),
+        "minutes",
+    ]
+    lines += table(head, rows)
+    lines += [
+        "",
+        "Agreement with people by reference set (first seed with its interval over groups; mean ± SD over seeds):",
+    ]
+    lines += ["", *table(*correlations(by_metric))]
+    shares = [f"{m} {mean_sd([r['strangers'] for r in found])}" for m, found in by_metric.items() if found]
+    lines += ["", f"Share of answers to other items among what ream added (offered: about half): {', '.join(shares)}."]
+    return lines
+
+
+def figures(found: Sequence[Result]) -> list[str]:
+    """Means over seeds first, then the interval over folds."""
+    n_folds = min(len(result["folds"]) for result in found)
+
+    def over_folds(value: Any) -> list[float | None]:
+        columns = []
+        for fold in range(n_folds):
+            each = [value(result["folds"][fold]) for result in found]
+            defined = [one for one in each if one is not None]
+            columns.append(float(np.mean(defined)) if defined else None)
+        return columns
+
+    cells = [str(len(found)), str(sum(fold["n"] for fold in found[0]["folds"]))]
+    for name in ("mse", "constant", "r2", "spearman"):
+        cells.append(mean_interval(over_folds(lambda fold, name=name: fold[name])))
+    for kind in KINDS:
+        cells.append(mean_interval(over_folds(lambda fold, kind=kind: fold["accuracy"][kind])))
+    return cells
+
+
+def correlations(by_metric: Mapping[str, Sequence[Result]]) -> tuple[list[str], list[list[str]]]:
+    head = [
+        "metric",
+        "references",
+        "how many",
+        "Pearson",
+        "over seeds",
+        "Kendall",
+        "within items, Pearson",
+        "over seeds",
+    ]
+    rows = []
+    for metric, found in by_metric.items():
+        for name in SETS if found else ():
+            each = [result["sets"][name] for result in found]
+            rows.append(
+                [
+                    metric,
+                    name,
+                    number(float(np.mean([one["n_references"] for one in each])), 1),
+                    estimate(each[0]["pearson"]),
+                    mean_sd([one["pearson"]["value"] for one in each]),
+                    estimate(each[0]["kendall"]),
+                    estimate(each[0]["within"]),
+                    mean_sd([one["within"]["value"] for one in each]),
+                ]
+            )
+    return head, rows
+
+
+if __name__ == "__main__":
+    main()

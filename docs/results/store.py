@@ -1,0 +1,237 @@
+"""What the scripts of this folder share: results kept per setting and seed, arguments, figures as text.
+
+A script computes each (setting, seed) once, appends it as a line of JSON to the output folder, and writes its page from
+all lines; started again it goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scoring.ml import Dataset
+
+PAGES = Path(__file__).resolve().parent
+Result = dict[str, Any]
+
+
+class Store:
+    """Lines `{"setting", "seed", "result"}` of one file; a half-written last line counts as absent."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[tuple[str, int], Result] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError:
+                    continue
+                self.rows[row["setting"], row["seed"]] = row["result"]
+
+    def once(self, setting: str, seed: int, work: Callable[[], Result]) -> Result:
+        """The result that stands there, or that of `work`, kept with its seconds and the machine's load before it."""
+        key = (setting, seed)
+        if key not in self.rows:
+            print(f"{setting}, seed {seed} ...", flush=True)
+            load, began = round(os.getloadavg()[0], 1), time.monotonic()
+            result = {**plain(work()), "wall_seconds": round(time.monotonic() - began, 1), "load": load}
+            ended = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")
+            with self.path.open("a", encoding="utf-8") as file:
+                content = {"setting": setting, "seed": seed, "result": result}
+                file.write("\n" * ended + json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            self.rows[key] = result
+            print(f"  {result['wall_seconds']:.0f} s", flush=True)
+        return self.rows[key]
+
+    def of(self, setting: str, seeds: Iterable[int]) -> list[Result]:
+        """The results that are there, in the order of the seeds."""
+        return [self.rows[setting, seed] for seed in seeds if (setting, seed) in self.rows]
+
+
+def plain(value: Any) -> Any:
+    """JSON's own types; nan and infinities become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@dataclass(frozen=True)
+class Given:
+    """The arguments every script has."""
+
+    data: Path
+    out: Path
+    seeds: tuple[int, ...]
+    encoder: str | None
+    quick: bool
+    page_only: bool
+    only: tuple[str, ...]
+    items: int | None
+
+    def wants(self, part: str) -> bool:
+        """Whether a part of the script shall run."""
+        return not self.only or part in self.only
+
+
+def arguments(description: str, *, seeds: Sequence[int], parts: Sequence[str] = ()) -> Given:
+    """Reads the command line. `--quick` tries everything on few items and prints the page instead of writing it."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=PAGES.parents[2] / "shared/data", help="folder of the sets")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of results and checkpoints")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
+    parser.add_argument("--encoder", help="name or folder; without it the installed MiniLM")
+    parser.add_argument(
+        "--items", type=int, help="only about so many items, whole groups drawn by hash; the page says so"
+    )
+    parser.add_argument("--quick", action="store_true", help="few items, one epoch, no page written")
+    parser.add_argument("--page-only", action="store_true", help="write the page from the results that are there")
+    if parts:
+        parser.add_argument("--only", nargs="+", choices=parts, default=[], help="only these parts")
+    found = parser.parse_args()
+    if not found.data.is_dir():
+        parser.error(f"{found.data} is no folder: say with --data where the sets of human-rated text are")
+    only = tuple(found.only) if parts else ()
+    seeds_wanted = tuple(found.seeds[:2] if found.quick else found.seeds)
+    return Given(found.data, found.out, seeds_wanted, found.encoder, found.quick, found.page_only, only, found.items)
+
+
+def store_of(given: Given, name: str) -> Store:
+    """The file of a script's results; trial runs and other encoders have files of their own."""
+    suffix = "" if given.encoder is None else "-" + "".join(c if c.isalnum() else "_" for c in given.encoder)
+    size = "" if given.items is None else f"-{given.items}-items"
+    return Store(given.out / f"{name}{suffix}{size}{'-quick' if given.quick else ''}.jsonl")
+
+
+def work_folder(given: Given, *names: object) -> Path:
+    """Where the checkpoints of one training stand, apart for each way the script may be called."""
+    kind = "-quick" if given.quick else "" if given.items is None else f"-{given.items}-items"
+    encoder = "" if given.encoder is None else "-" + given.encoder
+    parts = "-".join("".join(c if c.isalnum() else "_" for c in str(name)) for name in (*names, encoder))
+    return given.out / "work" / (parts + kind)
+
+
+def drawn(data: Dataset, given: Given, quick: int) -> Dataset:
+    """All items, or about as many as were asked for (`quick` in a trial run), in whole groups."""
+    wanted = quick if given.quick else given.items
+    if wanted is None or wanted >= len(data.items):
+        return data
+    share = wanted / len(data.items)
+    return data.split(seed=1, shares=(share, 1 - share))[0]
+
+
+def what_was_read(given: Given) -> str:
+    """Encoder, seeds, and whether all items were read, for the head of a page."""
+    items = "all items" if given.items is None else f"about {given.items} items of each set, drawn by whole groups"
+    encoder = given.encoder or "the installed MiniLM"
+    return f"Encoder: {encoder}. Profile: recommended. Seeds: {', '.join(map(str, given.seeds))}. Data: {items}."
+
+
+def publish(given: Given, name: str, lines: Sequence[str]) -> None:
+    """Write the page, or print it in a trial run."""
+    text = "\n".join(lines).rstrip() + "\n"
+    if given.quick:
+        print(text)
+        return
+    (PAGES / f"{name}.md").write_text(text, encoding="utf-8")
+    print(f"written: {PAGES / name}.md")
+
+
+def machine_line(results: Sequence[Result]) -> str:
+    """Where and under what load the results were computed, with their whole time."""
+    import torch
+    import transformers
+
+    hours = sum(result["wall_seconds"] for result in results) / 3600
+    loads = [result["load"] for result in results]
+    load = f"load {min(loads):g} to {max(loads):g} before each" if loads else "no result yet"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores"
+    return (
+        f"Page written on {platform.machine()}, {device}, torch {torch.__version__}, transformers "
+        f"{transformers.__version__}; {len(results)} results took {hours:.2f} h together, {load}."
+    )
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A figure without its leading zero, as the tables of this folder have them; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def mean_sd(values: Sequence[float | None], digits: int = 3) -> str:
+    """Mean ± SD (n - 1) over seeds; one value stands alone."""
+    defined = [value for value in values if value is not None]
+    if not defined:
+        return "-"
+    if len(defined) == 1:
+        return number(defined[0], digits)
+    return f"{number(statistics.mean(defined), digits)} ± {number(statistics.stdev(defined), digits)}"
+
+
+def mean_interval(values: Sequence[float | None], digits: int = 3) -> str:
+    """Mean [95 % interval by t] over seeds or folds; without an interval when there is one value."""
+    defined = [value for value in values if value is not None]
+    if len(defined) < 2:
+        return mean_sd(defined, digits)
+    low, high = t_interval(defined)
+    return f"{number(statistics.mean(defined), digits)} [{number(low, digits)}, {number(high, digits)}]"
+
+
+def t_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of a mean by Student's t."""
+    n = len(values)
+    reach = statistics.stdev(values) / n**0.5 * float(stats.t.ppf(0.975, n - 1))
+    return statistics.mean(values) - reach, statistics.mean(values) + reach
+
+
+def estimate(found: Mapping[str, Any] | None, digits: int = 3) -> str:
+    """value [low, high] of `Estimate.as_dict`."""
+    if found is None or found["value"] is None:
+        return "-"
+    if found["low"] is None or found["high"] is None:
+        return number(found["value"], digits)
+    return f"{number(found['value'], digits)} [{number(found['low'], digits)}, {number(found['high'], digits)}]"
+
+
+def minutes(results: Sequence[Result]) -> str:
+    """The median time of a result."""
+    if not results:
+        return "-"
+    return f"{statistics.median(result['wall_seconds'] for result in results) / 60:.1f}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    return [
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
