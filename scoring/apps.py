@@ -7,10 +7,12 @@ class ScoringConfig(AppConfig):
     def ready(self) -> None:
         from annotation.services import ports
         from evalapp.common import overview
+        from evalapp.common.cleaners import register_cleaner
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .views import overview as ours
 
+        register_cleaner("scoring.services.training:remove_artefacts")
         ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)
         overview.register_step("scores", 40, ours.scores_step)

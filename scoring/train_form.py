@@ -62,11 +62,10 @@ class TrainForm(forms.Form):
 
     def _add_choice(self, project: Project) -> None:
         if self.entry.aspect != "none":
-            many = self.entry.aspect == "many"
-            first = "all that people rated" if many else "the first that people judged"
-            aspects = Aspect.objects.filter(project=project).values_list("name", flat=True)
+            aspects = [(row, row) for row in Aspect.objects.filter(project=project).values_list("name", flat=True)]
+            everything = [("", "all that people rated")] if self.entry.aspect == "many" else []
             self.fields["aspect"] = forms.ChoiceField(
-                choices=[("", first), *((name, name) for name in aspects)], required=False, label="Aspect",
+                choices=[*everything, *aspects], required=not everything, label="Aspect",
                 help_text="What it learns to judge.",
             )  # fmt: skip
         sets = reference_sets(project)

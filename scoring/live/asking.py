@@ -33,11 +33,11 @@ def answer_key(number: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def connect(url: str) -> redis.Redis:
-    """One pool of connections for each address."""
+def connect(url: str, patience: float = 10.0) -> redis.Redis:
+    """One pool of connections for each address; a server that is silent for longer than `patience` seconds is down."""
     import redis
 
-    return redis.Redis.from_url(url, socket_connect_timeout=1, decode_responses=True)
+    return redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=patience, decode_responses=True)
 
 
 def ask_live(request: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
@@ -51,7 +51,8 @@ def ask_live(request: Mapping[str, Any], *, timeout: float | None = None) -> dic
     seconds = settings.LIVE_TIMEOUT_MS / 1000 if timeout is None else timeout
     if not queue_has_worker(QUEUE):
         raise Unavailable("No worker serves the queue live, so there are no online scores. Start it: manage.py up")
-    client, number = connect(settings.REDIS_URL), uuid.uuid4().hex
+    # BLPOP is silent as long as it waits.
+    client, number = connect(settings.REDIS_URL, seconds + 5), uuid.uuid4().hex
     try:
         waiting = client.llen(QUEUE)
         if waiting >= MOST_WAITING:

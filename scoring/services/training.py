@@ -282,3 +282,11 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
         ScoreSet.objects.filter(evaluator=evaluator).delete()
         evaluator.delete()
         transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def remove_artefacts(*, project: Project) -> None:
+    """The files of a project that is deleted: trained evaluators, and checkpoints of trainings that were given up."""
+    root = Path(settings.ARTEFACTS_DIR)
+    shutil.rmtree(root / str(project.pk), ignore_errors=True)
+    for number in Run.objects.filter(project=project, kind="train").values_list("pk", flat=True):
+        shutil.rmtree(root / "work" / str(number), ignore_errors=True)

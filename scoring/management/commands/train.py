@@ -19,7 +19,7 @@ class Command(commands.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists as trained")
         parser.add_argument("--project", required=True, metavar="SLUG")
-        parser.add_argument("--aspect", default="", help="what it learns to judge; default: what people judged most")
+        parser.add_argument("--aspect", default="", help="what it learns to judge, where people judged several things")
         parser.add_argument("--profile", default="", choices=["paper", "recommended"], help="default: recommended")
         parser.add_argument("--encoder", default="", metavar="NAME", help="name or folder; default: what is installed")
         parser.add_argument("--references", default=ORIGINAL, metavar="SET", help="the reference set")

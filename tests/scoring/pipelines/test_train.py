@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from annotation.models import Rating
+from evalapp.common.cleaners import clean
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import retry_run
@@ -264,3 +265,15 @@ def test_deleting_takes_scores_and_files(toy, django_capture_on_commit_callbacks
     assert not folder.exists()
     assert not Score.objects.exists()
     assert not Evaluator.objects.exists()
+
+
+def test_files_go_with_their_project(toy, artefacts):
+    evaluator = train(toy.project, folds=1)
+    left = pipeline.work_folder(evaluator.run)
+    left.mkdir(parents=True)
+    other = artefacts / str(toy.foreign.pk)
+    other.mkdir()
+    clean(toy.project)
+    assert not artefact_folder(evaluator).exists()
+    assert not left.exists()
+    assert other.exists()

@@ -37,7 +37,7 @@ def address(name: str, *parts: object) -> str:
     return reverse(f"scoring:{name}", args=["alpha", *parts])
 
 
-FORM = {"folds": 2, "seed": 13, "name": "mine", "option_frozen": "true", "option_epochs": "2"}
+FORM = {"aspect": "quality", "folds": 2, "seed": 13, "name": "mine", "option_frozen": "true", "option_epochs": "2"}
 
 
 def test_what_is_checked_is_trained(researcher, toy):

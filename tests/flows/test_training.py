@@ -1,0 +1,123 @@
+"""From data to a trained evaluator to its place on the leaderboards, on the demonstration: by command line for
+everything that learns, and by a visitor's browser with a real worker. The encoder is tiny and the training a few steps:
+what is tested is the way, not the figures."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from evalapp.common.models import Run
+from evalapp.common.queue import queue_has_worker
+from scoring.ml import catalogue
+from scoring.models import Evaluator, ScoreSet
+from tests.evalapp.common.conftest import Installation, _migrated_file, file_database, installation, wait_until
+from tests.flows.test_newcomer import sign_in
+from tests.scoring.live_house import start
+from tests.scoring.ml.tiny import tiny_encoder
+
+pytestmark = pytest.mark.slow
+__all__ = ["_migrated_file", "file_database", "installation"]
+
+LEARNERS = [entry for entry in catalogue() if entry.learns]
+#: Options that make a training short, where an evaluator has them.
+SHORT = {"max_steps": 6, "epochs": 1, "max_epochs": 1, "augmentation": 1}
+
+
+def command(*words: str) -> dict[str, Any]:
+    out = io.StringIO()
+    call_command(*words, "--json", stdout=out, stderr=io.StringIO(), verbosity=0)
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+def fill(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setattr("evalapp.management.commands.demo.EVALUATORS", ("length", "random"))
+    passwords: dict[str, str] = command("demo")["passwords"]
+    return passwords
+
+
+@pytest.fixture
+def encoder(tmp_path: Path, settings: Any) -> str:
+    folder = tiny_encoder("bert", tmp_path / "tiny")
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+    settings.ENCODERS = [folder]
+    return folder
+
+
+def settings_of(entry: Any) -> list[str]:
+    names = {option.name for option in entry.train_options}
+    return [word for name, value in SHORT.items() if name in names for word in ("--set", f"{name}={value}")]
+
+
+@pytest.mark.django_db
+def test_everything_that_learns_goes_from_training_to_the_leaderboards(encoder, monkeypatch):
+    fill(monkeypatch)
+    for entry in LEARNERS:
+        aspect = ["--aspect", "naturalness"] if entry.aspect == "one" else []
+        asked = [entry.name, "--project", "demo", "--encoder", encoder, *aspect, *settings_of(entry)]
+        trained = command("train", *asked, "--folds", "1", "--name", f"my-{entry.name}", "--here")
+        assert trained["evaluator"] == f"my-{entry.name}", trained
+        scored = command("score", f"my-{entry.name}", "--project", "demo", "--here")
+        assert scored["outputs"] == 1152, entry.name
+        assert scored["undefined"] < 1152, entry.name
+        assert 0 < scored["in_training"] < 1152, entry.name
+        systems = command("systems", "demo", "--by", f"my-{entry.name}")
+        assert len(systems["rows"]) >= 7
+    board = command("meta", "demo", "--aspect", "naturalness")
+    rows = {row["evaluator"]: row for row in board["rows"]}
+    assert {f"my-{entry.name}" for entry in LEARNERS} <= set(rows)
+    assert board["n_excluded"] > 0
+    assert rows["length"]["whole"]["n"] > rows["length"]["n"] == board["n_outputs"]
+
+
+@pytest.fixture
+def workshop(installation: Installation, encoder: str, settings: Any, monkeypatch: Any) -> dict[str, str]:
+    """An installation with the demonstration and a worker; the passwords."""
+    settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
+    installation.env["ENCODERS"] = encoder
+    passwords = fill(monkeypatch)
+    start(installation, "work", "cpu,gpu")
+    wait_until(lambda: queue_has_worker("gpu"), seconds=180)
+    return passwords
+
+
+@pytest.mark.server("redis")
+def test_a_visitor_trains_applies_and_compares(workshop: dict[str, str], encoder: str) -> None:
+    visitor = sign_in("researcher", workshop["researcher"]).go("/projects/demo/evaluators/")
+    visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Which data count", "Rarely needed")
+    wishes = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
+    visitor.send("Check", {**wishes, "name": "chrf"}, status=422).sees("is taken")
+    visitor.send("Check", wishes).sees("Checking in")
+    check = Run.objects.get(kind="plan")
+    _wait(check)
+    visitor.go(visitor.path.split("#")[0]).sees("What the check found", "Models", "Steps")
+    visitor.send("Train").sees("Train natural", "Curve of this run")
+    run = Run.objects.get(kind="train")
+    _wait(run)
+    visitor.go(visitor.path).sees("Done", "natural")
+    visitor.follow("Curve of this run").sees("fold 2 of 2")
+    visitor.go("/projects/demo/evaluators/").follow("natural").sees("Training", "It has not been applied yet")
+    assert visitor.download("All files (tar)")[:8] == b"natural/"
+    visitor.follow("Apply").send("Apply").sees("Score with natural")
+    _wait(Run.objects.filter(kind="score").latest("pk"))
+    assert ScoreSet.objects.filter(evaluator__slug="natural", scored_at__isnull=False).exists()
+    visitor.go("/projects/demo/evaluators/").follow("natural").sees("Scores by system", "shared-bert|")
+    visitor.go("/projects/demo/evaluation/?aspect=naturalness").sees("natural", "length", "sentinel")
+    visitor.go("/projects/demo/systems/?by=natural").sees("Mean score of natural")
+    visitor.go("/projects/demo/evaluators/").follow("natural").follow("Delete").sees("There is no undo").send("Delete")
+    assert not Evaluator.objects.filter(slug="natural").exists()
+
+
+def _wait(run: Run) -> None:
+    def ended() -> bool:
+        run.refresh_from_db()
+        return not run.is_active
+
+    wait_until(ended, seconds=240)
+    assert run.state == Run.State.SUCCEEDED, run.error
