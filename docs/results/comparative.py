@@ -166,9 +166,8 @@ def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, sm
                     pairs, verdicts.signs.tolist(), verdicts.probabilities, strict=True
                 )
             ]
-            systems = {}
-            if len({output.system for output in data.outputs}) > 4:
-                systems = skill_and_people(evaluator, test, small)
+            judged = people_win_rates(data, setting.aspect)
+            systems = skill_and_length(evaluator, test, set(judged), small) if len(judged) > 5 else {}
             return {
                 "rate": rate,
                 "train_pairs": evaluator.record.examples.get("compared pairs", 0),
@@ -182,11 +181,11 @@ def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, sm
     store.get(f"{setting.name}/people", lambda: {"win_rates": people_win_rates(data, setting.aspect)})
 
 
-def skill_and_people(evaluator: Any, test: Dataset, small: bool) -> dict[str, Any]:
-    """Skill rating and mean length of every system on the held-out items."""
+def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], small: bool) -> dict[str, Any]:
+    """Skill rating and mean length of every system people compared, on the held-out items."""
     outputs: dict[str, list[Record]] = {}
     for record in test.outputs_with_context():
-        if record.text.strip():
+        if record.text.strip() and record.system in judged:
             outputs.setdefault(record.system, []).append(record)
     found = evaluator.rank(outputs, seeds=20, max_items=3 if small else 30)
     return {
@@ -482,8 +481,8 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "",
             "No human judgement: dailydialog_pp's replies are better than its adversarial and random negatives and "
             "than the demonstration's word n-gram model, whose later checkpoints are better than earlier ones. "
-            f"Held-out contexts: {floors['items']}; {floors['checkpoints']} checkpoints, rated with Glicko-2 over 20 seeds. "
-            "The unseen model has another order and was not in training.",
+            f"Held-out contexts: {floors['items']}; {floors['checkpoints']} checkpoints, rated with Glicko-2 over 20 "
+            "seeds. The unseen model has another order and was not in training.",
             "",
             *supervision,
             "",
