@@ -207,77 +207,89 @@ def table(head: list[str], rows: list[list[Any]]) -> list[str]:
     ]
 
 
-def write(given: argparse.Namespace) -> None:
-    """The page of all figures in OUT."""
-    runs, floor_rows = read_rows(given.out / "results.jsonl"), read_rows(given.out / "floors.jsonl")
-    leaks = read_rows(given.out / "leakage.jsonl")
-    lines = [
-        "# MAUDE and its rivals on real data",
-        "",
-        "Written by `docs/results/maude.py OUT --write` from the figures in OUT; without `--write` it computes them.",
-        "Trained on dialogues alone; every rated set is new to it. Pearson / Spearman of single outputs with people's "
-        "mean rating, 95 % interval of Spearman (bootstrap over groups of items) in brackets, one row for each seed. "
-        "Original Ground Truth is left out of the USR sets, as in the published row. Four kinds of false replies: "
-        "words dropped, shuffled, repeated, and a reply of another dialogue. The published MAUDE saw six, and learned "
-        "from PersonaChat with DistilBERT.",
-        "",
-        "## Agreement with people",
-        "",
-    ]
+INTRODUCTION = """# MAUDE and its rivals on real data
+
+Written by `docs/results/maude.py OUT --write` from the figures in OUT; without `--write` it computes them.
+Trained on dialogues alone; every rated set is new to it. Pearson / Spearman of single outputs with people's mean rating,
+95 % interval of Spearman (bootstrap over groups of items) in brackets, one row for each seed. Original Ground Truth is
+left out of the USR sets, as in the published row. Four kinds of false replies: words dropped, shuffled, repeated, and a
+reply of another dialogue. The published MAUDE saw six, and learned from PersonaChat with DistilBERT.
+"""
+DELTA = """score(true reply) - score(changed reply) on held-out dialogues of the training set: mean (SD), and the share of
+changed replies that score lower. 0 is right for the true reply, 1 for the others.
+"""
+LEAKAGE = """Texts of six words or more (case and punctuation aside) that also stand in the training data. Some systems
+pick their replies from a training set: these outputs it saw, but after other turns.
+"""
+
+
+def agreement_lines(runs: list[dict[str, Any]], floor_rows: list[dict[str, Any]]) -> list[str]:
+    names = [name for name, _, _ in TESTS]
     n_of = {name: row["people"][name]["pearson"]["n"] for row in runs for name in row["people"]}
-    head = ["evaluator", "trained on", "seed", *(f"{name} (n = {n_of.get(name, 0)})" for name, _, _ in TESTS)]
+    head = ["evaluator", "trained on", "seed", *(f"{name} (n = {n_of.get(name, 0)})" for name in names)]
     body: list[list[Any]] = []
     for row in runs:
         sort = "" if row["inputs"] == "both" else f", {row['inputs']} only"
         place = f"{row['train']}, {row['dialogues']:,} dialogues"
-        cells = [cell(row["people"][name]) for name, _, _ in TESTS]
+        cells = [cell(row["people"][name]) for name in names]
         body.append([f"{row['evaluator']} ({row['profile']}{sort})", place, row["seed"], *cells])
-    body.append(["MAUDE, published", "PersonaChat", "-", *(PUBLISHED[name] for name, _, _ in TESTS)])
+    body.append(["MAUDE, published", "PersonaChat", "-", *(PUBLISHED[name] for name in names)])
     by_set = {row["set"]: row["rows"] for row in floor_rows}
-    for name in FLOORS:
-        cells = [cell(by_set[s][name]) if name in by_set.get(s, {}) else "-" for s, _, _ in TESTS]
-        body.append([f"{name} (floor)", "nothing", "-", *cells])
-    lines += [*table(head, body), "## Delta", ""]
-    lines += [
-        "score(true reply) - score(changed reply) on held-out dialogues of the training set: mean (SD), and the share "
-        "of changed replies that score lower. 0 is right for the true reply, 1 for the others.",
-        "",
-    ]
+    for floor in FLOORS:
+        cells = [cell(by_set[name][floor]) if floor in by_set.get(name, {}) else "-" for name in names]
+        body.append([f"{floor} (floor)", "nothing", "-", *cells])
+    return table(head, body)
+
+
+def delta_lines(runs: list[dict[str, Any]]) -> list[str]:
     body = [
         [row["evaluator"], row["profile"], row["seed"], d[0], d[1], d[2], f"{d[3]:.3f} ({d[4]:.3f})", f"{d[5]:.3f}"]
         for row in runs
         for d in row["delta"]
     ]
-    lines += table(["evaluator", "profile", "seed", "changed reply", "kind", "n", "Delta", "lower"], body)
-    lines += ["## By length of context", "", "Mean score and Spearman with people by number of turns before.", ""]
-    body = [
-        [row["evaluator"], row["seed"], name, f"{b[0]} to {b[1] or '...'}", b[2], f"{b[3]:.3f}",
-         "-" if b[5] is None else f"{b[5]:.3f}"]
-        for row in runs
-        for name, found in row["bins"].items()
-        for b in found
-    ]  # fmt: skip
-    lines += table(["evaluator", "seed", "set", "turns", "n", "mean score", "Spearman"], body)
-    lines += ["## Training", ""]
-    body = [
-        [row["evaluator"], row["profile"], row["seed"], *(f"{n:,}" for n in row["examples"].values()), row["steps"],
-         f"{row['metrics'].get('loss', float('nan')):.4f}", f"{row['metrics'].get('below', float('nan')):.3f}",
-         f"{row['seconds']:,.0f}", f"{row['training_seconds']:,.0f}", row["load"]]
-        for row in runs
-    ]  # fmt: skip
-    columns = ["evaluator", "profile", "seed", "conversations", "true replies", "held out", "texts", "steps",
-               "dev loss", "false below true", "seconds in all", "of the network", "machine's load"]  # fmt: skip
-    lines += table(columns, body)
-    lines += [
-        "## Leakage",
-        "",
-        "Texts of six words or more (case and punctuation aside) that also stand in the training ",
-    ]
-    lines[-1] += (
-        "data. Some systems pick their replies from a training set: these outputs it saw, but after other turns."
-    )
+    return table(["evaluator", "profile", "seed", "changed reply", "kind", "n", "Delta", "lower"], body)
+
+
+def bin_lines(runs: list[dict[str, Any]]) -> list[str]:
+    body = []
+    for row in runs:
+        for name, found in row["bins"].items():
+            for low, high, n, mean, _, rank in found:
+                turns = f"{low}" if high == low else f"{low} to {high}" if high else f"{low} or more"
+                shown = "-" if rank is None else f"{rank:.3f}"
+                body.append([row["evaluator"], row["seed"], name, turns, n, f"{mean:.3f}", shown])
+    return table(["evaluator", "seed", "set", "turns", "n", "mean score", "Spearman"], body)
+
+
+def training_lines(runs: list[dict[str, Any]]) -> list[str]:
+    body = []
+    for row in runs:
+        metrics = (row["metrics"].get(name, float("nan")) for name in ("loss", "below"))
+        times = (f"{row[name]:,.0f}" for name in ("seconds", "training_seconds"))
+        counts = (f"{n:,}" for n in row["examples"].values())
+        figures = (f"{value:.4f}" for value in metrics)
+        named = (row["evaluator"], row["profile"], row["seed"])
+        body.append([*named, *counts, row["steps"], *figures, *times, row["load"]])
+    columns = "evaluator, profile, seed, conversations, true replies, held out, texts, steps, dev loss, "
+    columns += "false below true, seconds in all, of the network, machine's load"
+    return table(columns.split(", "), body)
+
+
+def write(given: argparse.Namespace) -> None:
+    """The page of all figures in OUT."""
+    runs = read_rows(given.out / "results.jsonl")
+    leaks = read_rows(given.out / "leakage.jsonl")
     head = list(leaks[0]) if leaks else []
-    lines += ["", *table(head, [[row[name] for name in head] for row in leaks])]
+    sections = {
+        "Agreement with people": agreement_lines(runs, read_rows(given.out / "floors.jsonl")),
+        "Delta": [DELTA, *delta_lines(runs)],
+        "By length of context": ["Mean score and Spearman with people by number of turns before.\n", *bin_lines(runs)],
+        "Training": training_lines(runs),
+        "Leakage": [LEAKAGE, *table(head, [[row[name] for name in head] for row in leaks])],
+    }
+    lines = [INTRODUCTION]
+    for title, section in sections.items():
+        lines += [f"## {title}", "", *section]
     path = ROOT / "docs" / "results" / "maude.md"
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     print(path)
