@@ -210,13 +210,13 @@ def table(head: list[str], rows: list[list[Any]]) -> list[str]:
 INTRODUCTION = """# MAUDE and its rivals on real data
 
 Written by `docs/results/maude.py OUT --write` from the figures in OUT; without `--write` it computes them.
-Trained on dialogues alone; every rated set is new to it. Pearson / Spearman of single outputs with people's mean rating,
-95 % interval of Spearman (bootstrap over groups of items) in brackets, one row for each seed. Original Ground Truth is
-left out of the USR sets, as in the published row. Four kinds of false replies: words dropped, shuffled, repeated, and a
-reply of another dialogue. The published MAUDE saw six, and learned from PersonaChat with DistilBERT.
+Trained on dialogues alone; every rated set is new to it. Pearson / Spearman of single outputs with people's mean
+rating, 95 % interval of Spearman (bootstrap over groups of items) in brackets, one row for each seed. Original Ground
+Truth is left out of the USR sets, as in the published row. Four kinds of false replies: words dropped, shuffled,
+repeated, and a reply of another dialogue. The published MAUDE saw six, and learned from PersonaChat with DistilBERT.
 """
-DELTA = """score(true reply) - score(changed reply) on held-out dialogues of the training set: mean (SD), and the share of
-changed replies that score lower. 0 is right for the true reply, 1 for the others.
+DELTA = """score(true reply) - score(changed reply) on held-out dialogues of the training set: mean (SD), and the share
+of changed replies that score lower. 0 is right for the true reply, 1 for the others.
 """
 LEAKAGE = """Texts of six words or more (case and punctuation aside) that also stand in the training data. Some systems
 pick their replies from a training set: these outputs it saw, but after other turns.
