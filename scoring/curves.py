@@ -89,7 +89,7 @@ def _axes(low: float, high: float, first: float, last: float, axis: str) -> list
         value = low + share * (high - low)
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" '
-            f'stroke-opacity=".18"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>'
+            f'stroke-opacity=".18"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.4g}</text>'
         )
     base = HEIGHT - 8
     parts.append(f'<text x="{LEFT}" y="{base}">step {first:,.0f}</text>')

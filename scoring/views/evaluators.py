@@ -30,6 +30,10 @@ from ..services.scores import apply_evaluator
 from ..tables import FORMULA
 
 
+#: Lines of evaluations that one picture shows.
+MOST_LINES = 8
+
+
 @login_required
 @require_GET
 def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
@@ -187,20 +191,35 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
 
 
 def _curves(models: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of the training logs by model: losses, and what the evaluations found."""
+    """The columns of the training logs by model: losses, and what the evaluations found. A log whose steps begin
+    again is of several phases, a line for each."""
     losses: dict[str, list[tuple[float, float]]] = {}
     others: dict[str, list[tuple[float, float]]] = {}
     for number, model in enumerate(models):
         prefix = f"fold {number + 1}, " if len(models) > 1 else ""
+        phase, before = 1, 0.0
         for row in model["log"]:
+            step = row.get("step")
+            if not isinstance(step, int | float):
+                continue
+            phase, before = phase + (step <= before), step
+            part = f", {row['phase']}" if row.get("phase") else f", phase {phase}" if phase > 1 else ""
             for name, value in row.items():
-                if isinstance(value, bool) or not isinstance(value, int | float) or "step" not in row:
+                if isinstance(value, bool) or not isinstance(value, int | float):
                     continue
                 if name == "loss" or (name.startswith("dev_") and "loss" in name):
-                    losses.setdefault(prefix + name.replace("_", " "), []).append((row["step"], value))
+                    losses.setdefault(prefix + name.replace("_", " ") + part, []).append((step, value))
                 elif name.startswith("dev_"):
-                    others.setdefault(prefix + name.replace("_", " "), []).append((row["step"], value))
-    return losses, others
+                    others.setdefault(prefix + name.replace("_", " ") + part, []).append((step, value))
+    return losses, _shares(others)
+
+
+def _shares(found: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
+    """Coefficients and shares, which one axis can show; of many the ones with the shortest names, since what is said
+    of each aspect has a longer one. The training log has all."""
+    fit = [name for name, points in found.items() if all(-1 <= value <= 1 for _, value in points)]
+    kept = set(sorted(fit, key=len)[:MOST_LINES])
+    return {name: points for name, points in found.items() if name in kept}
 
 
 def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
