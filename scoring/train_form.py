@@ -162,6 +162,7 @@ class TrainForm(forms.Form):
     def wishes(self) -> Wishes:
         """What the filled form asks for."""
         given = self.cleaned_data
+        lists: dict[str, Any] = {name: tuple(given.get(name, ())) for name in LISTS}
         options = {
             name.removeprefix("option_"): value
             for name, value in given.items()
@@ -177,7 +178,7 @@ class TrainForm(forms.Form):
             seed=given["seed"],
             name=given["name"],
             options=options,
-            **{name: tuple(given.get(name, ())) for name in LISTS},
+            **lists,
         )
 
 

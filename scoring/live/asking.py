@@ -79,7 +79,7 @@ def _send(number: str) -> None:
 
 
 def _too_late(client: redis.Redis, seconds: float) -> str:
-    state = client.get(STATE_KEY)
+    state: Any = client.get(STATE_KEY)
     why = f"the worker is {state}" if state else "the worker is busy"
     return f"No score within {seconds:g} s: {why}. Try again in a moment."
 

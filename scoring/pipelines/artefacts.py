@@ -185,7 +185,7 @@ def _load(folder: Path) -> Any:
     from scoring.ml import ArtefactError, load
 
     try:
-        found = load(folder)
+        found: Any = load(folder)
     except (TypeError, KeyError, AttributeError) as error:
         raise ArtefactError(str(folder), f"is damaged ({error!r}); save the evaluator again") from error
     if any(not member.artefact.fixtures for member in members_of(found)):

@@ -86,7 +86,8 @@ def _parse(params: Mapping[str, Any]) -> Wishes:
         faults.append(Fault("Name the evaluator to be trained.", field="evaluator"))
     if faults:
         raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    return Wishes(**{name: tuple(value) if name in LISTS else value for name, value in values.items()})
+    fitting: dict[str, Any] = {name: tuple(value) if name in LISTS else value for name, value in values.items()}
+    return Wishes(**fitting)
 
 
 def start_training(

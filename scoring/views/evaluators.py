@@ -29,7 +29,6 @@ from ..selectors.training import card_of, facts_of, files_of, missing_for, train
 from ..services.scores import apply_evaluator
 from ..tables import FORMULA
 
-
 #: Lines of evaluations that one picture shows.
 MOST_LINES = 8
 

@@ -49,7 +49,8 @@ class Command(commands.Command):
         project = commands.find_project(options["project"])
         lists = {name: tuple(options[name]) for name in LISTS}
         names = ("evaluator", "profile", "encoder", "aspect", "references", "ratings", "folds", "seed", "name")
-        wishes = Wishes(**{name: options[name] for name in names}, options=dict(options["settings_given"]), **lists)
+        asked: dict[str, Any] = {**{name: options[name] for name in names}, **lists}
+        wishes = Wishes(**asked, options=dict(options["settings_given"]))
         params = plan_params(project, wishes, any_encoder=True)
         check_name(project, wishes.name)
         plan = check_training(project, **params)
