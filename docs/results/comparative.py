@@ -513,7 +513,9 @@ def main() -> None:
     page = given.out / "comparative.md" if given.small else Path(__file__).with_suffix(".md")
     for setting in SETTINGS:
         if setting.name in names:
-            run_comparisons(setting, read_dataset(given.data / setting.folder), given.out, store, given.small)
+            # Ratings of the same outputs, where there are any, stay out: it learns from comparisons here.
+            data = replace(read_dataset(given.data / setting.folder), ratings=())
+            run_comparisons(setting, data, given.out, store, given.small)
             write_page(store.rows, page, given.small)
     if "supervision" in names:
         run_supervision(given.data, given.out, store, given.small, given.seeds[:1] if given.small else given.seeds)

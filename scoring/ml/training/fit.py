@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoring.ml.base import Evaluator
+from scoring.ml.base import Evaluator, Progress
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.errors import InvalidOption
 from scoring.ml.registry import get_entry, load
-from scoring.ml.training.job import FitJob, Plan, Report, silent
+from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, silent
 from scoring.ml.types import Dataset
 
 if TYPE_CHECKING:
@@ -82,10 +82,16 @@ def run_job(job: FitJob) -> TrainedEvaluator:
         rows: list[Mapping[str, Any]] = []
         for aspect in artefact.aspects or _aspects(held_out):
             beside: list[tuple[str, Evaluator]] = [(sentinel, load(sentinel)) for sentinel in SENTINELS]
-            rows += correlations_with_people([(job.name, _of_aspect(evaluator, aspect)), *beside], held_out, aspect)
+            listed = [(job.name, _of_aspect(evaluator, aspect)), *beside]
+            rows += correlations_with_people(listed, held_out, aspect, progress=_scoring(job))
         record = replace(artefact.record, correlations=tuple(rows))
         evaluator = implementation(job.entry, replace(artefact, record=record))
     return evaluator.with_fixtures(implementation.fixture_records(job))
+
+
+def _scoring(job: FitJob) -> Progress:
+    """Tells the job how far the scores of the held-out part are: a comparison with many references takes minutes."""
+    return lambda done, total: job.report(TrainingProgress(done, total, phase="held-out scores"))
 
 
 def _of_aspect(evaluator: TrainedEvaluator, aspect: str) -> Evaluator:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats import COEFFICIENTS, correlate
-from scoring.ml.base import Evaluator
+from scoring.ml.base import Evaluator, Progress
 from scoring.ml.signature import VERSION
 from scoring.ml.training.gold import rated_records
 from scoring.ml.types import Dataset
@@ -77,9 +77,17 @@ def library_versions() -> dict[str, str]:
 
 
 def correlations_with_people(
-    evaluators: Sequence[tuple[str, Evaluator]], dataset: Dataset, aspect: str, *, seed: int = 13
+    evaluators: Sequence[tuple[str, Evaluator]],
+    dataset: Dataset,
+    aspect: str,
+    *,
+    seed: int = 13,
+    progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Segment-level coefficients with 95 % intervals (bootstrap over split groups), one row per evaluator."""
+    """Segment-level coefficients with 95 % intervals (bootstrap over split groups), one row per evaluator.
+
+    `progress(done, total)` counts the records each evaluator has scored; an exception it raises ends the work.
+    """
     rated = rated_records(dataset, aspect)
     if len(rated.records) < 3:
         return ()
@@ -89,7 +97,7 @@ def correlations_with_people(
     cluster = np.array([group_of(record.group, record.item) for record in rated.records], dtype=object)
     rows: list[Row] = []
     for name, evaluator in evaluators:
-        values = evaluator.evaluate(rated.records).values
+        values = evaluator.evaluate(rated.records, progress=progress).values
         found = correlate(values, human, item, system, cluster=cluster, level="segment", seed=seed)
         row: dict[str, Any] = {"evaluator": name, "aspect": aspect}
         for kind in COEFFICIENTS:

@@ -132,7 +132,7 @@ def test_it_fits_what_it_is_shown_and_reports(encoder: str, rated: Dataset) -> N
     records = rated.outputs_with_context()
     people = np.array([rating.value for rating in rated.ratings])
     assert np.corrcoef(evaluator.score(records), people)[0, 1] > 0.98
-    assert {p.phase for p in seen} == {"encoding", "training"}
+    assert {p.phase for p in seen} == {"encoding", "training", "held-out scores"}
     assert evaluator.record.correlations[0]["aspect"] == "overall"
 
 
