@@ -5,83 +5,88 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0001_initial'),
-        ('common', '0001_initial'),
-        ('scoring', '0001_initial'),
+        ("accounts", "0001_initial"),
+        ("common", "0001_initial"),
+        ("scoring", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='CurvePoint',
+            name="CurvePoint",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('series', models.CharField(max_length=100)),
-                ('step', models.BigIntegerField()),
-                ('loss', models.FloatField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("series", models.CharField(max_length=100)),
+                ("step", models.BigIntegerField()),
+                ("loss", models.FloatField()),
             ],
         ),
         migrations.RemoveConstraint(
-            model_name='scoreset',
-            name='one_score_set',
+            model_name="scoreset",
+            name="one_score_set",
         ),
         migrations.AddField(
-            model_name='evaluator',
-            name='damage',
+            model_name="evaluator",
+            name="damage",
             field=models.TextField(blank=True),
         ),
         migrations.AddField(
-            model_name='evaluator',
-            name='folder',
+            model_name="evaluator",
+            name="folder",
             field=models.CharField(blank=True, max_length=200),
         ),
         migrations.AddField(
-            model_name='evaluator',
-            name='record',
+            model_name="evaluator",
+            name="record",
             field=models.JSONField(default=dict),
         ),
         migrations.AddField(
-            model_name='evaluator',
-            name='run',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='evaluators', to='common.run'),
+            model_name="evaluator",
+            name="run",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="evaluators", to="common.run"
+            ),
         ),
         migrations.AddField(
-            model_name='evaluator',
-            name='signature',
+            model_name="evaluator",
+            name="signature",
             field=models.CharField(blank=True, max_length=500),
         ),
         migrations.AddField(
-            model_name='evaluator',
-            name='state',
-            field=models.CharField(choices=[('ready', 'Ready'), ('damaged', 'Damaged')], default='ready', max_length=8),
+            model_name="evaluator",
+            name="state",
+            field=models.CharField(choices=[("ready", "Ready"), ("damaged", "Damaged")], default="ready", max_length=8),
         ),
         migrations.AddField(
-            model_name='score',
-            name='in_training',
+            model_name="score",
+            name="in_training",
             field=models.BooleanField(db_default=False, default=False),
         ),
         migrations.AddField(
-            model_name='scoreset',
-            name='aspect',
+            model_name="scoreset",
+            name="aspect",
             field=models.CharField(blank=True, max_length=100),
         ),
         migrations.AddField(
-            model_name='scoreset',
-            name='n_in_training',
+            model_name="scoreset",
+            name="n_in_training",
             field=models.BigIntegerField(default=0),
         ),
         migrations.AddConstraint(
-            model_name='scoreset',
-            constraint=models.UniqueConstraint(fields=('evaluator', 'signature', 'references', 'aspect'), name='one_score_set'),
+            model_name="scoreset",
+            constraint=models.UniqueConstraint(
+                fields=("evaluator", "signature", "references", "aspect"), name="one_score_set"
+            ),
         ),
         migrations.AddField(
-            model_name='curvepoint',
-            name='run',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='curve', to='common.run'),
+            model_name="curvepoint",
+            name="run",
+            field=models.ForeignKey(
+                db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="curve", to="common.run"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='curvepoint',
-            constraint=models.UniqueConstraint(fields=('run', 'series', 'step'), name='one_curve_point'),
+            model_name="curvepoint",
+            constraint=models.UniqueConstraint(fields=("run", "series", "step"), name="one_curve_point"),
         ),
     ]
