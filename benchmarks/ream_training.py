@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
 import torch
 from _texts import machine, make_queries, read_texts, spread
 from torch_geometric.nn import GATv2Conv
@@ -53,24 +53,6 @@ class EdgeNetwork(torch.nn.Module):
         owner = torch.repeat_interleave(torch.arange(len(x)), sizes)
         z = self.attention(x[mask], complete_edges(sizes))
         return torch.tanh(self.out(scatter(z, owner, dim=0, dim_size=len(x), reduce="max")).squeeze(-1))
-
-
-class InTheLoop(training.Epochs):
-    """Vectors are read by the encoder for each batch, every distinct pair once."""
-
-    def __init__(self, *arguments, records, encoder: PairEncoder) -> None:
-        super().__init__(*arguments)
-        self.records, self.encoder = records, encoder
-
-    def vectors_of(self, sets):
-        _, mask = self.sets.batch(sets, self.device)
-        nodes = [self.prepared.start[item] + node for item, own in sets for node in own]
-        needed, where = np.unique(nodes, return_inverse=True)
-        encodings = self.encoder.tokenize([self.records[int(row)] for row in needed]).encodings
-        found = self.encoder.engine.map(encodings, self.encoder._forward)
-        x = torch.zeros(*mask.shape, found.shape[1])
-        x[mask] = found[torch.from_numpy(where)]
-        return x, mask
 
 
 def make_data(texts: list[str], queries: int, references: int, seed: int) -> Dataset:
@@ -111,8 +93,6 @@ def fresh(job: FitJob, width: int) -> ReamNetwork:
 
 def records_of(items: Sequence[training.QueryItem], job: FitJob) -> list:
     """Every pair in the order of the cached vectors."""
-    from dataclasses import replace
-
     foreign = training.foreign_answers(items, job.integer("foreign"), job.rng("foreign:train"))
     return [
         replace(item.query, text=text)
@@ -162,8 +142,14 @@ def main() -> None:
         seconds, steps, loss = one_epoch(network, epochs(0), None)
         ours.append(seconds)
         edges = EdgeNetwork(fresh(job, job.encoder.width))
-        loop = InTheLoop(edges, prepared, samples, job, "cpu", records=records, encoder=encoder())
-        loop.encoder.encoder  # noqa: B018
+        reader = encoder()
+        reader.encoder  # noqa: B018
+
+        def read(rows, reader=reader):
+            encodings = reader.tokenize([records[int(row)] for row in rows]).encodings
+            return reader.engine.map(encodings, reader._forward)
+
+        loop = training.TunedEpochs(edges, prepared, samples, job, "cpu", read)
         seconds, done, other = one_epoch(edges, loop(0), given.loop_steps)
         loops.append(seconds / done * steps)
         gaps.append(abs(loss - other))

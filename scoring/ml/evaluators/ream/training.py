@@ -225,8 +225,7 @@ class Epochs:
                     sets.append((sample.item, found[0]))
                     owner.append(place)
                     margins.append(max(0.0, sample.gold - found[1]) if gold_margin else margin)
-        x, mask = self.vectors_of(sets)
-        scores = self.network(x, mask)
+        scores = self.scores_of(sets)
         n = len(chosen)
         gold = torch.tensor([sample.gold for sample in chosen], dtype=scores.dtype, device=scores.device)
         return ream_loss(
@@ -248,9 +247,19 @@ class Epochs:
         worse = self.removals[key]
         return worse[int(rng.integers(len(worse)))] if worse else None
 
-    def vectors_of(self, sets: Sequence[tuple[int, Nodes]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """x and mask of sets, from the cached vectors."""
-        return self.sets.batch(sets, self.device)
+    def scores_of(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
+        """(n,) predicted reliabilities, with gradients. Sets of one size are read together: attention costs the square
+        of the longest, and most sets are short."""
+        by_size: dict[int, list[int]] = {}
+        for place, (_, nodes) in enumerate(sets):
+            by_size.setdefault(len(nodes), []).append(place)
+        parts = [
+            self.network(*self.sets.batch([sets[place] for place in places], self.device))
+            for places in by_size.values()
+        ]
+        order = np.concatenate([np.array(places) for places in by_size.values()])
+        back = torch.from_numpy(np.argsort(order)).to(parts[0].device)
+        return torch.cat(parts)[back]
 
 
 class TunedEpochs(Epochs):
@@ -269,7 +278,8 @@ class TunedEpochs(Epochs):
         #: `inputs(rows)` -> pooled vectors (rows, width) with gradients, of rows of `prepared.vectors`.
         self.inputs = inputs
 
-    def vectors_of(self, sets: Sequence[tuple[int, Nodes]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def scores_of(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
+        """(n,) predicted reliabilities, with gradients to the encoder too."""
         longest = max(len(nodes) for _, nodes in sets)
         rows = np.zeros((len(sets), longest), dtype=np.int64)
         mask = np.zeros((len(sets), longest), dtype=np.bool_)
@@ -280,7 +290,7 @@ class TunedEpochs(Epochs):
         found = self.inputs(needed)
         spread = torch.zeros(rows.shape, dtype=torch.int64)
         spread[torch.from_numpy(mask)] = torch.from_numpy(where.astype(np.int64))
-        return found[spread.to(found.device)], torch.from_numpy(mask).to(found.device)
+        return self.network(found[spread.to(found.device)], torch.from_numpy(mask).to(found.device))
 
 
 @dataclass(frozen=True, slots=True)
