@@ -98,7 +98,10 @@ def weights_hash(network: Network) -> str:
 
 def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: str) -> None:
     """Fill `folder`, which exists; the caller sees to it that a folder is whole or absent."""
-    artefact.network.save_pretrained(str(folder))
+    from scoring.ml.encoders.loading import without_progress_bar
+
+    with without_progress_bar():
+        artefact.network.save_pretrained(str(folder))
     source = artefact.encoder
     if source is not None and artefact.embedded:
         for name in TOKENIZER_FILES:

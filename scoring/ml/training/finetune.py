@@ -73,6 +73,8 @@ class FinetuneSettings:
     bf16: bool = False
     gradient_checkpointing: bool = False
     device: str = "auto"
+    #: The figures of an evaluation that enter the curve; None is all of them.
+    curve: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,8 @@ class _Keeper(TrainerCallback):
                 self.latest = {key: float(value) for key, value in self.evaluate(network).items()}
             network.train()
             _restore(random)
-            row |= {f"dev_{key}": value if math.isfinite(value) else None for key, value in self.latest.items()}
+            drawn = self.settings.curve or tuple(self.latest)
+            row |= {f"dev_{key}": _plain(self.latest[key]) for key in drawn}
             self._keep(network, control)
         self.log.append(row)
 
@@ -337,3 +340,8 @@ def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
     torch.set_rng_state(states[0])
     if states[1]:
         torch.cuda.set_rng_state_all(states[1])
+
+
+def _plain(value: float) -> float | None:
+    """As JSON can hold it."""
+    return value if math.isfinite(value) else None

@@ -294,6 +294,7 @@ class _Trainer:
             learning_rate=job.number("learning_rate"),
             epochs=job.integer("epochs"),
             better="macro_f1",
+            curve=("macro_f1", "mcc", "auroc", "accuracy"),
             lower_is_better=False,
             weight_decay=0.0 if adam else 0.01,
             warmup=0.0 if adam else 0.1,
