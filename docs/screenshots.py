@@ -131,6 +131,9 @@ def prepare(folder: Path) -> None:
     manage(folder, "shell", "--verbosity", "0", "-c", PEOPLE)
     for metric in METRICS:
         manage(folder, "score", metric, "--project", "demo", "--here")
+    trained = ("--aspect", "naturalness", "--folds", "1", "--name", "my-adem", "--here")
+    manage(folder, "train", "adem", "--project", "demo", *trained)
+    manage(folder, "score", "my-adem", "--project", "demo", "--here")
     manage(folder, "meta", "demo", "--aspect", "naturalness")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
     (folder / "ready").touch()

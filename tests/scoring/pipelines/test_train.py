@@ -17,7 +17,9 @@ from evalapp.common.runner import RunCancelled, execute_run
 from scoring.ml import load
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
-from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, files_of
+from scoring.selectors.leaderboards import EvaluatorsQuery
+from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, facts_of, files_of
+from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import (
     Wishes,
@@ -27,8 +29,9 @@ from scoring.services.training import (
     start_checked,
     start_training,
 )
+from tests.cast import make_cast
 from tests.factories import make_items
-from tests.scoring.training import train
+from tests.scoring.training import fill, put_toy_into_catalogue, train
 
 pytestmark = pytest.mark.django_db
 
@@ -277,3 +280,22 @@ def test_files_go_with_their_project(toy, artefacts):
     assert not artefact_folder(evaluator).exists()
     assert not left.exists()
     assert other.exists()
+
+
+@pytest.mark.server("postgres")
+def test_the_same_on_postgresql(postgres_db, monkeypatch):
+    from scoring.ml import registry
+
+    cast = make_cast()
+    put_toy_into_catalogue(monkeypatch)
+    try:
+        fill(cast.project)
+        evaluator = train(cast.project, folds=1)
+        run = score(cast.project, evaluator.slug)
+        assert (run.result["scored"], run.result["in_training"]) == (24, 22)
+        assert Score.objects.filter(in_training=True).count() == 22
+        table = compute_leaderboard(project=cast.project, query=EvaluatorsQuery(aspect="quality")).table
+        assert (table["n_outputs"], table["n_excluded"]) == (2, 22)
+        assert facts_of(cast.project)["ratings"] is True
+    finally:
+        registry.catalogue.cache_clear()
