@@ -4,6 +4,7 @@ its scores. Training, files and deletion are in `trained`."""
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -179,7 +180,8 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
         "folds": range(record.get("folds", 0)),
         "examples": examples,
         "card": card,
-        "card_html": render_markdown(card),
+        # The page has its own heading of the first level, and this section one of the second.
+        "card_html": render_markdown(re.sub(r"^(#{1,2}) ", r"##\1 ", card, flags=re.MULTILINE)),
         "losses": draw_curves(losses, title=f"Loss of {row.slug}", axis="loss"),
         "loss_series": describe_series(losses),
         "figures": draw_curves(others, title=f"Evaluations of {row.slug}", axis="on the held-out part"),

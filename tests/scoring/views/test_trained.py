@@ -100,7 +100,7 @@ def test_the_page_of_one_evaluator(researcher, toy):
     assert "It has not been applied yet" in page
     assert evaluator.signature in page
     assert "Agreement with people" in page  # of the card, as HTML
-    assert "<h1>toy</h1>" in page
+    assert "<h3>toy</h3>" in page
     assert "fold 1, loss" in page
     assert "fold-1/model.safetensors" in page
     assert researcher.get(address("evaluator", "mine") + "?fold=1").status_code == 200
