@@ -1,0 +1,95 @@
+"""Batches: every judged pair once an epoch, the same again for the same epoch, the curriculum by stages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.comparative.batches import JudgedDraw, PairBatches, SupervisedDraw, encode_pairs
+from scoring.ml.evaluators.comparative.inputs import PairReader
+from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
+from scoring.ml.registry import get_entry
+from scoring.ml.training.job import FitJob
+from tests.scoring.ml.evaluators.comparative.data import make
+
+
+@pytest.fixture(scope="module")
+def reader(tiny_family) -> PairReader:
+    return PairReader(find_encoder(tiny_family("bert")))
+
+
+@pytest.fixture
+def job(tmp_path) -> FitJob:
+    return FitJob(get_entry("comparative"), make(), None, "recommended", {}, 13, tmp_path)
+
+
+def pairs(n: int) -> list[Pair]:
+    records = Samples.of(make(20)).generated
+    return [Pair(records[k], records[k + 1], (0.1, 0.2, 0.7)) for k in range(n)]
+
+
+def rows_of(batches: PairBatches) -> list[tuple[tuple[int, ...], float]]:
+    found = []
+    for number in range(len(batches)):
+        batch = batches[number]
+        for ids, mask, target in zip(batch["input_ids"], batch["attention_mask"], batch["targets"], strict=True):
+            found.append((tuple(ids[mask.bool()].tolist()), round(float(target[2]), 3)))
+    return found
+
+
+def test_every_judged_pair_once_an_epoch_from_either_side(reader, job):
+    given = pairs(37)
+    batches = PairBatches(JudgedDraw(given, job), 37, 8, reader, job, epochs=30)
+    batches.set_epoch(0)
+    first = rows_of(batches)
+    assert (len(batches), len(first)) == (5, 37)
+    expected = {}
+    for pair in given:
+        for side in (pair, pair.mirrored()):
+            encodings, targets = encode_pairs(reader, [side])
+            expected[encodings[0].ids] = round(float(targets[0, 2]), 3)
+    assert all(expected[ids] == target for ids, target in first)
+    sides = [target for _, target in first]
+    assert 5 < sides.count(0.7) < 32
+    batches.set_epoch(1)
+    assert rows_of(batches) != first
+    batches.set_epoch(0)
+    assert rows_of(batches) == first
+    # A resumed training asks for a batch in the middle first.
+    fresh = PairBatches(JudgedDraw(given, job), 37, 8, reader, job, epochs=30)
+    fresh.set_epoch(0)
+    assert torch.equal(fresh[3]["input_ids"], batches[3]["input_ids"])
+    with pytest.raises(IndexError):
+        batches[5]
+
+
+def test_strong_and_weak_pairs_one_for_one(job):
+    data = make(12)
+    samples = Samples.of(data)
+    strong = StrongPairs(samples, same_context=0.8, tie=True)
+    weak = WeakPairs(data, samples, margin=0.1, curriculum=True, same_context=0.8, smoothing=0.1, tie=True)
+    draw = SupervisedDraw(strong, weak, n_pairs=400, epochs=2, job=job)
+
+    def from_weak(found: list[Pair]) -> list[float]:
+        return [
+            abs((p.a.step or 0) - (p.b.step or 0)) / 1000
+            for p in found
+            if p.a.system == p.b.system == "ngram" and p.a.step != p.b.step
+        ]
+
+    begin, end = draw(0, 0, 100), draw(1, 300, 400)
+    assert len(from_weak(begin)) == len(from_weak(end)) == 50
+    assert set(np.round(from_weak(begin), 3)) == {0.9}
+    assert min(from_weak(end)) == pytest.approx(0.3)
+    assert draw(0, 0, 100) == begin
+    alone = SupervisedDraw(None, weak, n_pairs=400, epochs=2, job=job)(0, 0, 100)
+    assert len(from_weak(alone)) == 100
+
+
+def test_a_short_training_has_ten_stages(reader, job):
+    draw = JudgedDraw(pairs(37), job)
+    assert PairBatches(draw, 32 * 100, 32, reader, job, epochs=3).chunk == 16
+    assert PairBatches(draw, 320, 32, reader, job, epochs=3).chunk == 3
+    assert PairBatches(draw, 32, 32, reader, job, epochs=1).chunk == 1
