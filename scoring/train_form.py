@@ -115,6 +115,9 @@ class TrainForm(forms.Form):
         common: dict[str, Any] = {
             "label": option.name.replace("_", " "), "help_text": f"{option.help} {said}", "required": False
         }  # fmt: skip
+        if option.names_model:
+            models = [("", "as the profile"), *((name, name) for name in settings.ENCODERS)]
+            return forms.ChoiceField(choices=models, **common)
         if option.type == "bool":
             return forms.ChoiceField(choices=[("", "as the profile"), ("true", "yes"), ("false", "no")], **common)
         if option.choices:

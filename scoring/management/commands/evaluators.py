@@ -1,4 +1,4 @@
-"""`evaluators`: what can be applied: name, kind, what it needs, its options."""
+"""`evaluators`: what can be applied or trained: name, kind, what it needs, its options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scoring.selectors.catalogue import entries, entry_as_dict
 
 
 class Command(commands.Command):
-    help = "List the evaluators that can be applied: name, kind, needs, options."
+    help = "List the evaluators that can be applied or trained: name, kind, needs, profiles, options."
 
     def work(self, **options: Any) -> dict[str, Any]:
         return {"evaluators": [entry_as_dict(entry) for entry in entries()]}
@@ -18,6 +18,14 @@ class Command(commands.Command):
         for entry in found["evaluators"]:
             needs = f" Needs {', '.join(entry['needs'])}." if entry["needs"] else ""
             self.stdout.write(f"{entry['name']:<20} {entry['kind']:<9} {entry['summary']}{needs}")
-            for option in entry["options"]:
-                choices = f" ({', '.join(option['choices'])})" if option["choices"] else ""
-                self.stdout.write(f"{'':<20}   {option['name']}={option['default']}  {option['help']}{choices}")
+            if entry["learns"]:
+                learns = ", ".join(entry["train_needs"]) or "texts"
+                self.stdout.write(f"{'':<20}   learns from {learns}; profiles: {', '.join(entry['profiles'])}")
+                self._options("train", entry["train_options"])
+            self._options("score" if entry["learns"] else "", entry["options"])
+
+    def _options(self, of: str, options: list[dict[str, Any]]) -> None:
+        for option in options:
+            choices = f" ({', '.join(option['choices'])})" if option["choices"] else ""
+            name = f"{of} --set {option['name']}" if of else option["name"]
+            self.stdout.write(f"{'':<20}   {name}={option['default']}  {option['help']}{choices}")
