@@ -497,8 +497,8 @@ def robust_page(given: Given, store: Store) -> list[str]:
         "dailydialog_pp; the original is the first human reply. MGE: a 4-gram model's reply. HWE: another of the",
         "human replies. LDHWE: the one with least token overlap. AE: a reply that people wrote to be wrong here.",
         "Random reply: one to another context. HWEBQ (human, better quality) is not available. All texts are",
-        "lower-cased and spaced alike. Score of a kind as one system, mean ± SD over seeds; in brackets the 95 % interval",
-        "of the plain mean over the texts of the first seed.",
+        "lower-cased and spaced alike. Score of a kind as one system, mean ± SD over seeds; in brackets the 95 %",
+        "interval of the plain mean over the texts of the first seed.",
     ]
     for name in TRAINED_ON:
         found = store.of(f"robustness/{name}", given.seeds)

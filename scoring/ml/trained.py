@@ -23,10 +23,10 @@ from scoring.ml.artefact import (
     weights_hash,
     write_artefact,
 )
-from scoring.ml.base import Evaluator, references_of
+from scoring.ml.base import Evaluator, Floats, Progress, references_of
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.engine import resolve_device
-from scoring.ml.errors import ArtefactError
+from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
 from scoring.ml.training.job import FitJob, Plan
@@ -128,6 +128,17 @@ class TrainedEvaluator(Evaluator):
     def own_fields(self) -> list[SignatureField]:
         """What an evaluator adds to the signature: everything else that changes a score."""
         return []
+
+    def score(
+        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+    ) -> Floats:
+        """As every evaluator's; `aspect` may name the one it learned. Raises `InvalidOption` for any other."""
+        if aspect is not None and aspect not in self.aspects:
+            learned = (
+                f"must be one of {', '.join(self.aspects)}" if self.aspects else "is not for it: it learned no aspect"
+            )
+            raise InvalidOption(self.name, "aspect", learned)
+        return super().score(records, progress=progress)
 
     def identity(self, record: Record) -> Hashable:
         references = references_of(record) if "references" in self.entry.needs else ()

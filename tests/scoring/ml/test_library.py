@@ -1,0 +1,157 @@
+"""The library as a researcher meets it: a folder is read, split, learned from, scored, saved and loaded again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scoring.ml import Dataset, TrainingProgress, catalogue, fit, load, read_dataset
+from tests.scoring.ml.tiny import WORDS, tiny_encoder
+
+ASPECTS = ("naturalness", "quality")
+N_ITEMS = 24
+#: How each is kept small; everything else as a user leaves it.
+SMALL: dict[str, dict[str, Any]] = {
+    "comparative": {"epochs": 1, "human_epochs": 1, "aspect": "naturalness", "max_steps": 6},
+    "ream": {"epochs": 2, "aspect": "naturalness", "metric": "bleu-star", "combinations": 3, "foreign": 3},
+    "perception": {"epochs": 1},
+    "shared-bert": {"epochs": 1},
+    "maude": {"epochs": 1, "hidden": 16, "down": 12, "decoder": 16},
+    "adversarial": {"epochs": 1},
+}
+#: Those that learn what people said about one aspect, or about several.
+WITH_ASPECT = ("comparative", "ream", "shared-bert")
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interchange folder with everything any of them learns from; the fewer "no", the better."""
+    root = tmp_path_factory.mktemp("set")
+    rng = np.random.default_rng(7)
+
+    def text(n_no: int) -> str:
+        return " ".join([*rng.choice(WORDS, 3).tolist(), *["no"] * n_no, *["yes"] * (4 - n_no)])
+
+    items, outputs, ratings, comparisons, dialogues = [], [], [], [], []
+    for number in range(N_ITEMS):
+        item = f"i{number}"
+        context = [" ".join(rng.choice(WORDS, 4)), " ".join(rng.choice(WORDS, 2))]
+        references = [text(0) for _ in range(3)]
+        items.append({"id": item, "context": context, "references": references, "group": f"g{number}"})
+        for n_no in range(4):
+            system = f"s{n_no}"
+            outputs.append({"item": item, "system": system, "text": text(n_no), "step": None, "meta": {}})
+            for aspect in ASPECTS:
+                for rater in ("r1", "r2"):
+                    value = min(5, max(1, 5 - n_no + int(rng.integers(0, 2))))
+                    row = {"item": item, "system": system, "rater": rater, "aspect": aspect, "value": value}
+                    ratings.append(row)
+        comparisons.append(
+            {"item": item, "system_a": "s0", "system_b": "s3", "rater": "r1", "aspect": "naturalness", "verdict": "a"}
+        )
+        dialogues.append({"id": f"d{number}", "turns": [*context, references[0], " ".join(rng.choice(WORDS, 3))]})
+    header = {"name": "set", "task": "dialogue", "aspects": [{"name": name, "min": 1, "max": 5} for name in ASPECTS]}
+    (root / "dataset.json").write_text(json.dumps(header), encoding="utf-8")
+    rows = {"items": items, "outputs": outputs, "ratings": ratings, "comparisons": comparisons, "dialogues": dialogues}
+    for name, content in rows.items():
+        write(root / f"{name}.jsonl", content)
+    return root
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"), dropout=0.1)
+
+
+def check_comparative(evaluator: Any, test: Dataset) -> None:
+    records = test.outputs_with_context()
+    good = [record for record in records if record.system == "s0"]
+    bad = [record for record in records if record.system == "s3"]
+    signs = np.asarray(evaluator.compare(good, bad))
+    assert set(signs.tolist()) <= {-1, 0, 1}
+    np.testing.assert_array_equal(np.asarray(evaluator.compare(bad, good)), -signs)
+    assert set(evaluator.rank({"s0": good, "s3": bad}, seeds=3).order) == {"s0", "s3"}
+
+
+def check_ream(evaluator: Any, test: Dataset) -> None:
+    item = test.items[0]
+    value = evaluator.reliability(item.context, item.references)
+    assert -1 < value < 1
+    assert evaluator.reliability(item.context, item.references[::-1]) == pytest.approx(value, abs=1e-6)
+    (found,) = evaluator.annotate([item], [["the cat sat", "tea tea"]])
+    assert set(found.references) <= {*item.references, "the cat sat", "tea tea"}
+
+
+def check_perception(evaluator: Any, test: Dataset) -> None:
+    outputs = [record for record in test.outputs_with_context() if record.system == "s0"]
+    assert 0 < evaluator.system_score(outputs) < 1
+
+
+def check_shared_bert(evaluator: Any, test: Dataset) -> None:
+    records = test.outputs_with_context()
+    assert evaluator.aspects == ASPECTS
+    assert evaluator.score(records).shape == (len(records), 2)
+
+
+def check_reads_no_references(evaluator: Any, test: Dataset) -> None:
+    records = test.outputs_with_context()
+    found = evaluator.score(records)
+    assert ((found > 0) & (found < 1)).all()
+
+
+CHECKS: dict[str, Callable[[Any, Dataset], None]] = {
+    "comparative": check_comparative,
+    "ream": check_ream,
+    "perception": check_perception,
+    "shared-bert": check_shared_bert,
+    "maude": check_reads_no_references,
+    "adversarial": check_reads_no_references,
+}
+
+
+@pytest.mark.parametrize("name", list(SMALL))
+def test_from_a_folder_to_scores_and_back_from_the_disk(
+    name: str, folder: Path, encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = read_dataset(folder)
+    train, dev, test = data.split(seed=13, by="group")
+    assert {item.group for item in train.items}.isdisjoint(item.group for item in (*dev.items, *test.items))
+    seen: list[TrainingProgress] = []
+    evaluator = fit(
+        name, train, dev=dev, profile="recommended", encoder=encoder, seed=13, progress=seen.append, **SMALL[name]
+    )
+    assert seen
+    given = {"aspect": "naturalness"} if name in WITH_ASPECT else {}
+    records = test.outputs_with_context()
+    scores = evaluator.score(records, **given)
+    assert scores.shape == (len(records),)
+    assert scores.dtype == np.float64
+    assert np.isfinite(scores).all()
+    evaluator.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    np.testing.assert_allclose(loaded.score(records, **given), scores, atol=1e-6)
+    print(evaluator.signature)
+    assert capsys.readouterr().out.startswith(f"{name}|profile:recommended|")
+    assert loaded.signature == evaluator.signature
+    CHECKS[name](loaded, test)
+
+
+def test_an_aspect_it_did_not_learn_is_refused(folder: Path, encoder: str) -> None:
+    data = read_dataset(folder)
+    evaluator = fit("adversarial", data, encoder=encoder, epochs=1, max_steps=1)
+    with pytest.raises(ValueError, match="learned no aspect"):
+        evaluator.score(data.outputs_with_context()[:2], aspect="naturalness")
+
+
+def test_the_catalogue_names_everything_that_learns() -> None:
+    learns = {entry.name for entry in catalogue() if entry.learns}
+    assert {*SMALL, "ruber", "infersent", "bert-nli", "adem"} <= learns
