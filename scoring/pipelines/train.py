@@ -67,7 +67,7 @@ def run(
     return {
         "evaluator": done.slug,
         "signature": done.signature,
-        "folds": done.record["folds"],
+        "models": len(done.record["models"]),
         "steps": sum(model["steps"] for model in done.record["models"]),
         "url": f"/projects/{context.project.slug}/evaluators/{done.slug}/",
     }
