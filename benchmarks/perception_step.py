@@ -1,7 +1,8 @@
 """A training step of perception with the lazy gradient penalty (every 4th step) against a step without any.
 
 The same batches, the installed encoder. With the penalty the attention is computed without the fused kernel, which
-cannot be differentiated twice; without it, with the kernel. Runs take turns.
+cannot be differentiated twice; without it, with the kernel. Runs take turns. Beside the time on the clock stands the
+processor's, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def make_records(texts: list[str], n: int, seed: int) -> list[Record]:
     return found[:n]
 
 
-def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, steps: int) -> list[float]:
-    """Seconds of each step: forward, backward, AdamW."""
+def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, steps: int) -> np.ndarray:
+    """(steps, 2) seconds of each step on the clock and of the processor: forward, backward, AdamW."""
     names = ("pooling", "confidence", "penalty_weight")
     settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "penalty_every": every, "towers": 1}
     torch.manual_seed(job.seed)
@@ -49,12 +50,12 @@ def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, ste
     found = []
     for number in range(steps):
         batch = batches[number % len(batches)]
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.process_time()
         optimiser.zero_grad(set_to_none=True)
         network(**batch)["loss"].backward()
         optimiser.step()
-        found.append(time.perf_counter() - began)
-    return found
+        found.append((time.perf_counter() - began, time.process_time() - processor))
+    return np.array(found)
 
 
 def main() -> None:
@@ -76,13 +77,16 @@ def main() -> None:
     sides = encode_sides(tokenizer, [replace(r, item=str(n)) for n, r in enumerate(records)], with_context=True)
     batches = PairBatches(sides, [record.system for record in records], job, pad_id=tokenizer.pad_id, phase="bench")
     timed_steps(job, batches, "none", 1, 1)
-    without, lazy, plain, penalised = [], [], [], []
+    kinds = ("without penalty", "penalty every 4th, mean", "its steps without", "its steps with")
+    runs: dict[str, list[np.ndarray]] = {kind: [] for kind in kinds}
     for _ in range(given.runs):
-        without.append(float(np.mean(timed_steps(job, batches, "none", 1, given.steps))))
+        runs[kinds[0]].append(timed_steps(job, batches, "none", 1, given.steps).mean(axis=0))
         steps = timed_steps(job, batches, "pair", 4, given.steps)
-        lazy.append(float(np.mean(steps)))
-        penalised.append(float(np.mean(steps[::4])))
-        plain.append(float(np.mean([one for place, one in enumerate(steps) if place % 4])))
+        with_it = np.arange(len(steps)) % 4 == 0
+        for kind, some in zip(kinds[1:], (steps, steps[~with_it], steps[with_it]), strict=True):
+            runs[kind].append(some.mean(axis=0))
+    ratios = [lazy / none for lazy, none in zip(runs[kinds[1]], runs[kinds[0]], strict=True)]
+    clocks = ("clock", "processor")
     longest = sides.generated.lengths.max()
     print(
         json.dumps(
@@ -91,12 +95,12 @@ def main() -> None:
                 "machine": machine(),
                 "threads": torch.get_num_threads(),
                 "seconds": {
-                    "without penalty": spread(without),
-                    "penalty every 4th, mean": spread(lazy),
-                    "its steps without": spread(plain),
-                    "its steps with": spread(penalised),
+                    kind: {clock: spread([float(one[n]) for one in found]) for n, clock in enumerate(clocks)}
+                    for kind, found in runs.items()
                 },
-                "times slower on average": spread([a / b for a, b in zip(lazy, without, strict=True)]),
+                "times slower on average": {
+                    clock: spread([float(one[n]) for one in ratios]) for n, clock in enumerate(clocks)
+                },
             },
             indent=1,
         )

@@ -1,0 +1,119 @@
+"""Results are computed once per setting and seed, survive a kill, and become figures as the pages write them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def store() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("results_store", ROOT / "docs/results/store.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["results_store"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def work() -> dict[str, object]:
+        calls.append(1)
+        return {"value": np.float64(0.5), "none": float("nan"), "many": np.array([1, 2])}
+
+    kept = store.Store(tmp_path / "out" / "x.jsonl")
+    first = kept.once("a", 13, work)
+    again = store.Store(tmp_path / "out" / "x.jsonl").once("a", 13, work)
+    assert len(calls) == 1
+    assert first == again
+    assert (first["value"], first["none"], first["many"]) == (0.5, None, [1, 2])
+    assert first["wall_seconds"] >= 0
+    store.Store(tmp_path / "out" / "x.jsonl").once("a", 14, work)
+    assert len(calls) == 2
+
+
+def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    kept = store.Store(path)
+    kept.once("a", 1, lambda: {"value": 1})
+    path.write_text(path.read_text(encoding="utf-8") + '{"setting": "b", "seed"', encoding="utf-8")
+    kept = store.Store(path)
+    assert list(kept.rows) == [("a", 1)]
+    kept.once("b", 1, lambda: {"value": 2})
+    whole = store.Store(path)
+    assert [row["value"] for row in whole.of("b", [1, 2])] == [2]
+    assert set(whole.rows) == {("a", 1), ("b", 1)}
+
+
+def test_a_result_that_failed_is_not_kept(store: ModuleType, tmp_path: Path) -> None:
+    def work() -> dict[str, object]:
+        raise RuntimeError("out of luck")
+
+    kept = store.Store(tmp_path / "x.jsonl")
+    with pytest.raises(RuntimeError):
+        kept.once("a", 1, work)
+    assert not store.Store(tmp_path / "x.jsonl").rows
+
+
+def test_figures_as_text(store: ModuleType) -> None:
+    assert [store.number(v) for v in (0.1234, -0.5, 1.0, -1.25, None, float("nan"))] == [
+        ".123", "-.500", "1.000", "-1.250", "-", "-"
+    ]  # fmt: skip
+    # Mean 2, SD 1 (n - 1) of 1, 2, 3.
+    assert store.mean_sd([1.0, 2.0, 3.0, None]) == "2.000 ± 1.000"
+    assert store.mean_sd([0.25]) == ".250"
+    assert store.mean_sd([]) == "-"
+    low, high = store.t_interval([1.0, 2.0, 3.0])
+    expected = stats.t.interval(0.95, 2, loc=2.0, scale=3**-0.5)
+    assert (low, high) == pytest.approx(expected)
+    assert store.mean_interval([1.0, 2.0, 3.0], 1) == "2.0 [-.5, 4.5]"
+    assert store.estimate({"value": 0.5, "low": 0.4, "high": None}) == ".500"
+    assert store.estimate({"value": 0.5, "low": 0.4, "high": 0.6}) == ".500 [.400, .600]"
+    assert store.estimate({"value": None, "low": None, "high": None}) == "-"
+    assert store.table(["a", "b"], [["1", "2"]]) == ["| a | b |", "|---|---|", "| 1 | 2 |"]
+
+
+def test_a_trial_run_writes_no_page_and_keeps_its_results_apart(
+    store: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(store, "PAGES", tmp_path / "pages")
+    (tmp_path / "pages").mkdir()
+    monkeypatch.setattr(sys, "argv", ["x.py", "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--quick"])
+    quick = store.arguments("what it does", seeds=(1, 2, 3), parts=("a", "b"))
+    assert quick.seeds == (1, 2)
+    assert quick.wants("a")
+    store.publish(quick, "x", ["# X"])
+    assert "# X" in capsys.readouterr().out
+    assert not list((tmp_path / "pages").iterdir())
+    given = ["x.py", "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--items", "50", "--only", "b"]
+    monkeypatch.setattr(sys, "argv", given)
+    real = store.arguments("what it does", seeds=(1, 2, 3), parts=("a", "b"))
+    assert not real.wants("a")
+    assert "about 50 items" in store.what_was_read(real)
+    store.publish(real, "x", ["# X", ""])
+    assert (tmp_path / "pages" / "x.md").read_text(encoding="utf-8") == "# X\n"
+    assert store.store_of(quick, "x").path != store.store_of(real, "x").path
+    assert store.work_folder(quick, "x", 1) != store.work_folder(real, "x", 1)
+    missing = ["x.py", "--data", str(tmp_path / "nothing")]
+    monkeypatch.setattr(sys, "argv", missing)
+    with pytest.raises(SystemExit):
+        store.arguments("what it does", seeds=(1,))
+
+
+def test_a_line_of_the_file_is_json(store: ModuleType, tmp_path: Path) -> None:
+    kept = store.Store(tmp_path / "x.jsonl")
+    kept.once("a", 1, lambda: {"value": 1})
+    (line,) = kept.path.read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["setting"] == "a"
