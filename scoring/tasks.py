@@ -1,10 +1,21 @@
-"""Celery tasks of this room: answer one online request. One call."""
+"""Celery tasks of this room: answer one online request. One call; and the worker that answers gets ready for it."""
 
 from __future__ import annotations
+
+import threading
+from importlib import import_module
+from typing import Any
+
+from celery.signals import worker_process_init
 
 from evalapp.celery import app
 
 from .live.asking import TASK
+
+#: What the first answer would have to wait for.
+HEAVY = ("torch", "transformers", "scoring.ml")
+#: The first page comes before the first online score.
+WARM_UP_AFTER_SECONDS = 10.0
 
 
 # Not given to another worker when this one dies: whoever asked has long stopped waiting.
@@ -13,3 +24,19 @@ def live(number: str) -> bool:
     from .live.answering import answer
 
     return answer(number)
+
+
+@worker_process_init.connect
+def warm_up(**_: Any) -> threading.Timer | None:
+    """In a worker of the queue `live` alone, load the libraries soon after it started, beside its work."""
+    if set(app.amqp.queues.consume_from) != {"live"}:
+        return None
+    timer = threading.Timer(WARM_UP_AFTER_SECONDS, load_libraries)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def load_libraries() -> None:
+    for name in HEAVY:
+        import_module(name)

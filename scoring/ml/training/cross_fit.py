@@ -216,8 +216,19 @@ def merge(parts: Sequence[Dataset]) -> Dataset:
 
 
 def _of_fold(report: Report, number: int, folds: int) -> Report:
+    """Of all folds together, as if each took as long as this one."""
+
     def say(progress: TrainingProgress) -> None:
-        report(replace(progress, phase=f"fold {number + 1} of {folds}, {progress.phase}"))
+        phase = f"fold {number + 1} of {folds}, {progress.phase}"
+        total, left = progress.total, progress.seconds_left
+        if total is None:
+            report(replace(progress, phase=phase))
+            return
+        if left is not None and progress.rate:
+            left += (folds - number - 1) * total / progress.rate
+        report(
+            replace(progress, phase=phase, done=number * total + progress.done, total=folds * total, seconds_left=left)
+        )
 
     return say
 

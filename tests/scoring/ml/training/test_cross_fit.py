@@ -7,18 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scoring.ml import TrainingDataError, cross_fit, load
+from scoring.ml import TrainingDataError, TrainingProgress, cross_fit, load
 from scoring.ml.types import Record
 from tests.scoring.ml.training.toy import toy_data
 
 
 def test_every_group_is_scored_by_the_model_that_did_not_see_it(tmp_path: Path) -> None:
     data = toy_data(10)
-    phases: set[str] = set()
-    evaluator = cross_fit(
-        "toy", data, folds=3, folder=tmp_path / "work", epochs=2, frozen=True, progress=lambda p: phases.add(p.phase)
-    )
-    assert phases == {f"fold {n} of 3, training" for n in (1, 2, 3)}
+    seen: list[TrainingProgress] = []
+    evaluator = cross_fit("toy", data, folds=3, folder=tmp_path / "work", epochs=2, frozen=True, progress=seen.append)
+    assert {p.phase for p in seen} == {f"fold {n} of 3, training" for n in (1, 2, 3)}
+    # 3 folds of 2 epochs of 3 batches.
+    assert [p.done for p in seen] == list(range(1, 19))
+    assert {p.total for p in seen} == {18}
+    assert seen[-1].seconds_left == 0
     assert not evaluator.trained_on
     records = data.outputs_with_context()
     values = evaluator.score(records)
