@@ -398,7 +398,7 @@ def comparison_table(rows: Mapping[str, Any]) -> list[str]:
             f"{cell(ours - theirs, own, '+')} | {len(table)} | {cell(said == truth, groups)} | "
             f"{cell(longer == truth, groups)} | {cell(usual == truth, groups)} | {folds[0]['rate']:g} | {seconds:.0f} |"
         )
-    return lines
+    return lines if len(lines) > 2 else []
 
 
 def system_table(rows: Mapping[str, Any]) -> list[str]:
@@ -463,17 +463,21 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         "Written by `docs/results/comparative.py` from its results; installed encoder (all-MiniLM-L6-v2), profile "
         "recommended, CPU. Intervals: 95 %, bootstrap over split groups.",
         "",
-        "## Trained on people's comparisons",
-        "",
-        f"Cross-fitted over {FOLDS} folds of whole groups (e2e: 3 folds, 60 groups of each part); an eighth "
-        "of the training part chooses the epoch, and in the first fold the learning rate by the least dev loss of "
-        f"{', '.join(f'{rate:g}' for rate in RATES)}. A pair's truth is the verdict most people gave; pairs without "
-        "one are left out. Decided pairs: a forced choice between the two texts, so drawing reaches .5; all pairs: "
-        "three verdicts.",
-        "",
-        *comparison_table(rows),
-        "",
     ]
+    compared = comparison_table(rows)
+    if compared:
+        lines += [
+            "## Trained on people's comparisons",
+            "",
+            f"Cross-fitted over {FOLDS} folds of whole groups (e2e: 3 folds, 60 groups of each part); an eighth "
+            "of the training part chooses the epoch, and in the first fold the learning rate by the least dev loss of "
+            f"{', '.join(f'{rate:g}' for rate in RATES)}. A pair's truth is the verdict most people gave; pairs "
+            "without one are left out. Decided pairs: a forced choice between the two texts, so drawing reaches .5; "
+            "all pairs: three verdicts.",
+            "",
+            *compared,
+            "",
+        ]
     systems = system_table(rows)
     if systems:
         lines += ["Order of the systems on held-out items against people's win rates:", "", *systems, ""]
