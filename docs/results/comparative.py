@@ -38,7 +38,7 @@ FOLDS, DEV_SHARE, SPLIT_SEED = 5, 0.125, 13
 RESAMPLES = 2000
 RATES = (2e-5, 5e-5, 1e-4)
 STEPS = tuple(range(1000, 10_001, 1000))
-SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1}
+SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
 #: The paper's ablations (its table 5) as options; human judgements there are none here.
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "strong and weak": {},
