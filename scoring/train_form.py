@@ -80,6 +80,10 @@ class TrainForm(forms.Form):
             required=False, max_length=80, label="Name",
             help_text=f"What it is called here: small letters, digits, hyphens. Empty: {self.entry.name}-1, and so on.",
         )  # fmt: skip
+        self.fields["apply"] = forms.BooleanField(
+            initial=True, required=False, label="Apply it when it is trained",
+            help_text="Scores every output of the project as soon as it is there.",
+        )  # fmt: skip
         self.fields["seed"] = forms.IntegerField(
             initial=13,
             min_value=0,
@@ -180,6 +184,7 @@ class TrainForm(forms.Form):
             folds=given["folds"],
             seed=given["seed"],
             name=given["name"],
+            apply=given["apply"],
             options=options,
             **lists,
         )
@@ -194,7 +199,7 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
         if value != defaults.get(name)
     }
     data = {name: params["data"][name] for name in (*LISTS, "references")}
-    first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name")}
+    first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply")}
     return {**options, **data, **first, "encoder": params["options"].get("encoder") or ""}
 
 

@@ -22,6 +22,7 @@ from evalapp.common.runner import RunContext
 from ..models import CurvePoint, Evaluator
 from ..selectors.catalogue import get_entry
 from ..selectors.datasets import DataChoice, build_dataset
+from ..services.scores import apply_evaluator
 from .publishing import plain, publish
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ def run(
     folds: int,
     data: dict[str, Any],
     slug: str,
+    apply: bool = False,
 ) -> dict[str, Any]:
-    """The job `train`."""
+    """The job `train`. With `apply` a run that scores every output with what was trained is queued behind it."""
     from scoring.ml import ScoringError
 
     done = Evaluator.objects.filter(run=context.run, kind=Evaluator.Kind.TRAINED).first()
@@ -64,7 +66,16 @@ def run(
         done = publish(context.run, slug, found, data)
         shutil.rmtree(folder, ignore_errors=True)
     context.log(f"Signature: {done.signature}")
+    applied: dict[str, Any] = {}
+    if apply:
+        references = DataChoice.from_dict(data).references
+        scoring = apply_evaluator(
+            project=context.project, user=context.user, evaluator=done.slug, references=references
+        )
+        context.log(f"Run {scoring.pk} applies it to every output.")
+        applied = {"score_run": scoring.pk}
     return {
+        **applied,
         "evaluator": done.slug,
         "signature": done.signature,
         "models": len(done.record["models"]),
@@ -84,8 +95,9 @@ def check(
     folds: int,
     data: dict[str, Any],
     name: str = "",
+    apply: bool = False,
 ) -> dict[str, Any]:
-    """The job `plan`: the dry check alone. `name` is what the evaluator shall be called; nothing here needs it."""
+    """The job `plan`: the dry check alone. `name` and `apply` are kept for the training; nothing here needs them."""
     context.progress(0, None, "rows", "reading")
     return check_training(
         context.project, evaluator=evaluator, profile=profile, options=options, seed=seed, aspect=aspect, folds=folds,

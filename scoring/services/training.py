@@ -49,6 +49,8 @@ class Wishes:
     folds: int | None = None
     seed: int = 13
     name: str = ""
+    #: Whether it is applied to every output as soon as it is trained.
+    apply: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     campaigns: tuple[str, ...] = ()
     raters: tuple[str, ...] = ()
@@ -76,6 +78,8 @@ def _parse(params: Mapping[str, Any]) -> Wishes:
             fits, noun = isinstance(value, dict), "an object of names and values"
         elif name in LISTS:
             fits, noun = isinstance(value, list) and all(isinstance(v, str) for v in value), "a list of names"
+        elif name == "apply":
+            fits, noun = isinstance(value, bool), "true or false"
         elif name in ("folds", "seed"):
             fits, noun = isinstance(value, int) and not isinstance(value, bool), "a whole number"
         else:
@@ -129,6 +133,7 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
         folds=given["folds"],
         seed=given["seed"],
         name=given.get("name", ""),
+        apply=given["apply"],
         options=options,
         references=data.references,
         campaigns=data.campaigns,
@@ -179,6 +184,7 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
         "seed": wishes.seed,
         "aspect": wishes.aspect,
         "folds": max(1, folds),
+        "apply": wishes.apply,
         "data": choice.as_dict(),
     }
 

@@ -30,6 +30,12 @@ SLUG = "demo"
 PEOPLE = ((Role.OWNER, "owner"), (Role.RESEARCHER, "researcher"), (Role.ANNOTATOR, "annotator"))
 #: Cheap ones first, so that the leaderboard has rows within seconds.
 EVALUATORS = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-l", "bertscore")
+#: What the worker then learns and applies: quick ones of small data, each group scored by a model that did not see it.
+TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("adem", {"aspect": "naturalness"}),
+    ("ream", {"aspect": "naturalness", "settings_given": [("sizes", "1,2,3"), ("epochs", "10")]}),
+    ("shared-bert", {"folds": 2, "settings_given": [("epochs", "2"), ("max_references", "1")]}),
+)
 #: How long `up` may need until its worker signs on.
 PATIENCE = 20.0
 
@@ -56,7 +62,7 @@ class Command(commands.Command):
         loaded = self._load(project, data)
         if data is None:
             self._campaigns(project)
-        runs = self._score(project)
+        runs = self._put_to_work(project, own_data=data is not None)
         return {"project": slug, "loaded": loaded, "passwords": passwords, "runs": runs}
 
     def _slug_of(self, folder: Path) -> str:
@@ -119,18 +125,23 @@ class Command(commands.Command):
         self._call("campaign", project.slug, str(plans), open=True, by="researcher")
         audit.record(verb="demo.campaigns", project=project, object=project.slug, **made)
 
-    def _score(self, project: Project) -> list[int]:
-        """Queue what was not asked for yet; where no worker comes, work here."""
-        asked = Run.objects.filter(project=project, kind="score").exclude(state__in=["failed", "cancelled"])
-        known = set(asked.values_list("params__evaluator", flat=True))
-        wanted = [name for name in EVALUATORS if name not in known]
-        if not wanted:
+    def _put_to_work(self, project: Project, *, own_data: bool) -> list[int]:
+        """Queue what was not asked for yet. Where no worker comes, score here; trainings would keep people waiting."""
+        asked = Run.objects.filter(project=project, kind__in=["score", "train"])
+        known = set(asked.exclude(state__in=["failed", "cancelled"]).values_list("params__evaluator", flat=True))
+        scores = [name for name in EVALUATORS if name not in known]
+        trainings = [] if own_data else [(name, more) for name, more in TRAININGS if name not in known]
+        if not scores and not trainings:
             return []
         detach = self._worker_comes()
         numbers = []
-        for name in wanted:
+        for name in scores:
             self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
             told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
+            numbers.append(told["run"])
+        for name, more in trainings if detach else ():
+            self.say(f"{name}: training queued")
+            told = self._call("train", name, project=project.slug, apply=True, detach=True, verbosity=0, **more)
             numbers.append(told["run"])
         return numbers
 
@@ -156,7 +167,7 @@ class Command(commands.Command):
         words = "is filled" if result["loaded"] else "is there already and was kept"
         self.stdout.write(f"The project “{result['project']}” {words}.")
         if result["runs"]:
-            self.stdout.write(f"Scoring: {len(result['runs'])} runs; see: manage.py runs {result['project']}")
+            self.stdout.write(f"At work: {len(result['runs'])} runs; see: manage.py runs {result['project']}")
         for name, password in result["passwords"].items():
             self.stdout.write(f"  {name:<12} password (kept nowhere): {password}")
         if not result["passwords"]:

@@ -39,6 +39,7 @@ class Command(commands.Command):
                 f"--{noun}", action="append", default=[], dest=name, metavar=noun.upper(),
                 help=f"only judgements and texts of this {noun}; may be repeated",
             )  # fmt: skip
+        parser.add_argument("--apply", action="store_true", help="score every output as soon as it is trained")
         parser.add_argument("--check", action="store_true", help="only check: counts, steps, time; queue nothing")
         add_set(parser)
         add_where(parser)
@@ -48,7 +49,7 @@ class Command(commands.Command):
 
         project = commands.find_project(options["project"])
         lists = {name: tuple(options[name]) for name in LISTS}
-        names = ("evaluator", "profile", "encoder", "aspect", "references", "ratings", "folds", "seed", "name")
+        names = ("evaluator", "profile", "encoder", "aspect", "references", "ratings", "folds", "seed", "name", "apply")
         asked: dict[str, Any] = {**{name: options[name] for name in names}, **lists}
         wishes = Wishes(**asked, options=dict(options["settings_given"]))
         params = plan_params(project, wishes, any_encoder=True)
@@ -72,7 +73,10 @@ class Command(commands.Command):
         if found["state"] in Run.ACTIVE:
             self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
             return
-        self.stdout.write(f"{found['evaluator']} is trained. Apply it with: manage.py score {found['evaluator']} ...")
+        then = f"Apply it with: manage.py score {found['evaluator']} ..."
+        if "score_run" in found:
+            then = f"Run {found['score_run']} applies it."
+        self.stdout.write(f"{found['evaluator']} is trained. {then}")
         self.stdout.write(found["signature"])
 
 

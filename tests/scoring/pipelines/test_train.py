@@ -299,3 +299,17 @@ def test_the_same_on_postgresql(postgres_db, monkeypatch):
         assert facts_of(cast.project)["ratings"] is True
     finally:
         registry.catalogue.cache_clear()
+
+
+def test_what_is_trained_can_be_applied_at_once(toy):
+    wishes = Wishes(evaluator="toy", aspect="quality", folds=1, apply=True, name="soon")
+    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    assert run is not None
+    assert run.state == Run.State.SUCCEEDED, run.error
+    scoring = Run.objects.get(pk=run.result["score_run"])
+    assert (scoring.kind, scoring.params["evaluator"], scoring.state) == ("score", "soon", "queued")
+    done = execute_run(scoring.pk)
+    assert done is not None
+    assert done.result["scored"] == 24
+    with pytest.raises(BadInput, match="apply is true or false"):
+        request_training(project=toy.project, user=toy.owner, params={"evaluator": "toy", "apply": "yes"})

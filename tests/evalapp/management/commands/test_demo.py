@@ -66,3 +66,15 @@ def test_somebody_elses_account_is_left_alone():
     with pytest.raises(CommandError, match="not of the demonstration"):
         run("--reset")
     assert User.objects.get(username="owner").check_password("mine-and-mine-only")
+
+
+def test_a_worker_is_given_trainings_to_be_applied(monkeypatch):
+    monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: True)
+    (adem,) = (row for row in demo.TRAININGS if row[0] == "adem")
+    monkeypatch.setattr(demo, "TRAININGS", (adem,))
+    first = run()
+    training = Run.objects.get(kind="train")
+    assert training.pk in first["runs"]
+    assert (training.state, training.params["evaluator"], training.params["apply"]) == ("queued", "adem", True)
+    assert training.params["folds"] == 5
+    assert run()["runs"] == []
