@@ -21,6 +21,7 @@ from store import (
     Store,
     arguments,
     drawn,
+    forget,
     machine_line,
     mean_sd,
     minutes,
@@ -167,11 +168,12 @@ def try_rate(given: Given, data: Dataset, rate: float, seed: int) -> Result:
     losses = []
     parts = list(fold_parts("perception", data, FOLDS, seed))[:CHOICE_FOLDS]
     for number_, (train, dev) in enumerate(parts):
-        folder = work_folder(given, "perception-choice", rate, number_)
+        folder = work_folder(given, "perception-choice", rate, seed, number_)
         found = fit(
             "perception", train, dev=dev, seed=seed, learning_rate=rate, folder=folder, **trial(given)
         )  # fmt: skip
         losses.append(found.record.metrics["loss"])
+        forget(folder)
     return {"rate": rate, "losses": losses, "loss": float(np.mean(losses))}
 
 
@@ -184,9 +186,10 @@ def crossed(
     given: Given, data: Dataset, name: str, seed: int, folds: int, rate: float, options: Mapping[str, Any]
 ) -> Result:
     """P_gen, c and m of every output by the model that did not see its group, as (systems, items)."""
+    folder = work_folder(given, "perception", name, seed)
     found = cross_fit(
         "perception", data, folds=2 if given.quick else folds, seed=seed, learning_rate=rate,
-        folder=work_folder(given, "perception", name, seed), **{**trial(given), **options},
+        folder=folder, **{**trial(given), **options},
     )  # fmt: skip
     columns: dict[str, list[float]] = {"p": [], "c": [], "m": []}
     records: list[Record] = []
@@ -200,6 +203,7 @@ def crossed(
         records += unseen
         for key, column in zip("pcm", (scores.values, scores.components["confidence"], certain), strict=True):
             columns[key] += column.tolist()
+    forget(folder)
     figures = [member.record.metrics for member in found.members]
     dev = {k: float(np.mean([f[k] for f in figures])) for k in ("loss", "accuracy", "calibration_error", "confidence")}
     return {
@@ -225,15 +229,15 @@ def robust(given: Given, name: str, strangers: bool, seed: int) -> Result:
     """Train on machines' replies to contexts without adversarial negatives; score the kinds on contexts with them."""
     train, test, answers = dialogues(given, strangers, seed)
     parts = train.split(seed=seed, shares=(0.9, 0.1))
-    found = fit(
-        "perception", parts[0], dev=parts[1], seed=seed, folder=work_folder(given, "robust", name, seed), **trial(given)
-    )
+    folder = work_folder(given, "robust", name, seed)
+    found = fit("perception", parts[0], dev=parts[1], seed=seed, folder=folder, **trial(given))
     if given.quick:
         found.options["mc_passes"] = 2
     kinds = kinds_of(test, answers, seed)
     rows = {"perception": [row_of(row) for row in robustness(found, kinds)]}
     for baseline in BASELINES:
         rows[baseline] = [row_of(row) for row in robustness(load(baseline), kinds)]
+    forget(folder)
     examples = {"train items": len(train.items), "test items": len(test)}
     return {"rows": rows, "dev": dict(found.record.metrics), "train_seconds": found.record.seconds, **examples}
 

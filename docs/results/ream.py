@@ -21,6 +21,7 @@ from store import (
     arguments,
     drawn,
     estimate,
+    forget,
     machine_line,
     mean_interval,
     mean_sd,
@@ -132,8 +133,10 @@ def run(given: Given, data: Dataset, question: Question, metric: str, seed: int)
         folder=folder, **options,
     )  # fmt: skip
     references, share, annotated = choose(data, found, seed)
+    folds = reports(data, found, question, seed, folder)
+    forget(folder)
     return {
-        "folds": reports(data, found, question, seed, folder),
+        "folds": folds,
         "sets": {name: with_people(data, question, metric, chosen) for name, chosen in references.items()},
         "strangers": share,
         "items": annotated,

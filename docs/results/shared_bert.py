@@ -18,6 +18,7 @@ from store import (
     Store,
     arguments,
     drawn,
+    forget,
     machine_line,
     mean_interval,
     mean_sd,
@@ -79,6 +80,7 @@ def run(given: Given, data: Dataset, split: str, model: str, seed: int) -> Resul
     folder = work_folder(given, "shared_bert", split, model, seed)
     if split == "row":
         found = fit("shared-bert", data, folder=folder, split="row", **options)
+        forget(folder)
         return {"aspects": of_rows(found), "train_seconds": found.record.seconds, "steps": found.record.steps}
     train, dev, test = data.split(seed=seed)
     found = fit("shared-bert", train, dev=dev, folder=folder, **options)
@@ -92,6 +94,7 @@ def run(given: Given, data: Dataset, split: str, model: str, seed: int) -> Resul
             floors[name] = classify(labelled.labels[:, place], load(name).score(labelled.records)).auroc
         report = classify(labelled.labels[:, place], scores[:, place])
         aspects[aspect] = {**as_figures(report), "floors": floors}
+    forget(folder)
     return {"aspects": aspects, "train_seconds": found.record.seconds, "steps": found.record.steps}
 
 

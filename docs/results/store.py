@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import statistics
 import sys
 import time
@@ -135,6 +136,11 @@ def work_folder(given: Given, *names: object) -> Path:
     encoder = "" if given.encoder is None else "-" + given.encoder
     parts = "-".join("".join(c if c.isalnum() else "_" for c in str(name)) for name in (*names, encoder))
     return given.out / "work" / (parts + kind)
+
+
+def forget(folder: Path) -> None:
+    """Checkpoints and models of a training whose figures are known: they are large, and the seed makes them again."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def drawn(data: Dataset, given: Given, quick: int) -> Dataset:
