@@ -30,6 +30,7 @@ from scoring.ml.engine import resolve_device
 from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_json, write_tensors, write_whole
+from scoring.ml.training.threads import keep_threads
 
 COMPLETE, DONE, BEST = "complete", "done.json", "best.safetensors"
 CHECKPOINT_SECONDS = 60.0
@@ -111,6 +112,7 @@ def finetune(
         network.eval()
         return FinetuneResult(tuple(content["log"]), content["metrics"], content["steps"], content["seconds"])
     folder.mkdir(parents=True, exist_ok=True)
+    keep_threads(job.folder)
     set_seed(job.torch_seed(phase))
     keeper = _Keeper(folder, batches, settings, job, phase, evaluate, after_step)
     transformers_logging.disable_progress_bar()

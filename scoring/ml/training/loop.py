@@ -15,6 +15,7 @@ from scoring.ml.network import Network
 from scoring.ml.training.finetune import BEST, DONE, FinetuneResult
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_json, write_tensors
+from scoring.ml.training.threads import keep_threads
 
 STATE = "state"
 
@@ -57,6 +58,7 @@ def train_loop(
         network.load_state_dict(read_tensors(folder / BEST))
         network.eval()
         return FinetuneResult(tuple(content["log"]), content["metrics"], content["steps"], content["seconds"])
+    keep_threads(job.folder)
     return _Loop(network, epoch_losses, settings, job, steps_per_epoch, phase, evaluate).run()
 
 

@@ -1,0 +1,24 @@
+"""The number of threads a training uses, kept for its whole life: another number sums in another order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+
+from scoring.ml.training.store import write_json
+
+THREADS = "threads.json"
+
+
+def keep_threads(folder: Path) -> int:
+    """Use as many threads as the training began with, whatever the process that continues it would take."""
+    path = folder / THREADS
+    if path.is_file():
+        threads = int(json.loads(path.read_text(encoding="utf-8")))
+    else:
+        threads = torch.get_num_threads()
+        write_json(path, threads)
+    torch.set_num_threads(threads)
+    return threads
