@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references, scatter_best
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.forward import sequence_logits
-from scoring.ml.encoders.loading import without_progress_bar
+from scoring.ml.encoders.loading import load_pretrained
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.engine import Batch, Dtype, Engine
@@ -97,19 +97,8 @@ class Bleurt(PairEvaluator):
     @cached_property
     def model(self) -> torch.nn.Module:
         """The checkpoint with its head, in evaluation mode on the engine's device."""
-        import torch
-        from transformers import AutoModelForSequenceClassification
-
-        with without_progress_bar():
-            model: torch.nn.Module = AutoModelForSequenceClassification.from_pretrained(
-                str(self.source.folder),
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                attn_implementation=self.source.attention,
-                dtype=torch.bfloat16 if self.dtype == "bf16" else torch.float32,
-            )
-        return model.eval().to(self.engine.device)
+        model: torch.nn.Module = load_pretrained(self.source, "AutoModelForSequenceClassification", dtype=self.dtype)
+        return model.to(self.engine.device)
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """(rows,) the scores of a batch."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml.encoders.loading import load_tokenizer, without_progress_bar
+from scoring.ml.encoders.loading import load_pretrained, load_tokenizer
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encodings import Encoding
 from scoring.ml.engine import Batch, Dtype, Engine
@@ -93,19 +93,8 @@ class CausalModel:
     @cached_property
     def model(self) -> torch.nn.Module:
         """The model in evaluation mode on the engine's device."""
-        import torch
-        from transformers import AutoModelForCausalLM
-
-        with without_progress_bar():
-            model: torch.nn.Module = AutoModelForCausalLM.from_pretrained(
-                str(self.source.folder),
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                attn_implementation=self.source.attention,
-                dtype=torch.bfloat16 if self.dtype == "bf16" else torch.float32,
-            )
-        return model.eval().to(self.engine.device)
+        model: torch.nn.Module = load_pretrained(self.source, "AutoModelForCausalLM", dtype=self.dtype)
+        return model.to(self.engine.device)
 
     def log_likelihoods(self, texts: Sequence[str], contexts: Sequence[str] | None = None) -> tuple[Floats, Ints]:
         """(n,) the sum of log p over the tokens of each text, and (n,) how many tokens that are."""

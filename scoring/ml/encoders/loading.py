@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Attention: TypeAlias = Literal["sdpa", "eager"]
+AutoKind: TypeAlias = Literal["AutoModel", "AutoModelForSequenceClassification", "AutoModelForCausalLM"]
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model")
 
 
@@ -37,6 +38,28 @@ def load_tokenizer(source: EncoderSource) -> Any:
     return tokenizer
 
 
+def load_pretrained(
+    source: EncoderSource, kind: AutoKind, *, dtype: Dtype = "fp32", attention: Attention | None = None
+) -> PreTrainedModel:
+    """A model of transformers, on the CPU, in evaluation mode: the one place where weights of others are read.
+
+    Local files, safetensors and no code from the folder, whatever the head.
+    """
+    import torch
+    import transformers
+
+    with without_progress_bar():
+        model: PreTrainedModel = getattr(transformers, kind).from_pretrained(
+            str(source.folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            attn_implementation=attention or source.attention,
+            dtype=torch.bfloat16 if dtype == "bf16" else torch.float32,
+        )
+    return model.eval()
+
+
 def load_model(
     source: EncoderSource,
     *,
@@ -49,18 +72,7 @@ def load_model(
     `attention` None is what suits the architecture; "eager" is needed where a gradient is differentiated again.
     `layer` drops all layers above it, counted from 1.
     """
-    import torch
-    from transformers import AutoModel
-
-    with without_progress_bar():
-        model: PreTrainedModel = AutoModel.from_pretrained(
-            str(source.folder),
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            attn_implementation=attention or source.attention,
-            dtype=torch.bfloat16 if dtype == "bf16" else torch.float32,
-        )
+    model = load_pretrained(source, "AutoModel", dtype=dtype, attention=attention)
     if layer is not None and layer != source.n_layers:
         _keep_layers(model, source, layer)
     return model.eval()
