@@ -33,7 +33,7 @@ EVALUATORS = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "r
 #: What the worker then learns and applies: quick ones of small data, each group scored by a model that did not see it.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("adem", {"aspect": "naturalness"}),
-    ("ream", {"aspect": "naturalness", "settings_given": [("sizes", "1,2,3"), ("epochs", "10")]}),
+    ("ream", {"aspect": "naturalness", "settings_given": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
     ("shared-bert", {"folds": 2, "settings_given": [("epochs", "2"), ("max_references", "1")]}),
 )
 #: How long `up` may need until its worker signs on.
