@@ -53,7 +53,9 @@ def services(layout: Layout) -> list[Service]:
         )
     result.append(_web(layout))
     cores = os.cpu_count() or 1
-    result.append(_worker("work", "cpu,gpu", layout.work_processes, {}))
+    # Processes that each took every core would wait for one another at each matrix product.
+    share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // layout.work_processes))
+    result.append(_worker("work", "cpu,gpu", layout.work_processes, {"OMP_NUM_THREADS": share}))
     # One model kept warm beside everything else: a few threads, so that it does not fight with a training.
     result.append(_worker("live", "live", 1, {"OMP_NUM_THREADS": str(max(1, cores // 2))}))
     schedule = layout.folder / "beat-schedule"

@@ -32,6 +32,18 @@ def test_the_parts_of_an_installation(listener):
     assert services["redis"].stage < services["web"].stage < services["work"].stage
 
 
+def test_processes_of_a_worker_share_the_cores(listener, monkeypatch):
+    def threads(**more) -> str:
+        services = {service.name: service for service in stack.services(layout(listener, **more))}
+        return services["work"].env["OMP_NUM_THREADS"]
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert (threads(work_processes=2), threads(work_processes=4), threads(work_processes=16)) == ("4", "2", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads(work_processes=2) == "3"
+
+
 def test_a_given_redis_is_used_and_none_is_started(listener, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
