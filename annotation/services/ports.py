@@ -13,11 +13,15 @@ and on an output, so that its text is not replaced under a judgement::
         return Score.objects.filter(output__upload=upload).count()
 
 A *listener* is told, inside the transaction, that rows changed: `(*, project, table, ids)`, `ids` being primary keys,
-or None for "many"."""
+or None for "many".
+
+The pages of reference writing ask two rooms downstream: for *candidates*, and for the *reliability* of a set. Where
+neither has registered, they answer empty with a note, and references can still be written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -63,3 +67,87 @@ def judged_elsewhere(output_ids: list[int]) -> set[int]:
 def tell_changed(*, project: Any, table: str, ids: list[int] | None = None) -> None:
     for changed in _LISTENERS.values():
         _resolve(changed)(project=project, table=table, ids=ids)
+
+
+# ---- what the pages of reference writing ask downstream ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A text that may become a reference. `query` is the corpus query it answered, `jaccard` its likeness to the
+    item's context, `source` says where it comes from: corpus, row, licence, origin."""
+
+    text: str
+    query: str
+    jaccard: float
+    source: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """`note` says in one line why there are none, or fewer than usual."""
+
+    rows: tuple[Candidate, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """One value per set asked for, None where there is none; `note` says why."""
+
+    values: tuple[float | None, ...]
+    signature: str = ""
+    note: str = ""
+
+
+_WRITING: dict[str, str | Callable[..., Any]] = {}
+
+
+def register_candidates(candidates: str | Callable[..., Candidates]) -> None:
+    """`candidates(*, project, corpus, item, k, turns, exclude, text) -> Candidates`: the `k` texts nearest to the last
+    `turns` turns of the item's context (None: all of them), or a search for `text`; never one of `exclude`. A corpus
+    that cannot be read just now is a note, not an error."""
+    _WRITING["candidates"] = candidates
+
+
+def register_corpora(corpora: str | Callable[..., list[tuple[str, str]]]) -> None:
+    """`corpora(*, project) -> [(name, label)]`: what candidates can come from."""
+    _WRITING["corpora"] = corpora
+
+
+def register_reliability(reliability: str | Callable[..., Reliability]) -> None:
+    """`reliability(*, project, evaluator, item, sets, timeout=None) -> Reliability`: the predicted reliability of each
+    set of texts as references of the item, by a trained evaluator. No answer in time is None and a note."""
+    _WRITING["reliability"] = reliability
+
+
+def register_reliability_evaluators(evaluators: str | Callable[..., list[tuple[str, str]]]) -> None:
+    """`evaluators(*, project) -> [(slug, label)]`: trained evaluators that predict the reliability of a set."""
+    _WRITING["evaluators"] = evaluators
+
+
+def candidates_for(
+    *, project: Any, corpus: str, item: Any, k: int = 100, turns: int | None = None,
+    exclude: Collection[str] = (), text: str | None = None,
+) -> Candidates:  # fmt: skip
+    if "candidates" not in _WRITING:
+        return Candidates(note="No corpus is set up here.")
+    found = _resolve(_WRITING["candidates"])
+    return found(project=project, corpus=corpus, item=item, k=k, turns=turns, exclude=exclude, text=text)
+
+
+def corpora_of(*, project: Any) -> list[tuple[str, str]]:
+    return _resolve(_WRITING["corpora"])(project=project) if "corpora" in _WRITING else []
+
+
+def reliability_of(
+    *, project: Any, evaluator: str, item: Any, sets: list[tuple[str, ...]], timeout: float | None = None
+) -> Reliability:
+    if "reliability" not in _WRITING:
+        return Reliability((None,) * len(sets), note="No evaluator answers here.")
+    found = _resolve(_WRITING["reliability"])
+    return found(project=project, evaluator=evaluator, item=item, sets=sets, timeout=timeout)
+
+
+def reliability_evaluators_of(*, project: Any) -> list[tuple[str, str]]:
+    return _resolve(_WRITING["evaluators"])(project=project) if "evaluators" in _WRITING else []
