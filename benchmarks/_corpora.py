@@ -1,0 +1,66 @@
+"""Retrieval corpora of any size for the benchmarks: the real (query, response) pairs of interchange folders first,
+then recombinations of their texts, without duplicates of a pair; and queries of the same kind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from benchmarks._texts import OWN
+
+DIALOGUES = ("text_self_dialogue", "text_dailydialog_decontaminated")
+
+
+def real_pairs(data: Path | None) -> list[tuple[str, str]]:
+    """Distinct pairs of the dialogue corpora below `data` in their order; without it those of own sentences."""
+    if data is None:
+        return [(one, two) for one in OWN for two in OWN if one != two]
+    found: dict[tuple[str, str], None] = {}
+    for name in DIALOGUES:
+        path = next(path for path in (data / name / "corpus.jsonl", data / name / "corpus.jsonl.gz") if path.exists())
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line)
+                found[row["query"], row["response"]] = None
+    return list(found)
+
+
+def recombined(pairs: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
+    """The beginning of one query joined to the end of another, with the response of a third pair."""
+    one, two = rng.choice(pairs)[0].split(), rng.choice(pairs)[0].split()
+    words = one[: rng.randint(0, len(one))] + two[rng.randint(0, len(two)) :]
+    return " ".join(words or one), rng.choice(pairs)[1]
+
+
+def make_pairs(count: int, data: Path | None, seed: int) -> Iterator[tuple[str, str]]:
+    """`count` distinct pairs, the real ones first; the same for the same data and seed."""
+    pairs = real_pairs(data)
+    rng = random.Random(seed)
+    seen: set[int] = set()
+    made = 0
+    for pair in chain(pairs, iter(lambda: recombined(pairs, rng), None)):
+        if made == count:
+            return
+        if pair is not None and hash(pair) not in seen:
+            seen.add(hash(pair))
+            made += 1
+            yield pair
+
+
+def make_corpus(path: Path, count: int, data: Path | None, seed: int) -> None:
+    """Writes `count` pairs as corpus.jsonl."""
+    with path.open("w", encoding="utf-8") as file:
+        for query, response in make_pairs(count, data, seed):
+            file.write(json.dumps({"query": query, "response": response}, ensure_ascii=False) + "\n")
+
+
+def make_queries(count: int, data: Path | None, seed: int) -> list[str]:
+    """`count` texts as a page asks for them: three of four recombined from two queries (in no corpus of another
+    seed but by chance), one of four a real query."""
+    pairs = real_pairs(data)
+    rng = random.Random(f"queries {seed}")
+    return [rng.choice(pairs)[0] if n % 4 == 3 else recombined(pairs, rng)[0] for n in range(count)]
