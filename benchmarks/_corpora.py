@@ -1,4 +1,4 @@
-"""Retrieval corpora of any size for the benchmarks: the real (query, response) pairs of interchange folders first,
+"""Retrieval corpora of any size for the benchmarks: the real (turn, next turn) pairs of dialogues first,
 then recombinations of their texts, without duplicates of a pair; and queries of the same kind."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import gzip
 import json
 import random
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from benchmarks._texts import OWN
@@ -16,16 +16,15 @@ DIALOGUES = ("text_self_dialogue", "text_dailydialog_decontaminated")
 
 
 def real_pairs(data: Path | None) -> list[tuple[str, str]]:
-    """Distinct pairs of the dialogue corpora below `data` in their order; without it those of own sentences."""
+    """Distinct pairs (turn, next turn) of the dialogues below `data` in their order; without it those of own sentences."""
     if data is None:
         return [(one, two) for one in OWN for two in OWN if one != two]
     found: dict[tuple[str, str], None] = {}
     for name in DIALOGUES:
-        path = next(path for path in (data / name / "corpus.jsonl", data / name / "corpus.jsonl.gz") if path.exists())
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        with gzip.open(data / name / "dialogues.jsonl.gz", "rt", encoding="utf-8") as file:
             for line in file:
-                row = json.loads(line)
-                found[row["query"], row["response"]] = None
+                turns = [turn for turn in json.loads(line)["turns"] if turn.strip()]
+                found.update(dict.fromkeys(pairwise(turns)))
     return list(found)
 
 
