@@ -16,7 +16,7 @@ DIALOGUES = ("text_self_dialogue", "text_dailydialog_decontaminated")
 
 
 def real_pairs(data: Path | None) -> list[tuple[str, str]]:
-    """Distinct pairs (turn, next turn) of the dialogues below `data` in their order; without it those of own sentences."""
+    """Distinct (turn, next turn) of the dialogues below `data` in their order; without it pairs of own sentences."""
     if data is None:
         return [(one, two) for one in OWN for two in OWN if one != two]
     found: dict[tuple[str, str], None] = {}
