@@ -12,6 +12,7 @@ from evalapp.stats.normalise import (
     aggregate_ratings,
     normalise_ratings,
 )
+from evalapp.stats.paired import Difference, compare, holm, williams
 from evalapp.stats.ranking import (
     VERDICTS,
     CannotDecide,
@@ -37,6 +38,7 @@ __all__ = [
     "Coefficient",
     "ColumnError",
     "Correlations",
+    "Difference",
     "Estimate",
     "Grouping",
     "Level",
@@ -48,7 +50,9 @@ __all__ = [
     "Scale",
     "SystemScore",
     "aggregate_ratings",
+    "compare",
     "correlate",
+    "holm",
     "kendall",
     "krippendorff_alpha",
     "midranks",
@@ -59,4 +63,5 @@ __all__ = [
     "rank_by_mean",
     "rank_by_win_rate",
     "spearman",
+    "williams",
 ]

@@ -183,10 +183,7 @@ def correlate(
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     pairs = _complete_pairs(x, y, item, system, cluster, (tuple(coefficients), bootstrap, resamples, seed, nan_rule))
-    if level == "system":
-        route = _system_level(pairs)
-    else:
-        route = _ungrouped(pairs) if grouping == "none" else _grouped(pairs, grouping)
+    route = _route(pairs, level, grouping)
     none = np.full(min(resamples, 1), np.nan)
     clusters = pairs.resampled()
     estimates = {
@@ -201,6 +198,38 @@ def correlate(
         undefined_groups=route.undefined_groups,
         undefined_resamples={name: int(np.isnan(values).sum()) for name, values in route.replicates.items()},
     )  # fmt: skip
+
+
+def replicates_of(
+    metric: ArrayLike,
+    human: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    coefficient: Coefficient,
+    level: Level = "segment",
+    grouping: Grouping = "none",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+) -> tuple[Estimate, FloatArray, dict[str, int]]:
+    """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn.
+
+    Over the same complete rows and under the same seed two metrics get the same draws: their replicates are paired.
+    """
+    bootstrap: Bootstrap = "both" if level == "system" else "inputs"
+    _check(level=level, grouping=grouping)
+    x = float_column(metric, "metric")
+    y = float_column(human, "human", len(x))
+    pairs = _complete_pairs(x, y, item, system, cluster, ((coefficient,), bootstrap, resamples, seed, "drop"))
+    route = _route(pairs, level, grouping)
+    return route.points[coefficient], route.replicates.get(coefficient, np.empty(0)), pairs.resampled()
+
+
+def _route(pairs: _Pairs, level: Level, grouping: Grouping) -> _Route:
+    if level == "system":
+        return _system_level(pairs)
+    return _ungrouped(pairs) if grouping == "none" else _grouped(pairs, grouping)
 
 
 def _complete_pairs(

@@ -15,6 +15,7 @@ class Leaderboard(models.Model):
     class Kind(models.TextChoices):
         SYSTEMS = "systems", "Systems"
         EVALUATORS = "evaluators", "Evaluators"
+        ENHANCED = "enhanced", "Evaluators by reference set"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="leaderboards")
     kind = models.CharField(max_length=10, choices=Kind.choices)

@@ -1,0 +1,133 @@
+"""Is one correlation with people better than another on the same outputs? Williams' test, paired cluster bootstrap, Holm.
+
+The correlations themselves are in `meta_evaluation`; here are their differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.coding import FloatArray, float_column, identifiers
+from evalapp.stats.correlation import Coefficient, pearson_value, undefined_reason
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.meta_evaluation import Grouping, Level, replicates_of
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, with_interval
+
+#: A difference smaller than this is rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """corr(a, people) - corr(b, people) with its interval. `p` is two-sided from the paired bootstrap, `williams`
+    two-sided from Williams' test; None where a test does not apply, and `note` says why."""
+
+    estimate: Estimate
+    p: float | None
+    williams: float | None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {**self.estimate.as_dict(), "p": self.p, "williams": self.williams, "test_note": self.note}
+
+
+def williams(r_a: float, r_b: float, r_ab: float, n: int) -> float:
+    """One-sided p of Williams' test that r_a > r_b, two Pearson correlations with the same third variable.
+
+    t = (r_a - r_b) sqrt((n-1)(1+r_ab)) / sqrt(2 (n-1)/(n-3) k + rbar^2 (1-r_ab)^3), df = n - 3, with
+    k = 1 - r_a^2 - r_b^2 - r_ab^2 + 2 r_a r_b r_ab and rbar = (r_a + r_b) / 2 (Williams 1959; EVALUATORS 7.3).
+    nan below 4 pairs or where all three correlations leave nothing to chance.
+    """
+    from scipy import stats
+
+    if n < 4:
+        return math.nan
+    k = 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab
+    mean = (r_a + r_b) / 2
+    below = 2 * (n - 1) / (n - 3) * max(k, 0.0) + mean**2 * (1 - r_ab) ** 3
+    if below <= 0:
+        return math.nan
+    t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab)) / math.sqrt(below)
+    return float(stats.t.sf(t, n - 3))
+
+
+def compare(
+    a: ArrayLike,
+    b: ArrayLike,
+    human: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    coefficient: Coefficient = "pearson",
+    level: Level = "segment",
+    grouping: Grouping = "none",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Difference:
+    """The difference of two metrics' correlations with people over the outputs that have all three values.
+
+    Both are computed on the same resamples of clusters (items, or `cluster`), so the interval is of the difference.
+    p = 2 min(share <= 0, share >= 0), each share (x + 1) / (resamples + 1). Williams' test is added where it is
+    valid: Pearson, segments, no grouping; it takes outputs for independent, which outputs of one item are not.
+    """
+    x, y = float_column(a, "a"), float_column(b, "b")
+    h = float_column(human, "human", len(x))
+    whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)
+    columns = [identifiers(column, name, len(x))[whole] for column, name in ((item, "item"), (system, "system"))]
+    clusters = None if cluster is None else identifiers(cluster, "cluster", len(x))[whole]
+    x, y, h = x[whole], y[whole], h[whole]
+    found = [
+        replicates_of(
+            metric, h, *columns, coefficient=coefficient, level=level, grouping=grouping, cluster=clusters,
+            resamples=resamples, seed=seed,
+        )
+        for metric in (x, y)
+    ]  # fmt: skip
+    (one, drawn_one, n_clusters), (two, drawn_two, _) = found
+    for estimate in (one, two):
+        if not estimate.is_defined:
+            return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
+    point = Estimate.point(one.value - two.value, one.n)
+    values = drawn_one - drawn_two if len(drawn_one) == len(drawn_two) else np.empty(0)
+    estimate = with_interval(point, values, clusters=n_clusters, confidence=confidence)
+    p = _bootstrap_p(values) if estimate.has_interval else None
+    if coefficient != "pearson" or level != "segment" or grouping != "none":
+        return Difference(estimate, p, None, "Williams' test is for Pearson over all outputs together")
+    return Difference(estimate, p, _two_sided(x, y, h))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p-values in the order given; those that are None are left out of the count (Holm 1979)."""
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    found: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for number, (p, place) in enumerate(known):
+        largest = max(largest, min(1.0, p * (len(known) - number)))
+        found[place] = largest
+    return found
+
+
+def _two_sided(x: FloatArray, y: FloatArray, h: FloatArray) -> float | None:
+    if undefined_reason(x, y):
+        return None
+    r_x, r_y, between = pearson_value(x, h), pearson_value(y, h), pearson_value(x, y)
+    if between > 1 - _ROUNDING:
+        return 1.0
+    p = williams(max(r_x, r_y), min(r_x, r_y), between, len(h))
+    return None if math.isnan(p) else min(1.0, 2 * p)
+
+
+def _bootstrap_p(values: FloatArray) -> float:
+    defined = values[~np.isnan(values)]
+    below = (int((defined <= _ROUNDING).sum()) + 1) / (len(defined) + 1)
+    above = (int((defined >= -_ROUNDING).sum()) + 1) / (len(defined) + 1)
+    return min(1.0, 2 * min(below, above))
