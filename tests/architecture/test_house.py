@@ -18,7 +18,15 @@ TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PARTS = {"components", "overview"}
 PAGES = [path for path in TEMPLATES if not path.name.startswith("_") and not PARTS & set(path.parent.parts)]
 OURS = ("evalapp", "annotation", "retrieval", "scoring")
-PURE = ("evalapp.stats", "evalapp.client", "evalapp.demo", "annotation.parsers", "annotation.allocation", "scoring.ml")
+PURE = (
+    "evalapp.stats",
+    "evalapp.client",
+    "evalapp.demo",
+    "annotation.parsers",
+    "annotation.allocation",
+    "retrieval.index",
+    "scoring.ml",
+)
 #: Stand alone: the page for when the database cannot be read, and the one a library fills.
 ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html"}
 #: Rows without a `visible_to`: reached through the row they belong to, or internal.

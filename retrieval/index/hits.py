@@ -1,0 +1,85 @@
+"""What every backend answers: the hit, the interface, and the walk to k distinct responses.
+
+Both backends give the same hits in the same order, because both compute the same two definitions from the token sets
+of `retrieval.index.tokens`. With T the tokens of the text, Q of a row's query, A of its query and response together:
+
+- `search`: rows with T & Q not empty, by Jaccard |T & Q| / |T | Q|, highest first, ties by ascending row.
+- `find`: rows with T <= A (every token of the text occurs in query or response), by Jaccard |T| / |A|, highest first,
+  that is the fewest tokens in A first; ties by ascending row.
+
+A text without tokens has no hits in either.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple, Protocol
+
+
+class Hit(NamedTuple):
+    """One row found. `row` is its place in the corpus after exact duplicates were left out, in the file's order."""
+
+    row: int
+    jaccard: float
+    query: str
+    response: str
+    meta: dict[str, Any] | None = None
+
+
+class Index(Protocol):
+    """A searchable corpus of (query, response) pairs. `version` changes with every change of its content."""
+
+    language: str
+    tokenizer: str
+    count: int
+    version: str
+
+    def tokens(self, text: str) -> frozenset[str]:
+        """The token set both sides are compared by."""
+
+    def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
+        """The best k rows; with `distinct` the best k whose responses differ. Responses equal to one of `exclude`
+        are left out, in both cases before counting. k <= 0 gives none, fewer than k when the corpus has no more."""
+
+    def find(self, text: str, k: int = 20) -> list[Hit]:
+        """Free-text search: the best k rows that contain every token of the text."""
+
+    def close(self) -> None:
+        """Gives back files, maps and connections; the index answers no more."""
+
+
+def jaccard(common: int, one: int, other: int) -> float:
+    """common / (one + other - common), the Jaccard index of two sets of the sizes `one` and `other`.
+
+    Comparing these floats is comparing the fractions: two different fractions with denominators below 2**26 differ by
+    more than 2**-52, each is rounded by at most 2**-54, and equal fractions are rounded to the same float.
+    """
+    union = one + other - common
+    return common / union if union else 0.0
+
+
+def response_key(text: str) -> str:
+    """What makes two responses the same: NFKC, casefold, white space squeezed."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(text.casefold().split())
+
+
+def take(hits: Iterable[Hit], k: int, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
+    """The first k of a stream of hits in order, as `Index.search` describes; it is read no further than needed."""
+    taken: list[Hit] = []
+    if k <= 0:
+        return taken
+    seen = {response_key(text) for text in exclude}
+    for hit in hits:
+        if distinct or seen:
+            key = response_key(hit.response)
+            if key in seen:
+                continue
+            if distinct:
+                seen.add(key)
+        taken.append(hit)
+        if len(taken) == k:
+            break
+    return taken
