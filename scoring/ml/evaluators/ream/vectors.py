@@ -65,6 +65,10 @@ class PairEncoder:
             self._encoder = model.to(self.engine.device)
         return self._encoder
 
+    def knows(self, record: Record) -> bool:
+        """Whether its vector stands in the cache."""
+        return ((record.context, record.source), record.text) in self._cache
+
     def tokenize(self, records: Sequence[Record]) -> Tokenized:
         """What stands in `record.text` behind its context; or one of them alone, as `inputs` says."""
         if self.inputs == "text":

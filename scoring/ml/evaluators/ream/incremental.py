@@ -1,0 +1,120 @@
+"""Reliabilities of one set with one text more, in time linear in the set: what is known of a set is kept and extended.
+
+A whole forward reads n^2 pairs of references; a text that is being typed changes n + 1 of them for the others and n + 1
+for itself. Vectors come from outside.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import torch
+from torch.nn import functional
+
+from scoring.ml.evaluators.ream.network import SLOPE, DenseGATv2, ReamNetwork
+
+# Numbers in one tensor of pairs: 16 MB of floats.
+LARGEST = 1 << 22
+
+
+class Sides(NamedTuple):
+    """What a text brings into pairs: `values` (n, heads, size) that are summed, and its part of a logit as the one
+    looked at (`source`) and as the one that looks (`target`), (n, heads, size) or (n, heads)."""
+
+    values: torch.Tensor
+    source: torch.Tensor
+    target: torch.Tensor
+
+
+class GrownSet:
+    """s(q, R) of a set and of R with a text more, equal to `ReamNetwork.forward` up to rounding.
+
+    Softmax attention over n + 1 nodes is a step from that over n: with the logit e of the new node and L the log of the
+    sum over the old ones, z' = z + sigmoid(e - L) (v - z).
+    """
+
+    def __init__(self, network: ReamNetwork, sides: Sides, z: torch.Tensor, log_sum: torch.Tensor) -> None:
+        self.network, self.sides = network, sides
+        #: (n, heads, size) the attention's mean of every node, and (n, heads) the log of its softmax's denominator.
+        self.z, self.log_sum = z, log_sum
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, network: ReamNetwork, x: torch.Tensor) -> Self:
+        """The set of the vectors x (n, width); n may be 0."""
+        sides = _sides(network, x)
+        n = len(x)
+        z, log_sum = torch.empty_like(sides.values), sides.values.new_empty(sides.values.shape[:2])
+        step = max(1, LARGEST // max(1, sides.source.numel()))
+        for at in range(0, n, step):
+            logits = _logits(network, sides.target[at : at + step, None], sides.source[None])  # (i, j, heads)
+            log_sum[at : at + step] = logits.logsumexp(dim=1)
+            z[at : at + step] = torch.einsum("ijh,jhc->ihc", logits.softmax(dim=1), sides.values)
+        return cls(network, sides, z, log_sum)
+
+    @torch.inference_mode()
+    def value(self) -> float:
+        """s(q, R); nan of the empty set."""
+        return float(self._read(self.z.amax(dim=0)[None])[0]) if len(self) else float("nan")
+
+    @torch.inference_mode()
+    def with_each(self, x: torch.Tensor) -> torch.Tensor:
+        """(k,) s(q, R + r) for each text r of the vectors x (k, width)."""
+        new = _sides(self.network, x)
+        found = new.values.new_empty(len(x))
+        step = max(1, LARGEST // max(1, self.z.numel()))
+        for at in range(0, len(x), step):
+            part = Sides(*(side[at : at + step] for side in new))
+            graph = self._own_mean(part)
+            if len(self):
+                logits = _logits(self.network, self.sides.target[None], part.source[:, None])  # (k, n, heads)
+                share = torch.sigmoid(logits - self.log_sum)[..., None]
+                graph = torch.maximum(graph, torch.lerp(self.z[None], part.values[:, None], share).amax(dim=1))
+            found[at : at + step] = self._read(graph)
+        return found
+
+    @torch.inference_mode()
+    def grown(self, x: torch.Tensor) -> GrownSet:
+        """R + r with the vector x (width,) of r."""
+        new = _sides(self.network, x[None])
+        logits = _logits(self.network, self.sides.target, new.source)  # (n, heads)
+        z = torch.lerp(self.z, new.values, torch.sigmoid(logits - self.log_sum)[..., None])
+        own = torch.cat([self._looking(new), _logits(self.network, new.target, new.source)[:, None]], dim=1)
+        sides = Sides(*(torch.cat(pair) for pair in zip(self.sides, new, strict=True)))
+        log_sum = torch.cat([torch.logaddexp(self.log_sum, logits), own.logsumexp(dim=1)])
+        return GrownSet(self.network, sides, torch.cat([z, self._own_mean(new)]), log_sum)
+
+    def _looking(self, new: Sides) -> torch.Tensor:
+        """(k, n, heads) logits of each new text looking at those of the set."""
+        return _logits(self.network, new.target[:, None], self.sides.source[None])
+
+    def _own_mean(self, new: Sides) -> torch.Tensor:
+        """(k, heads, size) z of each new text, which looks at the set and at itself."""
+        own = _logits(self.network, new.target, new.source)[:, None]  # (k, 1, heads)
+        alpha = torch.cat([self._looking(new), own], dim=1).softmax(dim=1)
+        return torch.einsum("knh,nhc->khc", alpha[:, :-1], self.sides.values) + alpha[:, -1, :, None] * new.values
+
+    def _read(self, graph: torch.Tensor) -> torch.Tensor:
+        network = self.network
+        return torch.tanh(network.out(graph.flatten(1) + network.attention.bias).squeeze(-1))
+
+
+def _sides(network: ReamNetwork, x: torch.Tensor) -> Sides:
+    attention = network.attention
+    shape = (len(x), attention.heads, attention.size)
+    if isinstance(attention, DenseGATv2):
+        left = attention.lin_l(x).view(shape)
+        return Sides(left, left, attention.lin_r(x).view(shape))
+    values = attention.lin(x).view(shape)
+    return Sides(values, (values * attention.att_src).sum(-1), (values * attention.att_dst).sum(-1))
+
+
+def _logits(network: ReamNetwork, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """(..., heads) from parts of both sides, broadcast."""
+    both = functional.leaky_relu(target + source, SLOPE)
+    if isinstance(network.attention, DenseGATv2):
+        return torch.einsum("...hc,hc->...h", both, network.attention.att[0])
+    return both

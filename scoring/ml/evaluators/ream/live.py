@@ -1,0 +1,201 @@
+"""Reliabilities while somebody writes: one `ream` (or the models of its folds) with the sets it knows already.
+
+An edit costs one pass of the encoder and one step of the attention, whatever the size of the set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+
+from scoring.ml.base import Evaluator
+from scoring.ml.errors import ScoringError
+from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.evaluators.ream.incremental import GrownSet
+from scoring.ml.evaluators.ream.network import ReamNetwork
+from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
+from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.training.record import group_of
+from scoring.ml.types import Record
+
+#: References of all sets kept, each about 16 bytes times the encoder's width: 60 MB for 384.
+NODES_KEPT = 10_000
+#: Candidates are read so many at a time; between two batches it is seen whether there is time left.
+CANDIDATES_AT_A_TIME = 4
+
+
+class Key(NamedTuple):
+    """A set of references of a query, in any order, as one model sees it."""
+
+    context: tuple[str, ...]
+    source: str | None
+    texts: tuple[str, ...]
+    member: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is known of a set, of a text that is being written, and of candidates; None where there is nothing to rate:
+    the empty set, a blank text. `left` candidates were not reached in time. `notes` are for people."""
+
+    now: float | None
+    with_text: float | None
+    candidates: dict[str, float | None]
+    left: int
+    notes: tuple[str, ...]
+
+
+class LiveReliability:
+    """Rates sets of references of one query after another. Raises `ScoringError` for what is no `ream`.
+
+    Of a cross-fitted evaluator the models that did not see the item's group rate it, their mean where they are several;
+    all of them where each saw it.
+    """
+
+    def __init__(self, evaluator: Evaluator, nodes: int = NODES_KEPT) -> None:
+        found = evaluator.members if isinstance(evaluator, CrossFitted) else (evaluator,)
+        if not all(isinstance(member, Ream) for member in found):
+            detail = f"{evaluator.name} says nothing about the reliability of references; choose one trained as ream."
+            raise ScoringError(detail)
+        self.evaluator, self.members, self.nodes = evaluator, [cast(Ream, member) for member in found], nodes
+        share_encoder(self.members)
+        self._sets: OrderedDict[Key, GrownSet] = OrderedDict()
+
+    @property
+    def signature(self) -> str:
+        """The evaluator's."""
+        return self.evaluator.signature
+
+    def rate(self, query: Record, sets: Sequence[Sequence[str]]) -> list[float | None]:
+        """s(q, R) of each set; None of an empty one. A set that is the first with one text more, and nothing less, is
+        a step from it, as when it was written."""
+        cleaned = [_clean(texts) for texts in sets]
+        base = cleaned[0] if cleaned else []
+        found: list[float | None] = []
+        for texts in cleaned:
+            more = [text for text in texts if text not in set(base)]
+            if base and len(more) == 1 and len(texts) == len(base) + 1:
+                found.append(self._with_each(query, base, more)[0])
+            else:
+                found.append(self._now(query, texts))
+        return found
+
+    def write(
+        self,
+        query: Record,
+        references: Sequence[str],
+        text: str = "",
+        candidates: Sequence[str] = (),
+        in_time: Callable[[], bool] = lambda: True,
+    ) -> Written:
+        """The set now, with the text, and with each candidate, in this order, while `in_time()`."""
+        base = _clean(references)
+        now = self._now(query, base)
+        with_text: float | None = None
+        if text.strip():
+            with_text = now if text in base else self._with_each(query, base, [text])[0]
+        wanted = _clean(candidates)
+        found: dict[str, float | None] = {each: now for each in wanted if each in base}
+        rest = [each for each in wanted if each not in found]
+        # What was read before costs nothing, so it never waits.
+        known = [each for each in rest if self._knows(query, each)]
+        found |= dict(zip(known, self._with_each(query, base, known), strict=True))
+        fresh = [each for each in rest if each not in found]
+        for batch in _batches(fresh, CANDIDATES_AT_A_TIME):
+            if not in_time():
+                break
+            found |= dict(zip(batch, self._with_each(query, base, batch), strict=True))
+        return Written(now, with_text, found, len(wanted) - len(found), tuple(self._notes(query, text)))
+
+    def chosen(self, query: Record) -> list[int]:
+        """The models that rate this query."""
+        group = group_of(query.group, query.item)
+        unseen = [number for number, member in enumerate(self.members) if group not in member.trained_on]
+        return unseen or list(range(len(self.members)))
+
+    def _notes(self, query: Record, text: str) -> Iterator[str]:
+        group = group_of(query.group, query.item)
+        members = [self.members[number] for number in self.chosen(query)]
+        if any(group in member.trained_on for member in members):
+            yield "the evaluator learned from this item, so it is no independent judge of it"
+        elif len(members) > 1:
+            yield f"mean of the {len(members)} models that did not learn from this item"
+        if text.strip():
+            pair = replace(query, text=text, references=())
+            if members[0].pair_encoder.vectors([pair])[1][0]:
+                yield "the text and its context are longer than the evaluator reads; it read the beginning of the text"
+
+    def _now(self, query: Record, texts: Sequence[str]) -> float | None:
+        if not texts:
+            return None
+        return _mean(self._set(query, texts, number).value() for number in self.chosen(query))
+
+    def _with_each(self, query: Record, base: Sequence[str], texts: Sequence[str]) -> list[float | None]:
+        """s(q, R + r) of each text r, none of which is in R."""
+        if not texts:
+            return []
+        rows = []
+        for number in self.chosen(query):
+            x = self._vectors(query, texts, number)
+            rows.append(self._set(query, base, number).with_each(x).double().cpu().numpy())
+        return [None if math.isnan(value) else float(value) for value in np.mean(rows, axis=0)]
+
+    def _set(self, query: Record, texts: Sequence[str], number: int) -> GrownSet:
+        """The set as this model knows it, computed where it is new."""
+        key = Key(query.context, query.source, tuple(sorted(texts)), number)
+        found = self._sets.get(key)
+        if found is None:
+            network = cast(ReamNetwork, self.members[number].network)
+            found = GrownSet.of(network, self._vectors(query, key.texts, number))
+            self._sets[key] = found
+        self._sets.move_to_end(key)
+        kept = sum(len(each) for each in self._sets.values())
+        while kept > self.nodes and len(self._sets) > 1:
+            kept -= len(self._sets.popitem(last=False)[1])
+        return found
+
+    def _vectors(self, query: Record, texts: Sequence[str], number: int) -> torch.Tensor:
+        member = self.members[number]
+        pairs = [replace(query, text=text, references=()) for text in texts]
+        vectors: Vectors = member.pair_encoder.vectors(pairs)[0]
+        parameter = next(member.network.parameters())
+        return torch.from_numpy(vectors).to(parameter.device, parameter.dtype)
+
+    def _knows(self, query: Record, text: str) -> bool:
+        pair = replace(query, text=text, references=())
+        return all(self.members[number].pair_encoder.knows(pair) for number in self.chosen(query))
+
+
+def share_encoder(members: Sequence[Ream]) -> None:
+    """Let models with the same frozen encoder, read in the same way, read every pair once for all."""
+    shared: dict[tuple[object, ...], PairEncoder] = {}
+    for member in members:
+        if member.settings["tune_encoder"] or member.artefact.encoder is None:
+            continue
+        names = ("layer", "pooling", "max_length", "inputs")
+        key = (member.artefact.encoder.weights, member.device, *(member.settings[name] for name in names))
+        if key in shared:
+            member.pair_encoder = shared[key]
+        else:
+            shared[key] = member.pair_encoder
+
+
+def _clean(texts: Iterable[str]) -> list[str]:
+    """Without blanks and repeats, as `Ream.reliabilities` reads a set."""
+    return list(dict.fromkeys(text for text in texts if text.strip()))
+
+
+def _batches(texts: list[str], size: int) -> Iterator[list[str]]:
+    for at in range(0, len(texts), size):
+        yield texts[at : at + size]
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    value = float(np.mean(list(values)))
+    return None if math.isnan(value) else value

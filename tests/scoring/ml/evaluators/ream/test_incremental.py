@@ -1,0 +1,54 @@
+"""One text more, against the whole forward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml.evaluators.ream import incremental
+from scoring.ml.evaluators.ream.incremental import GrownSet
+from scoring.ml.evaluators.ream.network import ReamNetwork
+
+KINDS = ("gat", "gatv2")
+
+
+def network(kind: str, width: int = 24, heads: int = 3) -> ReamNetwork:
+    torch.manual_seed(2)
+    found = ReamNetwork.from_source(None, {"width": width, "attention_kind": kind, "heads": heads}).eval()
+    assert isinstance(found, ReamNetwork)
+    torch.nn.init.normal_(found.attention.bias)
+    return found
+
+
+def whole(net: ReamNetwork, x: torch.Tensor) -> float:
+    with torch.inference_mode():
+        return float(net(x[None], torch.ones(1, len(x), dtype=torch.bool))[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_a_set_and_each_text_more_are_as_the_whole_forward(kind, n, monkeypatch):
+    monkeypatch.setattr(incremental, "LARGEST", 24 * 50)  # several chunks
+    net, draw = network(kind), torch.Generator().manual_seed(n)
+    x, more = torch.randn(n, 24, generator=draw) * 2, torch.randn(5, 24, generator=draw) * 2
+    known = GrownSet.of(net, x)
+    assert known.value() == pytest.approx(whole(net, x), abs=2e-6)
+    expected = [whole(net, torch.cat([x, each[None]])) for each in more]
+    np.testing.assert_allclose(known.with_each(more).numpy(), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_empty_set_grows_text_by_text(kind):
+    net = network(kind)
+    x = torch.randn(30, 24, generator=torch.Generator().manual_seed(4)) * 3
+    known = GrownSet.of(net, x[:0])
+    assert math.isnan(known.value())
+    for n in range(len(x)):
+        ahead = float(known.with_each(x[n : n + 1])[0])
+        known = known.grown(x[n])
+        assert len(known) == n + 1
+        assert known.value() == pytest.approx(ahead, abs=2e-6)
+        assert known.value() == pytest.approx(whole(net, x[: n + 1]), abs=5e-6)

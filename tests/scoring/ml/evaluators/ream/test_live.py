@@ -1,0 +1,110 @@
+"""Reliabilities while somebody writes, against the evaluator's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from scoring.ml import ScoringError, load
+from scoring.ml.encoders.source import EncoderSource, find_encoder
+from scoring.ml.evaluators.ream.live import LiveReliability
+from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.types import Record
+from tests.scoring.ml.evaluators.ream.untrained import untrained
+from tests.scoring.ml.tiny import tiny_encoder
+
+QUERY = Record("", context=("you like",), item="i1", group="g1")
+TEXTS = ["cat sat", "the dog", "no tea"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> EncoderSource:
+    return find_encoder(tiny_encoder("bert", tmp_path_factory.mktemp("encoder")))
+
+
+def test_the_set_the_text_and_candidates_are_as_the_evaluator_rates_them(encoder):
+    evaluator = untrained(encoder)
+    live = LiveReliability(untrained(encoder))
+    candidates = ["i ran", "the dog", " ", "i ran", "tea on mat"]
+    found = live.write(QUERY, [*TEXTS, " ", "cat sat"], "yes the cat", candidates)
+    sets = [TEXTS, [*TEXTS, "yes the cat"], [*TEXTS, "i ran"], [*TEXTS, "tea on mat"]]
+    expected = evaluator.reliabilities(QUERY, sets).tolist()
+    assert [found.now, found.with_text] == pytest.approx(expected[:2], abs=1e-5)
+    assert found.candidates == pytest.approx(
+        {"i ran": expected[2], "the dog": expected[0], "tea on mat": expected[3]}, abs=1e-5
+    )
+    assert (found.left, found.notes) == (0, ())
+    # What is checked when the text is handed in is the number that was shown.
+    assert live.rate(QUERY, [TEXTS, [*TEXTS, "yes the cat"], ["no"], []])[:2] == [found.now, found.with_text]
+    assert live.rate(QUERY, [TEXTS, ["no"], []])[1:] == [
+        pytest.approx(evaluator.reliability(("you like",), ["no"])),
+        None,
+    ]
+
+
+def test_what_cannot_be_rated_is_none(encoder):
+    live = LiveReliability(untrained(encoder))
+    alone = live.write(QUERY, [], "cat sat")
+    assert alone.now is None
+    assert alone.with_text == pytest.approx(untrained(encoder).reliability(("you like",), ["cat sat"]), abs=1e-5)
+    blank = live.write(QUERY, TEXTS, " \n")
+    assert blank.now is not None
+    assert blank.with_text is None
+    assert live.write(QUERY, TEXTS, "cat sat").with_text == blank.now
+
+
+def test_an_edit_reads_one_pair_and_no_set_anew(encoder, monkeypatch):
+    evaluator = untrained(encoder)
+    live = LiveReliability(evaluator)
+    live.write(QUERY, TEXTS, "i")
+    seen: list[int] = []
+    encode = evaluator.pair_encoder.tokenize
+    monkeypatch.setattr(evaluator.pair_encoder, "tokenize", lambda rows: (seen.append(len(rows)), encode(rows))[1])
+    monkeypatch.setattr("scoring.ml.evaluators.ream.live.GrownSet.of", None)
+    live.write(QUERY, TEXTS[::-1], "i like")
+    assert seen == [1]
+
+
+def test_candidates_end_with_the_time_and_go_on_with_those_left(encoder):
+    live = LiveReliability(untrained(encoder))
+    candidates = [f"cat {word}" for word in "abcdefghij"]
+    turns = iter([True, True, False, True, False])
+    first = live.write(QUERY, TEXTS, candidates=candidates, in_time=lambda: next(turns))
+    assert (len(first.candidates), first.left) == (8, 2)
+    second = live.write(QUERY, TEXTS, candidates=candidates, in_time=lambda: next(turns))
+    assert (len(second.candidates), second.left) == (10, 0)
+    assert first.candidates.items() <= second.candidates.items()
+
+
+def test_models_of_folds_read_a_pair_once_and_only_those_rate_that_did_not_see_the_item(encoder):
+    members = [untrained(encoder, groups=("g1", "g2"), seed=1), untrained(encoder, groups=("g1", "g3"), seed=2)]
+    members.append(untrained(encoder, groups=("g2", "g3"), seed=3))
+    live = LiveReliability(CrossFitted(members[0].entry, members))
+    assert len({id(member.pair_encoder) for member in members}) == 1
+    third = untrained(encoder, seed=3).reliability(QUERY.context, TEXTS)
+    found = live.write(QUERY, TEXTS)
+    assert found.now == pytest.approx(third, abs=1e-5)
+    assert found.notes == ()
+    new = live.write(Record("", context=("you like",), item="i9", group="new"), TEXTS)
+    each = [untrained(encoder, seed=seed).reliability(QUERY.context, TEXTS) for seed in (1, 2, 3)]
+    assert new.now == pytest.approx(sum(each) / 3, abs=1e-5)
+    assert new.notes == ("mean of the 3 models that did not learn from this item",)
+    alone = LiveReliability(untrained(encoder, groups=("g1",)))
+    assert "learned from this item" in alone.write(QUERY, TEXTS).notes[0]
+
+
+def test_a_long_text_is_read_to_its_limit_and_that_is_said(encoder):
+    found = LiveReliability(untrained(encoder, max_length=16)).write(QUERY, TEXTS, "cat " * 10_000)
+    assert found.with_text is not None
+    assert "longer than the evaluator reads" in found.notes[-1]
+
+
+def test_sets_of_long_ago_are_forgotten(encoder):
+    live = LiveReliability(untrained(encoder), nodes=7)
+    for word in ("cat", "dog", "tea", "mat"):
+        live.write(QUERY, [word, "no", "yes"])
+    assert [set(key.texts) for key in live._sets] == [{"tea", "no", "yes"}, {"mat", "no", "yes"}]
+
+
+def test_what_is_no_ream_is_refused():
+    with pytest.raises(ScoringError, match="length says nothing about the reliability"):
+        LiveReliability(load("length"))
