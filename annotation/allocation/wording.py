@@ -1,0 +1,66 @@
+"""How two wordings differ: the content words they share, the words that were changed. For writing under a constraint.
+
+Content words are the distinct words of a text in NFKC and case folded, without the function words of English below and
+without single Latin letters; a run of Chinese, Japanese or Thai writing gives its pairs of neighbouring characters,
+because it has no blanks. Function words of other languages are not known here and count as words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+_ENGLISH = """
+    a about above after again against all almost also although always am an and another any anybody anyone anything
+    are aren't around as at away be because been before behind being below beside between both but by can can't cannot
+    could couldn't did didn't do does doesn't doing don't down during each either else ever every everybody everyone
+    everything few for from further had hadn't has hasn't have haven't having he he'd he'll he's her here hers herself
+    him himself his how however i i'd i'll i'm i've if in into is isn't it it's its itself just let's like may me might
+    mine more most much must mustn't my myself near neither never no nobody none nor not nothing now of off on once one
+    only onto or other others our ours ourselves out over own perhaps quite rather same shall shan't she she'd she'll
+    she's should shouldn't since so some somebody someone something still such than that that's the their theirs them
+    themselves then there there's these they they'd they'll they're they've this those though through till to too
+    toward towards under until up upon us very was wasn't we we'd we'll we're we've well were weren't what what's when
+    where whether which while who who's whom whose why will with within without won't would wouldn't yes yet you you'd
+    you'll you're you've your yours yourself yourselves"""
+FUNCTION_WORDS = frozenset(_ENGLISH.split())
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"([{_UNSPACED}]+)|([^\W_{_UNSPACED}]+(?:'[^\W\d_{_UNSPACED}]+)*)")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in order, folded; each character of unspaced writing is one."""
+    found: list[str] = []
+    for unspaced, word in _WORD.findall(_fold(text)):
+        found.extend(unspaced or [word])
+    return found
+
+
+def content_words(text: str) -> frozenset[str]:
+    return frozenset(_content(text))
+
+
+def _content(text: str) -> Iterator[str]:
+    for unspaced, word in _WORD.findall(_fold(text)):
+        if unspaced:
+            yield from (unspaced[k : k + 2] for k in range(max(1, len(unspaced) - 1)))
+        elif word not in FUNCTION_WORDS and not (len(word) == 1 and word.isascii() and word.isalpha()):
+            yield word
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+
+
+def shared_words(text: str, original: str) -> list[str]:
+    """The content words that both hold, in the order of `text`."""
+    own = content_words(original)
+    return list(dict.fromkeys(word for word in _content(text) if word in own))
+
+
+def changed_words(text: str, original: str) -> int:
+    """How many words of `original` were replaced, left out or added to: over the blocks in which the two sequences
+    of words differ, the sum of the longer side."""
+    blocks = SequenceMatcher(None, words_of(original), words_of(text), autojunk=False).get_opcodes()
+    return sum(max(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in blocks if tag != "equal")
