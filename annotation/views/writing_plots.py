@@ -1,0 +1,174 @@
+"""Plots of reference writing as inline SVG without style attributes: the small growth of one set on the annotator's
+page, lines with intervals on the watch page. Plain values in, SVG text out; colours and dashes come in pairs, so that
+nothing rests on colour alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from django.utils.safestring import SafeString, mark_safe
+
+#: Okabe-Ito, dark enough on white and light enough on dark.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37C00", "#56B4E9", "#8A6FBF", "#7F7F7F")
+DASHES = ("", "6 3", "2 3", "8 3 2 3")
+WIDTH, HEIGHT = 560, 240
+LEFT, RIGHT, TOP, BOTTOM = 48, 12, 10, 32
+SPARK_WIDTH, SPARK_HEIGHT, SPARK_EDGE = 240, 64, 8
+LEAST_SPAN = 0.05
+
+#: (value of the axis across, shift in pixels) -> x, and value of the axis upwards -> y.
+Across = Callable[[float, float], float]
+Upwards = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A mean over `n` at round `x` with its interval (None: not defined)."""
+
+    x: float
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a plot: a condition or a person."""
+
+    name: str
+    dots: tuple[Dot, ...]
+
+    @property
+    def last(self) -> Dot:
+        return self.dots[-1]
+
+
+def _defined(points: Sequence[tuple[float, float | None]]) -> list[tuple[float, float]]:
+    return [(x, y) for x, y in points if y is not None and math.isfinite(y)]
+
+
+def draw_growth(points: Sequence[tuple[float, float | None]]) -> SafeString:
+    """How the reliability of one set has grown, round by round; empty below one point."""
+    shown = _defined(points)
+    if not shown:
+        return mark_safe("")
+    ys = [y for _, y in shown]
+    low, high = _span(ys)
+    across = (SPARK_WIDTH - 2 * SPARK_EDGE) / max(1, len(shown) - 1)
+    places = [
+        (
+            SPARK_EDGE + number * across,
+            SPARK_HEIGHT - SPARK_EDGE - (y - low) / (high - low) * (SPARK_HEIGHT - 2 * SPARK_EDGE),
+        )
+        for number, (_, y) in enumerate(shown)
+    ]
+    words = f"from {ys[0]:.3f} to {ys[-1]:.3f} in {len(ys) - 1} round{'s' if len(ys) != 2 else ''}"
+    if len(ys) == 1:
+        words = f"{ys[0]:.3f} at the start"
+    parts = [
+        f'<svg class="growth" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" role="img" aria-label="Growth: {words}">',
+        f'<line x1="0" x2="{SPARK_WIDTH}" y1="{SPARK_HEIGHT - 1}" y2="{SPARK_HEIGHT - 1}" class="ground"/>',
+    ]
+    if len(places) > 1:
+        parts.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
+    for (x, y), (place, value) in zip(places, shown, strict=True):
+        said = f"round {place:g}: {value:.3f}"
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{said}</title></circle>')
+    return mark_safe("".join([*parts, "</svg>"]))
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """From least to most, at least `LEAST_SPAN` apart: noise of the third decimal is no mountain."""
+    low, high = min(values), max(values)
+    if high - low < LEAST_SPAN:
+        middle = (low + high) / 2
+        low, high = middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2
+    return low, high
+
+
+def looks(lines: Sequence[Line]) -> list[tuple[Line, str, str]]:
+    """Each line with its colour and dash."""
+    return [(line, PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]) for number, line in enumerate(lines)]
+
+
+def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "round") -> SafeString:
+    """Means with their intervals over the rounds, one line for each condition; empty without any point."""
+    shown = [line for line in lines if line.dots]
+    if not shown:
+        return mark_safe("")
+    values = [
+        value
+        for line in shown
+        for dot in line.dots
+        for value in (dot.value, dot.low, dot.high)
+        if value is not None and math.isfinite(value)
+    ]
+    low, high = _span(values)
+    xs = [dot.x for line in shown for dot in line.dots]
+    first, last = min(xs), max(xs)
+    wide = (WIDTH - LEFT - RIGHT - 24) / ((last - first) or 1)
+    tall = (HEIGHT - TOP - BOTTOM) / (high - low)
+
+    def at(x: float, shift: float) -> float:
+        return LEFT + 12 + (x - first) * wide + shift
+
+    def up(y: float) -> float:
+        return HEIGHT - BOTTOM - (y - low) * tall
+
+    words = "; ".join(f"{line.name}: {line.dots[0].value:.3f} to {line.last.value:.3f}" for line in shown)
+    parts = [
+        f'<svg class="curve rounds" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(title)}. {escape(words)}">',
+        *_grid(low, high, up, axis),
+        *_ticks(first, last, at, across),
+    ]
+    for number, (line, colour, dash) in enumerate(looks(shown)):
+        # Intervals of several lines stand side by side.
+        shift = (number - (len(shown) - 1) / 2) * min(4.0, 16 / len(shown))
+        parts += _one_line(line, colour, dash, shift, at, up)
+    return mark_safe("".join([*parts, "</svg>"]))
+
+
+def _one_line(line: Line, colour: str, dash: str, shift: float, at: Across, up: Upwards) -> list[str]:
+    parts = []
+    points = " ".join(f"{at(dot.x, shift):.1f},{up(dot.value):.1f}" for dot in line.dots)
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.75"{dashes} points="{points}"/>')
+    for dot in line.dots:
+        x, y = at(dot.x, shift), up(dot.value)
+        if dot.low is not None and dot.high is not None:
+            ends = f'y1="{up(dot.low):.1f}" y2="{up(dot.high):.1f}"'
+            parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" {ends} stroke="{colour}" stroke-width="1.25"/>')
+        said = f"{line.name}, {dot.x:g}: {dot.value:.3f}"
+        if dot.low is not None and dot.high is not None:
+            said += f" ({dot.low:.3f} to {dot.high:.3f})"
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"><title>{escape(said)}</title></circle>'
+        )
+    return parts
+
+
+def _grid(low: float, high: float, up: Upwards, axis: str) -> list[str]:
+    parts = []
+    for share in (0.0, 0.5, 1.0):
+        value = low + share * (high - low)
+        y = up(value)
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" '
+            f'stroke-opacity=".18"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.2f}</text>'
+        )
+    parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(axis)}</text>')
+    return parts
+
+
+def _ticks(first: float, last: float, at: Across, across: str) -> list[str]:
+    """Whole rounds, at most ten of them."""
+    step = max(1, math.ceil((last - first) / 10))
+    rounds = range(math.ceil(first), math.floor(last) + 1, step)
+    parts = [f'<text x="{at(x, 0):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x}</text>' for x in rounds]
+    parts.append(f'<text x="{LEFT + 4}" y="{HEIGHT - 4}">{escape(across)}</text>')
+    return parts
