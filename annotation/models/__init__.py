@@ -1,4 +1,5 @@
-"""Rows of the annotation room: what is judged (data), what judging is (campaigns), what was uploaded."""
+"""Rows of the annotation room: what is judged (data), what judging is (campaigns), what was uploaded,
+and reference writing."""
 
 from .campaigns import (
     Assignment,
@@ -24,6 +25,16 @@ from .data import (
 )
 from .kept import TextBlock
 from .uploads import Upload, UploadChange, UploadFault
+from .writing import (
+    WritingAttempt,
+    WritingCampaign,
+    WritingCandidate,
+    WritingMember,
+    WritingTask,
+    WritingUnit,
+    WrittenConfirmation,
+    WrittenReference,
+)
 
 __all__ = [
     "Aspect",
@@ -48,4 +59,12 @@ __all__ = [
     "Upload",
     "UploadChange",
     "UploadFault",
+    "WritingAttempt",
+    "WritingCampaign",
+    "WritingCandidate",
+    "WritingMember",
+    "WritingTask",
+    "WritingUnit",
+    "WrittenConfirmation",
+    "WrittenReference",
 ]
