@@ -30,5 +30,23 @@ register(
         request="scoring.services.training:request_check",
     )
 )
+register(
+    Job(
+        "annotate",
+        "gpu",
+        "scoring.pipelines.annotate:run",
+        "Choose references by an evaluator into a new reference set.",
+        request="scoring.services.annotating:request_annotation",
+    )
+)
+register(
+    Job(
+        "annotate-preview",
+        "gpu",
+        "scoring.pipelines.annotate:preview",
+        "Try an annotation on five items.",
+        request="scoring.services.annotating:request_preview",
+    )
+)
 register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

@@ -1,4 +1,4 @@
-"""Is one correlation with people better than another on the same outputs? Williams' test, paired cluster bootstrap, Holm.
+"""Is one correlation with people better than another on the same outputs? Williams' test and a paired bootstrap, Holm.
 
 The correlations themselves are in `meta_evaluation`; here are their differences.
 """

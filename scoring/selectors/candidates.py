@@ -1,0 +1,162 @@
+"""Where the candidates of an annotation come from: a retrieval corpus, outputs of systems, or the further references of
+the item itself. Nothing is chosen here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from annotation.models import Item, Output, Reference, ReferenceSet, System
+from annotation.services import ports
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, Fault, Unavailable
+
+CORPUS, OUTPUTS, WITHHELD = "corpus", "outputs", "withheld"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The wish `corpus:NAME`, `outputs` or `withheld` in its parts."""
+
+    kind: str
+    corpus: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.corpus}" if self.corpus else self.kind
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A text with what is known of where it comes from."""
+
+    text: str
+    source: dict[str, Any] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Candidates of some items at a time; `notes` collects what people should know afterwards."""
+
+    notes: list[str]
+
+    def of(self, items: Sequence[Item], references: dict[int, list[str]]) -> dict[int, list[Candidate]]: ...
+
+
+def parse_origin(text: str) -> Origin:
+    kind, colon, corpus = text.strip().partition(":")
+    if kind == CORPUS and corpus:
+        return Origin(kind, corpus)
+    if kind in (OUTPUTS, WITHHELD) and not colon:
+        return Origin(kind)
+    text = f"candidates is corpus:NAME, {OUTPUTS} or {WITHHELD}, not “{text}”."
+    raise BadInput(text, faults=[Fault(text, field="candidates")])
+
+
+def corpora_of(project: Project) -> list[tuple[str, str]]:
+    """Name and label of every corpus this project may look into."""
+    return list(ports.corpora_of(project=project))
+
+
+def check_origin(project: Project, origin: Origin) -> None:
+    """Raises `BadInput` for a corpus that is not there."""
+    if origin.kind != CORPUS:
+        return
+    names = [name for name, _ in corpora_of(project)]
+    if origin.corpus not in names:
+        there = ", ".join(names) or "none yet"
+        text = f"There is no corpus “{origin.corpus}” for {project.slug}. There are: {there}."
+        raise BadInput(text, faults=[Fault(text, field="candidates")])
+
+
+def open_source(
+    project: Project, origin: Origin, *, references: ReferenceSet, most: int, turns: int | None, systems: Iterable[str]
+) -> Source:
+    """The source of these candidates; at most `most` for an item."""
+    if origin.kind == CORPUS:
+        return _FromCorpus(project, origin.corpus, most, turns)
+    if origin.kind == OUTPUTS:
+        return _FromOutputs(project, most, tuple(systems))
+    return _Withheld(most)
+
+
+@dataclass
+class _Withheld:
+    """The item's own references; which of them is the start is the evaluator's to draw."""
+
+    most: int
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, items: Sequence[Item], references: dict[int, list[str]]) -> dict[int, list[Candidate]]:
+        return {
+            item.pk: [Candidate(text, {"kind": WITHHELD}) for text in references.get(item.pk, ())][: self.most]
+            for item in items
+        }
+
+
+@dataclass
+class _FromOutputs:
+    """What systems said to the item. Such a set contains what is judged with it."""
+
+    project: Project
+    most: int
+    systems: tuple[str, ...]
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, items: Sequence[Item], references: dict[int, list[str]]) -> dict[int, list[Candidate]]:
+        names = dict(System.objects.filter(project=self.project).values_list("pk", "name"))
+        rows = Output.objects.filter(item__in=[item.pk for item in items]).order_by("item", "pk")
+        found: dict[int, dict[str, Candidate]] = defaultdict(dict)
+        for item, system, step, text in rows.values_list("item", "system", "step", "text"):
+            name = names[system]
+            if self.systems and name not in self.systems:
+                continue
+            source = {"kind": OUTPUTS, "system": name, **({} if step is None else {"step": step})}
+            found[item].setdefault(text, Candidate(text, source))
+        return {item: list(texts.values())[: self.most] for item, texts in found.items()}
+
+
+@dataclass
+class _FromCorpus:
+    """Responses to like queries; never a text that is an output of the item, or a reference already."""
+
+    project: Project
+    corpus: str
+    most: int
+    turns: int | None
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, items: Sequence[Item], references: dict[int, list[str]]) -> dict[int, list[Candidate]]:
+        left_out: dict[int, set[str]] = {item.pk: set(references.get(item.pk, ())) for item in items}
+        for item, text in Output.objects.filter(item__in=list(left_out)).values_list("item", "text"):
+            left_out[item].add(text)
+        found: dict[int, list[Candidate]] = {}
+        silent = []
+        for item in items:
+            answer = ports.candidates_for(
+                project=self.project, corpus=self.corpus, item=item, k=self.most, turns=self.turns,
+                exclude=left_out[item.pk],
+            )  # fmt: skip
+            if not answer.rows and answer.note:
+                silent.append(answer.note)
+            found[item.pk] = [
+                Candidate(
+                    row.text, {"kind": CORPUS, "query": row.query, "jaccard": round(row.jaccard, 6), **row.source}
+                )
+                for row in answer.rows
+            ]
+        if items and len(silent) == len(items):
+            # One item without any may be a strange one; all of them mean that the corpus does not answer.
+            raise Unavailable(f"The corpus {self.corpus} gives no candidates: {silent[0]}")
+        self.notes += [note for note in dict.fromkeys(silent) if note not in self.notes]
+        return found
+
+
+def references_of_items(references: ReferenceSet, items: Sequence[Item]) -> dict[int, list[str]]:
+    """The texts of a set for some items, in order."""
+    texts: dict[int, list[str]] = defaultdict(list)
+    if references.pk:
+        rows = Reference.objects.filter(set=references, item__in=[item.pk for item in items])
+        for item, text in rows.order_by("item", "position").values_list("item", "text"):
+            texts[item].append(text)
+    return texts

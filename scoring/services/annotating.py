@@ -1,0 +1,269 @@
+"""Asking for automatic annotations, and storing the sets they made. Choosing itself is a pipeline."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from annotation.models import Item, Reference, ReferenceSet
+from annotation.models.data import ORIGINAL
+from annotation.services.bulk import insert_rows
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from ..models import AnnotationTrace, Evaluator
+from ..selectors.candidates import CORPUS, WITHHELD, check_origin, parse_origin
+from ..selectors.inputs import get_reference_set
+from ..selectors.training import find_trained
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+#: Words that stand in addresses where a set's name stands.
+RESERVED = frozenset({"annotate", "compare", "merge", "curves", "enhanced"})
+STARTS = {"one": "one of them, drawn by the seed", "all": "all of them"}
+PREVIEW_ITEMS = 5
+MOST_REFERENCES, MOST_CANDIDATES = 200, 1000
+CONTROLS = ("raw", "random")
+
+
+@dataclass(frozen=True)
+class AnnotateWishes:
+    """What somebody wants annotated. `into` may be empty in a preview only."""
+
+    evaluator: str
+    into: str = ""
+    mix: str = ""
+    #: corpus:NAME, outputs or withheld.
+    candidates: str = WITHHELD
+    #: The set whose references an item begins with (and, withheld, from which its candidates come).
+    references: str = ORIGINAL
+    start: str = "one"
+    max: int = 10
+    min_gain: float = 0.0
+    greedy: bool = False
+    seed: int = 13
+    #: Candidates looked at for an item, and how many turns of its context a corpus is asked for (None: all).
+    per_item: int = 100
+    turns: int | None = None
+    systems: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    sample: int | None = None
+    #: Also write INTO-raw (what each item began with) and INTO-random (as many, drawn at random).
+    controls: bool = False
+
+
+WHOLE = {"max", "seed", "per_item", "turns", "sample"}
+LISTS = {"systems", "items"}
+FLAGS = {"greedy", "controls"}
+
+
+def request_annotation(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind annotate."""
+    return start_annotation(project=project, user=user, wishes=parse_wishes(params))
+
+
+def request_preview(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """The same with kind annotate-preview: five items, nothing stored."""
+    return start_preview(project=project, user=user, wishes=parse_wishes(params))
+
+
+def parse_wishes(params: Mapping[str, Any]) -> AnnotateWishes:
+    """The wishes of a program; everything of a wrong shape is a fault with its field."""
+    known = AnnotateWishes.__dataclass_fields__
+    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(known))]
+    values = {name: value for name, value in params.items() if name in known and value is not None}
+    for name, value in values.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in WHOLE:
+            fits, noun = is_number and isinstance(value, int), "a whole number"
+        elif name == "min_gain":
+            fits, noun = is_number, "a number"
+        elif name in FLAGS:
+            fits, noun = isinstance(value, bool), "true or false"
+        elif name in LISTS:
+            fits, noun = isinstance(value, list) and all(isinstance(v, str) for v in value), "a list of names"
+        else:
+            fits, noun = isinstance(value, str), "a text"
+        if not fits:
+            faults.append(Fault(f"{name} is {noun}.", field=name))
+    if not values.get("evaluator"):
+        faults.append(Fault("Name the trained evaluator that chooses.", field="evaluator"))
+    if faults:
+        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
+    fitting: dict[str, Any] = {name: tuple(value) if name in LISTS else value for name, value in values.items()}
+    return AnnotateWishes(**fitting)
+
+
+def start_annotation(*, project: Project, user: Any = None, wishes: AnnotateWishes, send: bool = True) -> Run:
+    """Queue an annotation. The same request joins the run that is already there."""
+    params = _checked(project, wishes)
+    for run in _under_way(project):
+        if run.params == params:
+            return run
+    names = names_made(wishes.into, wishes.controls)
+    for name in names:
+        check_name(project, name)
+    title = f"Annotate {wishes.into} with {wishes.evaluator}" + (f" and {wishes.mix}" if wishes.mix else "")
+    return enqueue_run(kind="annotate", project=project, user=user, params=params, title=title, send=send, queue="gpu")
+
+
+def start_preview(*, project: Project, user: Any = None, wishes: AnnotateWishes, send: bool = True) -> Run:
+    """Queue a trial on five of the items; its result has every step, and nothing is stored."""
+    if wishes.into:
+        for name in names_made(wishes.into, wishes.controls):
+            check_name(project, name)
+    params = _checked(project, wishes)
+    title = f"Preview of annotating with {wishes.evaluator}"
+    return enqueue_run(
+        kind="annotate-preview", project=project, user=user, params=params, title=title, send=send, queue="gpu"
+    )
+
+
+def names_made(into: str, controls: bool) -> list[str]:
+    """The names of the sets that an annotation writes."""
+    return [into, *(f"{into}-{name}" for name in CONTROLS if controls)]
+
+
+def _under_way(project: Project) -> list[Run]:
+    return list(Run.objects.filter(project=project, kind="annotate", state__in=Run.ACTIVE).order_by("pk"))
+
+
+def check_name(project: Project, name: str) -> None:
+    """A name that a new set can have: well-formed, free, and wanted by no run under way."""
+    if not NAME.fullmatch(name) or name in RESERVED:
+        text = f"“{name}” cannot name a reference set: use small letters, digits and hyphens, at most 63."
+        raise BadInput(text, faults=[Fault(text, field="into")])
+    wanted = {
+        made for run in _under_way(project) for made in names_made(run.params["into"], bool(run.params["controls"]))
+    }
+    if name == ORIGINAL or name in wanted or ReferenceSet.objects.filter(project=project, name=name).exists():
+        text = f"There is a reference set “{name}” already, and none is overwritten. Choose another name, or delete it."
+        raise Conflict(text, faults=[Fault(text, field="into")])
+
+
+def _checked(project: Project, wishes: AnnotateWishes) -> dict[str, Any]:
+    """The parameters of the run. Every wish that cannot be met is a fault with its field."""
+    faults: list[Fault] = []
+
+    def fault(field: str, text: str) -> None:
+        faults.append(Fault(text, field=field))
+
+    for field in ("evaluator", "mix"):
+        slug = getattr(wishes, field)
+        if slug and (wrong := _why_not(find_trained(project, slug))):
+            fault(field, wrong)
+    if wishes.mix and wishes.mix == wishes.evaluator:
+        fault("mix", "Name another evaluator than the first: the mix is the union of what two choose.")
+    origin = parse_origin(wishes.candidates)
+    check_origin(project, origin)
+    get_reference_set(project, wishes.references)
+    if wishes.start not in STARTS:
+        fault("start", f"start is one of {', '.join(STARTS)}, not “{wishes.start}”.")
+    elif wishes.start == "all" and origin.kind == WITHHELD:
+        fault("start", "Withheld candidates are the item's further references: start with one of them.")
+    if not 1 <= wishes.max <= MOST_REFERENCES:
+        fault("max", f"max is a number from 1 to {MOST_REFERENCES}.")
+    if not 1 <= wishes.per_item <= MOST_CANDIDATES:
+        fault("per_item", f"per_item is a number from 1 to {MOST_CANDIDATES}.")
+    if not 0 <= wishes.min_gain < 2:
+        fault("min_gain", "min_gain is a number from 0 to 2; reliabilities lie between -1 and 1.")
+    if wishes.turns is not None and wishes.turns < 1:
+        fault("turns", "turns is a number from 1, or left out for the whole context.")
+    if wishes.turns is not None and origin.kind != CORPUS:
+        fault("turns", "turns is for candidates from a corpus only.")
+    if wishes.sample is not None and wishes.sample < 1:
+        fault("sample", "sample is a number from 1.")
+    faults += _unknown_items(project, wishes.items)
+    if not Item.objects.filter(project=project).exists():
+        fault("items", f"{project.slug} has no items yet. Upload some first.")
+    if faults:
+        raise BadInput(" ".join(found.message for found in faults), faults=faults)
+    return {
+        **{name: getattr(wishes, name) for name in AnnotateWishes.__dataclass_fields__},
+        "candidates": str(origin),
+        "min_gain": float(wishes.min_gain),
+        "items": sorted(set(wishes.items)),
+        "systems": sorted(set(wishes.systems)),
+    }
+
+
+def _why_not(evaluator: Evaluator) -> str:
+    if evaluator.name != "ream":
+        return f"{evaluator.slug} is a {evaluator.name}; only a trained ream says how reliable references are."
+    return ""
+
+
+def _unknown_items(project: Project, keys: tuple[str, ...]) -> list[Fault]:
+    if not keys:
+        return []
+    there = set(Item.objects.filter(project=project, key__in=keys).values_list("key", flat=True))
+    missing = [key for key in keys if key not in there]
+    if not missing:
+        return []
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return [Fault(f"{project.slug} has no item “{missing[0]}”{more}.", field="items")]
+
+
+def wishes_of(params: Mapping[str, Any]) -> AnnotateWishes:
+    """What a run was asked for."""
+    lists: dict[str, Any] = {name: tuple(params[name]) for name in LISTS}
+    return AnnotateWishes(**{**params, **lists})
+
+
+# ---- storing ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NewSet:
+    """A set to be stored: `references` are (item, position, text, meta)."""
+
+    name: str
+    meta: dict[str, Any]
+    references: Iterable[tuple[int, int, str, dict[str, Any]]]
+    #: (item, before, after, in_training, steps)
+    traces: Iterable[tuple[int, float | None, float | None, bool, list[dict[str, Any]]]] = ()
+
+
+def store_reference_sets(*, project: Project, actor: Any = None, sets: Iterable[NewSet]) -> list[ReferenceSet]:
+    """All of them or none. A name that was taken meanwhile is a `Conflict`; nothing is overwritten."""
+    made = []
+    with transaction.atomic():
+        for new in sets:
+            try:
+                with transaction.atomic():
+                    row = ReferenceSet.objects.create(project=project, name=new.name, meta=new.meta)
+            except IntegrityError as error:
+                raise Conflict(
+                    f"There is a reference set “{new.name}” by now. Delete it, then retry this run; or annotate under "
+                    "another name."
+                ) from error
+            insert_rows(
+                Reference, ("set_id", "item_id", "position", "text", "meta"),
+                ((row.pk, item, at, text, _as_json(meta)) for item, at, text, meta in new.references),
+            )  # fmt: skip
+            insert_rows(
+                AnnotationTrace, ("set_id", "item_id", "before", "after", "in_training", "steps"),
+                (
+                    (row.pk, item, before, after, seen, _as_json(steps))
+                    for item, before, after, seen, steps in new.traces
+                ),
+            )  # fmt: skip
+            audit.record(verb="references.stored", project=project, actor=actor, object=row, **_told(new.meta))
+            made.append(row)
+    return made
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _told(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a set's description goes into the audit."""
+    return {name: meta[name] for name in ("kind", "run", "evaluator", "mix", "of") if meta.get(name)}

@@ -1,0 +1,211 @@
+"""Annotation as a run: what is chosen, by which model, from what, and that it is all or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.models import Reference, ReferenceSet
+from annotation.services import ports
+from annotation.services.ports import Candidate, Candidates
+from evalapp.common.errors import Conflict
+from evalapp.common.models import AuditEvent, Run
+from evalapp.common.queue import retry_run
+from evalapp.common.runner import RunCancelled, execute_run
+from scoring.models import AnnotationTrace
+from scoring.pipelines import annotate as pipeline
+from scoring.services.annotating import AnnotateWishes, start_annotation
+from tests.factories import make_outputs
+from tests.scoring.annotating import SeeThrough, annotate, fill_references, preview, see_through, texts_of, worth
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project(cast, monkeypatch, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    fill_references(cast.project)
+    see_through(
+        monkeypatch, cast.project, judge=[SeeThrough("judge")], second=[SeeThrough("second", skip="de")],
+        folds=[SeeThrough("one", frozenset({"g0", "g1"})), SeeThrough("two", frozenset({"g2"}))],
+    )  # fmt: skip
+    return cast.project
+
+
+def test_withheld_references_that_help_are_taken_and_told(project) -> None:
+    run = annotate(project, controls=True)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    for item in project.items.all():
+        texts = texts_of(project, "chosen", item)
+        assert worth(texts) == 0.5  # all five letters there are
+        assert texts[0] == texts_of(project, "chosen-raw", item)[0]
+        assert len(texts_of(project, "chosen-random", item)) == len(texts)
+        trace = AnnotationTrace.objects.get(set__name="chosen", item=item)
+        assert trace.after == 0.5
+        assert trace.before == worth(texts[:1])
+        assert [step["candidate"] for step in trace.steps if step["accepted"]] == texts[1:]
+    reference = Reference.objects.filter(set__name="chosen", position=1).first()
+    assert reference.meta["evaluator"] == "judge"
+    assert reference.meta["gain"] > 0
+    assert reference.meta["source"] == {"kind": "withheld"}
+    made = ReferenceSet.objects.get(project=project, name="chosen")
+    assert made.meta["counts"]["items"] == 4
+    assert made.meta["metrics"] == ["bleu-star"]
+    assert run.result["sets"] == ["chosen", "chosen-raw", "chosen-random"]
+    assert AuditEvent.objects.filter(verb="references.stored").count() == 3
+
+
+def test_options_of_choosing(project) -> None:
+    annotate(project, max=2)
+    annotate(project, into="greedy", max=2, greedy=True)
+    annotate(project, into="proud", min_gain=0.15)
+    annotate(project, into="few", items=("k1",))
+    annotate(project, into="sampled", sample=3)
+    item = project.items.get(key="k0")
+    assert len(texts_of(project, "chosen", item)) == 2
+    assert texts_of(project, "greedy", item)[1] in ("d e", "a b")
+    assert all(step["after"] - step["before"] > 0.15 for t in AnnotationTrace.objects.filter(set__name="proud")
+               for step in t.steps if step["accepted"])  # fmt: skip
+    assert Reference.objects.filter(set__name="few").values("item").distinct().count() == 1
+    assert Reference.objects.filter(set__name="sampled").values("item").distinct().count() == 3
+
+
+def test_each_item_is_judged_by_a_model_that_did_not_see_its_group(project) -> None:
+    run = annotate(project, evaluator="folds")
+    seen = {t.item.key: t.in_training for t in AnnotationTrace.objects.select_related("item")}
+    assert not any(seen.values())
+    assert run.result["in_training"] == 0
+    judge = pipeline.Judge(project.evaluators.get(slug="folds"))
+    assert judge.members[1].asked == ["k0", "k1"]
+    assert judge.members[0].asked == ["k2", "k3"]
+
+
+def test_items_of_the_training_are_told(project, monkeypatch) -> None:
+    everything = frozenset({"g0", "g1", "g2", "g3"})
+    monkeypatch.setattr(pipeline, "members_of", lambda _found: [SeeThrough("judge", everything)])
+    run = annotate(project)
+    assert run.result["in_training"] == 4
+    assert "learned from" in ReferenceSet.objects.get(name="chosen").meta["notes"][0]
+
+
+def test_the_mix_is_the_union_of_two(project) -> None:
+    annotate(project, evaluator="second", into="alone")
+    run = annotate(project, evaluator="second", mix="judge")
+    item = project.items.get(key="k0")
+    assert set(texts_of(project, "alone", item)) < set(texts_of(project, "chosen", item))
+    assert {step["evaluator"] for step in AnnotationTrace.objects.get(set__name="chosen", item=item).steps} == {
+        "second", "judge",
+    }  # fmt: skip
+    assert run.state == Run.State.SUCCEEDED
+
+
+def test_outputs_as_candidates_are_marked(project) -> None:
+    make_outputs(project, list(project.items.all()), ("sys-a", "sys-b"))
+    run = annotate(project, candidates="outputs", systems=("sys-a",))
+    made = ReferenceSet.objects.get(name="chosen")
+    assert made.meta["holds_judged_outputs"]
+    assert "judged themselves" in made.meta["notes"][0]
+    sources = {
+        meta["source"].get("system") for meta in Reference.objects.filter(set=made).values_list("meta", flat=True)
+    }
+    assert sources == {None, "sys-a"}
+    assert run.result["added"] == 4
+
+
+def test_a_corpus_is_asked_without_outputs_and_present_references(project, monkeypatch) -> None:
+    make_outputs(project, list(project.items.all()), ("sys-a",))
+    asked: list[dict[str, Any]] = []
+
+    def candidates(**given: Any) -> Candidates:
+        asked.append(given)
+        return Candidates((Candidate("f g", "Hello you?", 0.5, {"corpus": "talk", "row": 3, "licence": "CC0"}),))
+
+    monkeypatch.setitem(ports._WRITING, "candidates", candidates)
+    monkeypatch.setitem(ports._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
+    annotate(project, candidates="corpus:talk", turns=1)
+    assert asked[0]["exclude"] == {"a b", "c", "a", "d e", "sys-a says something to k0."}
+    assert (asked[0]["k"], asked[0]["turns"]) == (100, 1)
+    reference = Reference.objects.get(set__name="chosen", item__key="k0", position=1)
+    assert reference.text == "f g"
+    assert reference.meta["source"] == {
+        "kind": "corpus", "corpus": "talk", "row": 3, "licence": "CC0", "query": "Hello you?", "jaccard": 0.5,
+    }  # fmt: skip
+
+
+def test_a_corpus_that_does_not_answer_fails_the_run(project, monkeypatch) -> None:
+    monkeypatch.setitem(ports._WRITING, "candidates", lambda **_: Candidates(note="The index is being rebuilt."))
+    monkeypatch.setitem(ports._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
+    run = annotate(project, candidates="corpus:talk")
+    assert run.state == Run.State.FAILED
+    assert "being rebuilt" in run.error
+    assert not ReferenceSet.objects.filter(name="chosen").exists()
+
+
+def test_a_preview_stores_nothing_and_shows_every_step(project) -> None:
+    run = preview(project)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert [row["key"] for row in run.result["items"]] == ["k0", "k1", "k2", "k3"]
+    assert run.result["items"][0]["steps"]
+    assert list(ReferenceSet.objects.values_list("name", flat=True)) == ["original"]
+
+
+def test_an_attempt_after_a_lost_one_comes_to_the_same_set(project, monkeypatch) -> None:
+    annotate(project, into="whole")
+    whole = texts_of(project, "whole")
+    keep = pipeline._Work._keep
+    lines = 0
+
+    def stops(self: Any, chosen: Any) -> None:
+        nonlocal lines
+        lines += 1
+        if lines == 3:
+            raise RunCancelled
+        keep(self, chosen)
+
+    monkeypatch.setattr(pipeline._Work, "_keep", stops)
+    run = annotate(project)
+    assert run.state == Run.State.CANCELLED
+    assert not ReferenceSet.objects.filter(name="chosen").exists()
+    monkeypatch.setattr(pipeline._Work, "_keep", keep)
+    file = Path(pipeline.settings.ARTEFACTS_DIR) / "work" / str(run.pk) / "annotated.jsonl"
+    with file.open("ab") as half:
+        half.write(b'{"pk": 3, "ha')  # what kill -9 leaves
+    run = execute_run(retry_run(run=run).pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert lines == 3
+    assert texts_of(project, "chosen") == whole
+    assert not file.parent.exists()
+    again = execute_run(_requeue(run).pk)
+    assert again.result["references"] == "chosen"
+
+
+def _requeue(run: Run) -> Run:
+    """As a worker that was lost between storing and telling."""
+    Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED, result=None)
+    return run
+
+
+def test_nothing_is_stored_when_the_second_set_cannot_be(project) -> None:
+    run = start_annotation(project=project, wishes=AnnotateWishes("judge", "chosen", controls=True), send=False)
+    ReferenceSet.objects.create(project=project, name="chosen-random")
+    run = execute_run(run.pk)
+    assert run.state == Run.State.FAILED
+    assert "chosen-random" in run.error
+    assert not ReferenceSet.objects.filter(name__in=["chosen", "chosen-raw"]).exists()
+
+
+def test_a_name_is_never_overwritten(project) -> None:
+    annotate(project)
+    for name in ("chosen", "original"):
+        with pytest.raises(Conflict, match="none is overwritten"):
+            annotate(project, into=name, seed=14)
+
+
+def test_the_file_survives_odd_texts(project) -> None:
+    Reference.objects.filter(item__key="k0", position=1).update(text="c \u2028 \\N \U0001f600 \t")
+    Reference.objects.filter(item__key="k0", position=3).update(text=json.dumps({"d": "e"}))
+    annotate(project)
+    assert "c \u2028 \\N \U0001f600 \t" in texts_of(project, "chosen")
