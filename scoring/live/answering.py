@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,8 @@ from django.conf import settings
 from .asking import STATE_KEY, answer_key, ask_key, connect
 
 if TYPE_CHECKING:
-    from scoring.ml import Evaluator
+    from scoring.ml import Evaluator, Record
+    from scoring.ml.evaluators.ream.live import LiveReliability
 
 log = logging.getLogger(__name__)
 
@@ -25,17 +28,54 @@ ANSWER_SECONDS = 10
 LOADING_SECONDS = 120
 
 
+#: What could not be loaded is not tried again at every key that somebody presses.
+FAILED_SECONDS = 20
+#: So long candidates are rated for one request; whoever waits behind it should not notice.
+CANDIDATE_SECONDS = 0.25
+
+#: The answer goes to whoever still waits for it.
+_GIVE = """
+if redis.call('DEL', KEYS[1]) == 1 then
+  redis.call('RPUSH', KEYS[2], ARGV[1])
+  redis.call('EXPIRE', KEYS[2], ARGV[2])
+end
+"""
+
+
+@dataclass(slots=True)
+class Warm:
+    """An evaluator in memory, and what it knows of sets that are being written."""
+
+    evaluator: Evaluator
+    writing: LiveReliability | None = None
+
+
 class WarmModels:
     """The evaluators last asked for, most recent last. A folder that was written anew is loaded anew."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.kept: OrderedDict[str, Evaluator] = OrderedDict()
+        self.kept: OrderedDict[str, Warm] = OrderedDict()
+        self.failed: dict[str, tuple[float, Exception]] = {}
 
     def get(self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]) -> Evaluator:
         """The evaluator of a catalogue name or of a folder below ARTEFACTS_DIR; `loading` is called before one is
-        loaded."""
-        from scoring.ml import load
+        loaded. One that could not be loaded raises the same error again for some seconds."""
+        return self._warm(source, options, loading).evaluator
+
+    def get_writing(
+        self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]
+    ) -> LiveReliability:
+        """What rates sets of references with that evaluator. Raises `ScoringError` where it does not do that."""
+        from scoring.ml.evaluators.ream.live import LiveReliability
+
+        warm = self._warm(source, options, loading)
+        if warm.writing is None:
+            warm.writing = LiveReliability(warm.evaluator)
+        return warm.writing
+
+    def _warm(self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]) -> Warm:
+        from scoring.ml import ScoringError, load
 
         folder = Path(settings.ARTEFACTS_DIR) / source["folder"] if "folder" in source else None
         stamp = _stamp(folder) if folder else 0
@@ -43,8 +83,16 @@ class WarmModels:
         if key in self.kept:
             self.kept.move_to_end(key)
             return self.kept[key]
+        now = time.monotonic()
+        self.failed = {each: row for each, row in self.failed.items() if row[0] > now}
+        if key in self.failed:
+            raise self.failed[key][1]
         loading()
-        found = load(folder if folder is not None else source["name"], **options)
+        try:
+            found = Warm(load(folder if folder is not None else source["name"], **options))
+        except ScoringError as error:
+            self.failed[key] = (time.monotonic() + FAILED_SECONDS, error.with_traceback(None))
+            raise
         self.kept[key] = found
         while len(self.kept) > self.limit:
             self.kept.popitem(last=False)
@@ -75,28 +123,29 @@ def answer(number: str) -> bool:
 
     request = json.loads(raw)
     name = str(request["source"].get("slug") or request["source"].get("name"))
+    told: list[str] = []
 
     def loading() -> None:
+        told.append(name)
         client.set(STATE_KEY, f"loading {name}", ex=LOADING_SECONDS)
 
     try:
         body = execute(request, loading)
     finally:
-        client.delete(STATE_KEY)
-    if client.exists(ask_key(number)):
-        with client.pipeline() as pipe:
-            pipe.rpush(answer_key(number), json.dumps(body))
-            pipe.expire(answer_key(number), ANSWER_SECONDS)
-            pipe.delete(ask_key(number))
-            pipe.execute()
+        if told:
+            client.delete(STATE_KEY)
+    client.eval(_GIVE, 2, ask_key(number), answer_key(number), json.dumps(body), ANSWER_SECONDS)
     return True
 
 
 def execute(request: Mapping[str, Any], loading: Callable[[], None]) -> dict[str, Any]:
-    """The body of the answer: what `score_pairs` or `rate_references` found, or `{"error", "detail"}`."""
+    """The body of the answer: what the function of its kind found, or `{"error", "detail"}`."""
     from scoring.ml import ArtefactError, EncoderError, ScoringError
 
     try:
+        if request["kind"] in ("writing", "sets"):
+            rated = warm_models().get_writing(request["source"], request.get("options", {}), loading)
+            return rate_writing(rated, request) if request["kind"] == "writing" else rate_sets(rated, request)
         evaluator = warm_models().get(request["source"], request.get("options", {}), loading)
         if request["kind"] == "reliability":
             return rate_references(evaluator, request["context"], request["references"])
@@ -142,3 +191,35 @@ def rate_references(evaluator: Evaluator, context: Sequence[str], references: Se
     values = [float(member.reliability(tuple(context), tuple(references))) for member in members]
     value = sum(values) / len(values)
     return {"signature": evaluator.signature, "reliability": None if math.isnan(value) else value}
+
+
+def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
+    """`signature`, `now`, `with_text` and `candidates` (a value each, in their order; null: not rated) of a set of
+    references that somebody writes, `left` (how many candidates were not reached in time) and `notes`."""
+    end = time.monotonic() + CANDIDATE_SECONDS
+    candidates = request.get("candidates", [])
+    found = rated.write(
+        _query(request), request["references"], request.get("text", ""), candidates, lambda: time.monotonic() < end
+    )
+    return {
+        "signature": rated.signature,
+        "now": found.now,
+        "with_text": found.with_text,
+        "candidates": [found.candidates.get(text) for text in candidates],
+        "left": found.left,
+        "notes": list(found.notes),
+    }
+
+
+def rate_sets(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
+    """`signature` and `values` of several sets of references for one item, null of an empty one."""
+    return {"signature": rated.signature, "values": rated.rate(_query(request), request["sets"])}
+
+
+def _query(request: Mapping[str, Any]) -> Record:
+    from scoring.ml import Record
+
+    item = request["item"]
+    return Record(
+        "", context=tuple(item["context"]), source=item["source"], item=item["key"], group=item["group"]
+    )  # fmt: skip

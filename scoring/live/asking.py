@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,43 @@ if TYPE_CHECKING:
 QUEUE, TASK = "live", "scoring.live"
 #: With so many requests waiting, one more would not be answered in time either.
 MOST_WAITING = 32
+#: In lanes most of what waits was superseded, and is dropped in no time.
+MOST_WAITING_IN_LANES = 256
 #: What the worker is at when that takes long, for the message of a request that ran out of time.
 STATE_KEY = "evalapp:live:state"
+LANE_SECONDS = 30
+
+#: Enter the queue, in one step: refused where too many wait (their number) or where the lane has a later ticket (-1);
+#: what waits in the lane goes, and whoever waits for it is told.
+_ENTER = """
+local waiting = redis.call('LLEN', KEYS[1])
+if waiting >= tonumber(ARGV[1]) then return waiting end
+if KEYS[3] then
+  local last = redis.call('HMGET', KEYS[3], 'ticket', 'number')
+  if last[1] and tonumber(last[1]) > tonumber(ARGV[4]) then return -1 end
+  redis.call('HSET', KEYS[3], 'ticket', ARGV[4], 'number', ARGV[5])
+  redis.call('EXPIRE', KEYS[3], ARGV[6])
+  if last[2] and redis.call('DEL', 'evalapp:live:' .. last[2] .. ':ask') == 1 then
+    local answer = 'evalapp:live:' .. last[2] .. ':answer'
+    redis.call('RPUSH', answer, '{"error": "superseded"}')
+    redis.call('EXPIRE', answer, 10)
+  end
+end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return 0
+"""
+
+
+class Superseded(Exception):
+    """A later request of the same lane came: nobody needs this answer any more."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a lane: of its requests only the one with the highest ticket is worth an answer."""
+
+    lane: str
+    ticket: int
 
 
 def ask_key(number: str) -> str:
@@ -32,6 +68,10 @@ def answer_key(number: str) -> str:
     return f"evalapp:live:{number}:answer"
 
 
+def lane_key(lane: str) -> str:
+    return f"evalapp:live:lane:{lane}"
+
+
 @lru_cache(maxsize=4)
 def connect(url: str, patience: float = 10.0) -> redis.Redis:
     """One pool of connections for each address; a server that is silent for longer than `patience` seconds is down."""
@@ -40,11 +80,12 @@ def connect(url: str, patience: float = 10.0) -> redis.Redis:
     return redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=patience, decode_responses=True)
 
 
-def ask_live(request: Mapping[str, Any], *, timeout: float | None = None) -> dict[str, Any]:
+def ask_live(request: Mapping[str, Any], *, timeout: float | None = None, place: Place | None = None) -> dict[str, Any]:
     """The worker's answer to `{"kind", "source", "options", ...}` (see `answering`).
 
     Raises `Unavailable` when no worker serves the queue, Redis is down, too many wait already, or the answer is not
-    there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `BadInput` when the evaluator refuses the request.
+    there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `BadInput` when the evaluator refuses the request;
+    `Superseded` when it had a place in a lane and a later request took it.
     """
     import redis
 
@@ -54,10 +95,7 @@ def ask_live(request: Mapping[str, Any], *, timeout: float | None = None) -> dic
     # BLPOP is silent as long as it waits.
     client, number = connect(settings.REDIS_URL, seconds + 5), uuid.uuid4().hex
     try:
-        waiting = client.llen(QUEUE)
-        if waiting >= MOST_WAITING:
-            raise Unavailable(f"The worker for online scores is busy: {waiting} requests wait. Try again in a moment.")
-        client.set(ask_key(number), json.dumps(request), px=max(1, int(seconds * 1000)))
+        _enter(client, number, request, seconds, place)
         _send(number)
         found = client.blpop([answer_key(number)], timeout=seconds)
         if found is None:
@@ -66,6 +104,21 @@ def ask_live(request: Mapping[str, Any], *, timeout: float | None = None) -> dic
     except redis.RedisError as error:
         raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
     return _answer(json.loads(found[1]))
+
+
+def _enter(client: redis.Redis, number: str, request: Mapping[str, Any], seconds: float, place: Place | None) -> None:
+    keys = [QUEUE, ask_key(number)]
+    most = MOST_WAITING
+    arguments: list[Any] = [json.dumps(request), max(1, int(seconds * 1000))]
+    if place is not None:
+        keys.append(lane_key(place.lane))
+        most = MOST_WAITING_IN_LANES
+        arguments += [place.ticket, number, LANE_SECONDS]
+    waiting: Any = client.eval(_ENTER, len(keys), *keys, most, *arguments)
+    if waiting < 0:
+        raise Superseded
+    if waiting:
+        raise Unavailable(f"The worker for online scores is busy: {waiting} requests wait. Try again in a moment.")
 
 
 def _send(number: str) -> None:
@@ -87,6 +140,8 @@ def _too_late(client: redis.Redis, seconds: float) -> str:
 def _answer(body: dict[str, Any]) -> dict[str, Any]:
     if "error" not in body:
         return body
+    if body["error"] == "superseded":
+        raise Superseded
     if body["error"] == "bad-input":
         raise BadInput(body["detail"])
     raise Unavailable(body["detail"])

@@ -9,6 +9,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -67,7 +68,7 @@ class LiveReliability:
         share_encoder(self.members)
         self._sets: OrderedDict[Key, GrownSet] = OrderedDict()
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """The evaluator's."""
         return self.evaluator.signature

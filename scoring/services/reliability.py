@@ -1,0 +1,61 @@
+"""How reliable a set of references is by a trained `ream`: for the check when a text is handed in. What is down is a
+note, never an error: people can write on. Writes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from annotation.models import Item
+from annotation.services.ports import Reliability
+from evalapp.accounts.models import Project
+from evalapp.common.errors import EvalappError, Unavailable
+
+from ..live.asking import ask_live
+from ..models import Evaluator
+from ..selectors.training import trained_of
+
+REAM = "ream"
+NOTHING = "Score not available"
+
+
+def choices_for(*, project: Project) -> list[tuple[str, str]]:
+    """(slug, label) of what can rate sets of references here, newest first."""
+    rows = trained_of(project).filter(name=REAM, state=Evaluator.State.READY)
+    return [(row.slug, f"{row.slug} (trained {row.created_at:%Y-%m-%d})") for row in rows]
+
+
+def reliability_of(
+    *, project: Project, evaluator: str, item: Item, sets: list[tuple[str, ...]], timeout: float | None = None
+) -> Reliability:
+    """The predicted reliability of each set; None and a note when there is no answer within `timeout` seconds (the
+    setting LIVE_TIMEOUT_MS), or no such evaluator."""
+    nothing = (None,) * len(sets)
+    try:
+        asked = writing_request(project, evaluator, item)
+        found = ask_live({**asked, "kind": "sets", "sets": [list(texts) for texts in sets]}, timeout=timeout)
+    except EvalappError as error:
+        return Reliability(nothing, note=note_of(error))
+    return Reliability(tuple(found["values"]), found["signature"])
+
+
+def writing_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
+    """Which evaluator, and the item as it is read in a training. Raises `Unavailable` with the way out."""
+    found = trained_of(project).filter(slug=slug).first() if slug else None
+    if found is None:
+        there = ", ".join(name for name, _ in choices_for(project=project))
+        how = f"There are: {there}" if there else "Train one under Evaluators: ream"
+        raise Unavailable(f"no evaluator “{slug}” was trained here. {how}." if slug else f"none is chosen. {how}.")
+    if found.name != REAM:
+        raise Unavailable(f"{slug} is a trained {found.name}; only {REAM} rates sets of references.")
+    if found.state == Evaluator.State.DAMAGED:
+        raise Unavailable(f"{slug} cannot be used: {found.damage}")
+    context = [str(turn) for turn in item.context]
+    return {
+        "source": {"folder": found.folder, "slug": found.slug},
+        "options": {},
+        "item": {"context": context, "source": item.source, "key": item.key, "group": item.group},
+    }
+
+
+def note_of(error: EvalappError) -> str:
+    return f"{NOTHING}: {error.detail[:1].lower()}{error.detail[1:]}"

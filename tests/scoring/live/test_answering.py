@@ -1,0 +1,84 @@
+"""What the worker makes of requests about sets of references, in this process; and what it keeps in memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scoring.live import answering
+from scoring.live.answering import WarmModels, execute
+from scoring.ml.encoders.source import find_encoder
+from tests.scoring.ml.evaluators.ream.untrained import untrained
+from tests.scoring.ml.tiny import save_model, tiny_encoder
+
+ITEM = {"context": ["you like"], "source": None, "key": "i1", "group": ""}
+
+
+@pytest.fixture
+def encoder(tmp_path) -> str:
+    return tiny_encoder("bert", tmp_path / "encoder", layers=1)
+
+
+@pytest.fixture
+def folder(tmp_path, settings, monkeypatch, encoder):
+    settings.ARTEFACTS_DIR = tmp_path
+    monkeypatch.setattr(answering, "_models", [WarmModels(2)])
+    untrained(find_encoder(encoder)).save_pretrained(tmp_path / "1" / "rater")
+    return tmp_path / "1" / "rater"
+
+
+def ask(kind: str, **rest):
+    request = {"kind": kind, "source": {"folder": "1/rater", "slug": "rater"}, "options": {}, "item": ITEM, **rest}
+    return execute(json.loads(json.dumps(request)), lambda: None)
+
+
+def test_a_set_that_is_written_and_the_check_of_it_give_one_number(folder, encoder):
+    texts = ["cat sat", "the dog"]
+    found = ask("writing", references=texts, text="no tea", candidates=["i ran", "i ran", " "])
+    expected = untrained(find_encoder(encoder))
+    assert found["now"] == pytest.approx(expected.reliability(("you like",), texts), abs=1e-5)
+    assert found["candidates"] == [
+        pytest.approx(expected.reliability(("you like",), [*texts, "i ran"]), abs=1e-5),
+        found["candidates"][0],
+        None,
+    ]
+    assert (found["left"], found["notes"], found["signature"]) == (0, [], expected.signature)
+    checked = ask("sets", sets=[texts, [*texts, "no tea"], []])
+    assert checked == {"signature": expected.signature, "values": [found["now"], found["with_text"], None]}
+
+
+def test_candidates_get_a_share_of_the_time(folder, monkeypatch):
+    monkeypatch.setattr(answering, "CANDIDATE_SECONDS", 0.0)
+    found = ask("writing", references=["cat"], text="tea", candidates=["a", "cat", "b"])
+    assert found["with_text"] is not None
+    assert (found["candidates"][1], found["left"]) == (found["now"], 2)
+
+
+def test_a_changed_encoder_is_said_and_not_loaded_at_every_key(folder, encoder, monkeypatch):
+    save_model("bert", find_encoder(encoder).folder, 100, layers=1, positions=64, seed=8)
+    loads: list[int] = []
+    request = {"references": ["cat"], "text": "", "candidates": []}
+    for _ in range(3):
+        found = execute(
+            {"kind": "writing", "source": {"folder": "1/rater", "slug": "rater"}, "item": ITEM, **request},
+            lambda: loads.append(1),
+        )
+        assert found["error"] == "unavailable"
+        assert "weights" in found["detail"]
+    assert loads == [1]
+
+
+def test_what_is_no_ream_is_refused(folder):
+    found = execute({"kind": "sets", "source": {"name": "length"}, "item": ITEM, "sets": [["a"]]}, lambda: None)
+    assert found["error"] == "bad-input"
+    assert "length says nothing about the reliability" in found["detail"]
+
+
+def test_the_model_longest_unused_goes_with_what_it_knew(folder):
+    models = WarmModels(1)
+    first = models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None)
+    assert models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None) is first
+    models.get({"name": "length"}, {}, lambda: None)
+    assert len(models.kept) == 1
+    assert models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None) is not first

@@ -1,0 +1,100 @@
+"""Lanes: of the requests of one person and task only the latest is worth an answer. Redis is real, the worker is
+played."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+import redis
+
+from evalapp.common.errors import Unavailable
+from scoring.live import answering, asking
+from scoring.live.asking import Place, Superseded, ask_key, ask_live
+from tests.evalapp.common.conftest import wait_until
+
+pytestmark = pytest.mark.server("redis")
+REQUEST = {"kind": "sets", "source": {"slug": "rater"}}
+
+
+@pytest.fixture
+def client(redis_url, settings, monkeypatch) -> redis.Redis:
+    settings.REDIS_URL = redis_url
+    sent: list[str] = []
+    monkeypatch.setattr(asking, "queue_has_worker", lambda queue: True)
+    monkeypatch.setattr(asking, "_send", sent.append)
+    found = redis.Redis.from_url(redis_url, decode_responses=True)
+    found.flushdb()
+    found.sent = sent  # type: ignore[attr-defined]
+    return found
+
+
+def in_thread(found: list, **rest) -> threading.Thread:
+    def ask() -> None:
+        try:
+            found.append(ask_live(REQUEST, timeout=20, **rest))
+        except (Superseded, Unavailable) as error:
+            found.append(type(error))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    return thread
+
+
+def test_a_later_request_releases_the_earlier_and_an_earlier_one_never_replaces_it(client, monkeypatch):
+    outcomes: dict[str, list] = {"first": [], "second": [], "other": []}
+    threads = [in_thread(outcomes["first"], place=Place("a", 17))]
+    wait_until(lambda: len(client.sent) == 1)
+    threads.append(in_thread(outcomes["other"], place=Place("b", 1)))
+    wait_until(lambda: len(client.sent) == 2)
+    threads.append(in_thread(outcomes["second"], place=Place("a", 18)))
+    threads[0].join(timeout=10)
+    assert outcomes["first"] == [Superseded]
+    with pytest.raises(Superseded):
+        ask_live(REQUEST, timeout=20, place=Place("a", 16))
+    # The worker gets all three numbers; what was superseded is dropped unexecuted.
+    wait_until(lambda: len(client.sent) == 3)
+    executed: list[dict] = []
+    monkeypatch.setattr(answering, "execute", lambda request, loading: executed.append(request) or {"values": [0.5]})
+    assert [answering.answer(number) for number in client.sent] == [False, True, True]
+    for thread in threads:
+        thread.join(timeout=10)
+    assert outcomes["second"] == outcomes["other"] == [{"values": [0.5]}]
+    assert executed == [REQUEST, REQUEST]
+    assert not client.keys("evalapp:live:*:ask")
+    assert not client.keys("evalapp:live:*:answer")
+
+
+def test_an_answer_that_comes_when_its_request_was_superseded_goes_to_nobody(client, monkeypatch):
+    outcomes: list = []
+    first = in_thread(outcomes, place=Place("a", 1))
+    wait_until(lambda: len(client.sent) == 1)
+    late: list = []
+
+    def execute(request, loading):
+        late.append(in_thread([], place=Place("a", 2)))
+        first.join(timeout=10)
+        return {"values": [0.1]}
+
+    monkeypatch.setattr(answering, "execute", execute)
+    assert answering.answer(client.sent[0])
+    assert outcomes == [Superseded]
+    wait_until(lambda: len(client.sent) == 2)
+    client.rpush(asking.answer_key(client.sent[1]), json.dumps({"values": [0.2]}))
+    late[0].join(timeout=10)
+    assert not client.exists(asking.answer_key(client.sent[0]))
+
+
+def test_a_request_without_an_answer_ends_with_its_time(client):
+    with pytest.raises(Unavailable, match=r"No score within 0\.1 s: the worker is busy"):
+        ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
+    assert not client.exists(ask_key(client.sent[0]))
+
+
+def test_lanes_wait_longer_than_others_in_a_full_queue(client):
+    client.rpush("live", *["x"] * asking.MOST_WAITING)
+    with pytest.raises(Unavailable, match="busy: 32 requests wait"):
+        ask_live(REQUEST, timeout=0.1)
+    with pytest.raises(Unavailable, match="No score within"):
+        ask_live(REQUEST, timeout=0.1, place=Place("a", 1))

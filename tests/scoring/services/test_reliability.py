@@ -1,0 +1,84 @@
+"""The port through which a text that is handed in gets its score; the worker is played here."""
+
+from __future__ import annotations
+
+import pytest
+
+from annotation.services import ports
+from evalapp.common.errors import BadInput, Unavailable
+from scoring.services import reliability
+from scoring.services.reliability import choices_for, reliability_of
+from tests.factories import make_items
+from tests.scoring.training import make_trained
+
+SETS = [("one",), ("one", "two")]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the worker was asked; it answers .25 and .5."""
+    found: list = []
+
+    def answer(request, **rest):
+        found.append((request, rest))
+        return {"signature": "ream|x", "values": [0.25, 0.5]}
+
+    monkeypatch.setattr(reliability, "ask_live", answer)
+    return found
+
+
+@pytest.fixture
+def project(cast, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    make_trained(cast.project, "rater", "ream")
+    return cast.project
+
+
+def test_a_set_is_rated_for_the_item_as_a_training_reads_it(project, asked):
+    item = make_items(project, 1)[0]
+    item.group = "g7"
+    found = ports.reliability_of(project=project, evaluator="rater", item=item, sets=SETS, timeout=0.4)
+    assert found == ports.Reliability((0.25, 0.5), "ream|x")
+    request, rest = asked[0]
+    assert rest == {"timeout": 0.4}
+    assert request["item"] == {"context": item.context, "source": item.source, "key": item.key, "group": "g7"}
+    assert request["sets"] == [["one"], ["one", "two"]]
+    assert request["source"]["slug"] == "rater"
+
+
+def test_only_whole_evaluators_that_rate_sets_can_be_chosen(project):
+    make_trained(project, "other", "maude")
+    damaged = make_trained(project, "broken", "ream")
+    damaged.state, damaged.damage = "damaged", "its weights changed"
+    damaged.save()
+    found = ports.reliability_evaluators_of(project=project)
+    assert [slug for slug, _ in found] == ["rater"]
+    assert choices_for(project=project) == found
+
+
+@pytest.mark.parametrize(
+    ("slug", "note"),
+    [
+        ("none", "no evaluator “none” was trained here. There are: rater."),
+        ("", "none is chosen. There are: rater."),
+        ("other", "other is a trained maude; only ream rates sets"),
+    ],
+)
+def test_without_such_an_evaluator_there_is_a_note(project, asked, slug, note):
+    make_trained(project, "other", "maude")
+    item = make_items(project, 1)[0]
+    found = reliability_of(project=project, evaluator=slug, item=item, sets=SETS)
+    assert found.values == (None, None)
+    assert found.note.startswith(f"Score not available: {note}")
+    assert asked == []
+
+
+@pytest.mark.parametrize("error", [Unavailable("No worker is there."), BadInput("No worker is there.")])
+def test_what_is_down_is_a_note(project, monkeypatch, error):
+    def down(request, **rest):
+        raise error
+
+    monkeypatch.setattr(reliability, "ask_live", down)
+    item = make_items(project, 1)[0]
+    found = reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
+    assert found == ports.Reliability((None, None), "", "Score not available: no worker is there.")
