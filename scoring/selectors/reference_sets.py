@@ -1,0 +1,283 @@
+"""Reading named reference sets: what there is and where it comes from, who uses it, one item by item with its trace,
+two of them side by side. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
+
+from annotation.models import Item, Reference, ReferenceSet
+from annotation.models.data import ORIGINAL
+from annotation.parsers import canonical
+from evalapp.accounts.models import Project
+from evalapp.common.errors import NotThere
+from evalapp.common.pagination import Page, keyset
+
+from ..models import AnnotationTrace, Evaluator, ScoreSet
+
+ITEMS_A_PAGE = 20
+
+
+@dataclass(frozen=True)
+class SetRow:
+    """A set with its counts and everything that rests on it."""
+
+    set: ReferenceSet
+    n_references: int
+    n_items: int
+    score_sets: tuple[ScoreSet, ...] = ()
+    #: Slugs of trained evaluators that learned with it.
+    learned: tuple[str, ...] = ()
+    #: Names of sets that were made from it.
+    derived: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.set.name
+
+    @property
+    def is_original(self) -> bool:
+        return self.set.name == ORIGINAL
+
+    @property
+    def origin(self) -> str:
+        return origin_of(self.set)
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.set)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return dict(self.set.meta)
+
+    @property
+    def per_item(self) -> float | None:
+        return self.n_references / self.n_items if self.n_items else None
+
+    @property
+    def n_scores(self) -> int:
+        return sum(s.n_scores for s in self.score_sets)
+
+
+def kind_of(row: ReferenceSet) -> str:
+    """original, annotate, raw, random, merge, writing; anything else came with an upload or by hand."""
+    if row.name == ORIGINAL:
+        return "original"
+    return str(row.meta.get("kind") or ("writing" if row.meta.get("campaign") else "other"))
+
+
+def origin_of(row: ReferenceSet) -> str:
+    """Where a set comes from, in words."""
+    meta = row.meta
+    kind = kind_of(row)
+    if kind == "original":
+        return "as uploaded"
+    if kind == "annotate":
+        by = f"{meta['evaluator']} and {meta['mix']}" if meta.get("mix") else meta["evaluator"]
+        metrics = " and ".join(name for name in meta.get("metrics", ()) if name)
+        goal = f" for {metrics}" if metrics else ""
+        return f"chosen by {by}{goal} from {_source(str(meta.get('candidates', '')))}"
+    if kind == "raw":
+        return f"what {meta.get('of')} began with"
+    if kind == "random":
+        return f"as many as {meta.get('of')}, drawn at random"
+    if kind == "merge":
+        return f"{' and '.join(meta.get('of', ()))} together"
+    if kind == "writing":
+        return f"written in the campaign {meta.get('campaign', row.name)}"
+    return "uploaded" if row.upload_id else "made here"
+
+
+def _source(candidates: str) -> str:
+    if candidates.startswith("corpus:"):
+        return f"the corpus {candidates.removeprefix('corpus:')}"
+    return {"outputs": "outputs of systems", "withheld": "the items’ further references"}.get(candidates, "candidates")
+
+
+def list_sets(project: Project) -> list[SetRow]:
+    """All sets, `original` first (also when it has no row yet), then the newest."""
+    sets = list(ReferenceSet.objects.filter(project=project).order_by("-pk"))
+    if not any(row.name == ORIGINAL for row in sets):
+        sets.append(ReferenceSet(project=project, name=ORIGINAL))
+    sets.sort(key=lambda row: row.name != ORIGINAL)
+    return _rows(project, sets)
+
+
+def get_set(project: Project, name: str) -> SetRow:
+    """One set. Raises `NotThere` naming those there are."""
+    row = ReferenceSet.objects.filter(project=project, name=name).first()
+    if row is None and name != ORIGINAL:
+        there = ", ".join(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
+        raise NotThere(f"There is no reference set “{name}” in {project.slug}. There are: {there or ORIGINAL}.")
+    (found,) = _rows(project, [row or ReferenceSet(project=project, name=name)])
+    return found
+
+
+def _rows(project: Project, sets: list[ReferenceSet]) -> list[SetRow]:
+    """Counts and users of these sets, in a fixed number of questions."""
+    known = [row.pk for row in sets if row.pk]
+    counted = (
+        Reference.objects.filter(set__in=known).order_by().values("set")
+        .annotate(n=Count("pk"), items=Count("item", distinct=True)).values_list("set", "n", "items")
+    )  # fmt: skip
+    counts = {pk: (n, items) for pk, n, items in counted}
+    scored: dict[str, list[ScoreSet]] = {}
+    for score_set in ScoreSet.objects.filter(project=project).select_related("evaluator").order_by("evaluator__slug"):
+        scored.setdefault(score_set.references, []).append(score_set)
+    learned: dict[str, list[str]] = {}
+    trained = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED).order_by("slug")
+    for slug, record in trained.values_list("slug", "record"):
+        name = (record.get("choice") or {}).get("references")
+        if name:
+            learned.setdefault(name, []).append(slug)
+    derived: dict[str, list[str]] = {}
+    for row in ReferenceSet.objects.filter(project=project).exclude(meta={}).order_by("pk"):
+        for name in _parents(row.meta):
+            derived.setdefault(name, []).append(row.name)
+    return [
+        SetRow(
+            row, *counts.get(row.pk, (0, 0)), score_sets=tuple(scored.get(row.name, ())),
+            learned=tuple(learned.get(row.name, ())), derived=tuple(derived.get(row.name, ())),
+        )
+        for row in sets
+    ]  # fmt: skip
+
+
+def _parents(meta: Mapping[str, Any]) -> list[str]:
+    of = meta.get("of") or []
+    names = [of] if isinstance(of, str) else list(of)
+    start = meta.get("references")
+    return [*names, start] if isinstance(start, str) and start not in names else names
+
+
+# ---- item by item -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class ItemRow:
+    """One item of a set: its references, and what was looked at for it."""
+
+    item: Item
+    references: list[Reference] = field(default_factory=list)
+    trace: AnnotationTrace | None = None
+
+
+def items_of(row: ReferenceSet) -> QuerySet[Item]:
+    """The items that have a reference in this set."""
+    present = Exists(Reference.objects.filter(item=OuterRef("pk"), set=row.pk))
+    return Item.objects.filter(project=row.project_id).filter(present)
+
+
+def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Page, list[ItemRow]]:
+    """Some items of a set with references and traces; `key` picks those whose key holds it."""
+    rows = items_of(row) if row.pk else Item.objects.none()
+    if key:
+        rows = rows.filter(key__icontains=key)
+    found = keyset(rows, cursor=cursor, size=ITEMS_A_PAGE)
+    by_item = {item.pk: ItemRow(item) for item in found.rows}
+    for reference in Reference.objects.filter(set=row.pk, item__in=list(by_item)).order_by("item", "position"):
+        by_item[reference.item_id].references.append(reference)
+    for trace in AnnotationTrace.objects.filter(set=row.pk, item__in=list(by_item)):
+        by_item[trace.item_id].trace = trace
+    return found, list(by_item.values())
+
+
+def reference_rows(row: ReferenceSet) -> Iterator[dict[str, Any]]:
+    """The set as lines of `references.jsonl`, items by number, references in order."""
+    rows = Reference.objects.filter(set=row.pk).order_by("item", "position")
+    for key, position, text, meta in rows.values_list("item__key", "position", "text", "meta").iterator(2000):
+        yield {"set": row.name, "item": key, "position": position, "text": text, "meta": canonical(meta)}
+
+
+# ---- two of them ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sets: how many items and references each has, and shares with the other. A text counts once per item."""
+
+    first: SetRow
+    second: SetRow
+    items_both: int
+    only_first: int
+    only_second: int
+    shared: int
+
+    @property
+    def overlap(self) -> float | None:
+        """Jaccard of the two sets of (item, text)."""
+        union = self.shared + self.only_first + self.only_second
+        return self.shared / union if union else None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "first": {"name": self.first.name, "references": self.first.n_references, "items": self.first.n_items},
+            "second": {"name": self.second.name, "references": self.second.n_references, "items": self.second.n_items},
+            "items_both": self.items_both, "shared": self.shared, "only_first": self.only_first,
+            "only_second": self.only_second, "overlap": self.overlap,
+        }  # fmt: skip
+
+
+def compare_sets(project: Project, first: str, second: str) -> Comparison:
+    """Counted in the database; texts are equal when they are the same letter by letter."""
+    one, two = get_set(project, first), get_set(project, second)
+    a, b = one.set, two.set
+
+    def texts(of: ReferenceSet) -> QuerySet[Any, Any]:
+        return Reference.objects.filter(set=of.pk).order_by()
+
+    def missing(of: ReferenceSet, other: ReferenceSet) -> int:
+        same = Reference.objects.filter(set=other.pk, item=OuterRef("item"), text=OuterRef("text"))
+        return texts(of).exclude(Exists(same)).values("item", "text").distinct().count()
+
+    n_first = texts(a).values("item", "text").distinct().count()
+    only_first = missing(a, b)
+    both = items_of(a).filter(Exists(Reference.objects.filter(item=OuterRef("pk"), set=b.pk))).count()
+    return Comparison(one, two, both, only_first, missing(b, a), n_first - only_first)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One item of a comparison."""
+
+    item: Item
+    shared: list[str]
+    only_first: list[str]
+    only_second: list[str]
+
+
+def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, list[Difference]]:
+    """Items where the two differ, some at a time."""
+    a, b = comparison.first.set.pk, comparison.second.set.pk
+
+    def lacks(of: int | None, other: int | None) -> Exists:
+        same = Reference.objects.filter(set=other, item=OuterRef("item"), text=OuterRef("text"))
+        return Exists(Reference.objects.filter(set=of, item=OuterRef("pk")).exclude(Exists(same)).annotate(x=F("pk")))
+
+    rows = Item.objects.filter(project=comparison.first.set.project_id).filter(lacks(a, b) | lacks(b, a))
+    found = keyset(rows, cursor=cursor, size=ITEMS_A_PAGE)
+    texts: dict[tuple[int, int], list[str]] = {}
+    wanted = Reference.objects.filter(set__in=[a, b], item__in=[item.pk for item in found.rows])
+    for item, of, text in wanted.order_by("item", "position").values_list("item", "set", "text"):
+        texts.setdefault((item, of), []).append(text)
+    differences = []
+    for item in found.rows:
+        one = list(dict.fromkeys(texts.get((item.pk, a or 0), ())))
+        two = list(dict.fromkeys(texts.get((item.pk, b or 0), ())))
+        differences.append(
+            Difference(
+                item, [t for t in one if t in two], [t for t in one if t not in two], [t for t in two if t not in one]
+            )
+        )
+    return found, differences
+
+
+def count_of_upload(*, upload: Any) -> int:
+    """How many references of named sets would go with the items that this upload brought: annotated, written or
+    merged ones that undo must not take along unasked."""
+    rows = Reference.objects.filter(item__upload=upload).exclude(set__name=ORIGINAL)
+    return rows.exclude(set__upload=upload).count()

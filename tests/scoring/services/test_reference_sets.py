@@ -1,0 +1,120 @@
+"""Sets merged, compared, deleted; what rests on them is told and never lost unasked."""
+
+from __future__ import annotations
+
+import pytest
+
+from annotation.models import ReferenceSet
+from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.models import AuditEvent
+from scoring.models import AnnotationTrace, ScoreSet
+from scoring.selectors.reference_sets import (
+    compare_sets,
+    count_of_upload,
+    difference_page,
+    get_set,
+    item_page,
+    list_sets,
+    reference_rows,
+)
+from scoring.services.reference_sets import delete_set, merge_sets
+from scoring.services.scores import apply_evaluator
+from tests.factories import make_outputs
+from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through, texts_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project(cast, monkeypatch, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    items = fill_references(cast.project)
+    make_outputs(cast.project, items)
+    see_through(monkeypatch, cast.project, judge=[SeeThrough("judge")])
+    annotate(cast.project, controls=True)
+    return cast.project
+
+
+def test_the_list_tells_counts_origin_and_users(project, score) -> None:
+    score(project, "token-f1", references="chosen")
+    rows = {row.name: row for row in list_sets(project)}
+    assert list(rows) == ["original", "chosen-random", "chosen-raw", "chosen"]
+    assert (rows["original"].n_references, rows["original"].n_items, rows["original"].origin) == (16, 4, "as uploaded")
+    assert rows["chosen"].origin == "chosen by judge for bleu-star from the items’ further references"
+    assert rows["chosen-raw"].origin == "what chosen began with"
+    assert rows["chosen-raw"].per_item == 1
+    assert [s.evaluator.slug for s in rows["chosen"].score_sets] == ["token-f1"]
+    assert set(rows["original"].derived) == {"chosen", "chosen-raw", "chosen-random"}
+    assert set(rows["chosen"].derived) == {"chosen-raw", "chosen-random"}
+
+
+def test_the_number_of_questions_does_not_grow_with_the_sets(project, django_assert_max_num_queries) -> None:
+    for k in range(8):
+        merge_sets(project=project, names=["chosen", "chosen-raw"], into=f"more-{k}")
+    with django_assert_max_num_queries(6):
+        assert len(list_sets(project)) == 12
+
+
+def test_item_by_item_with_the_trace(project) -> None:
+    found, rows = item_page(get_set(project, "chosen").set, key="k1")
+    assert [row.item.key for row in rows] == ["k1"]
+    assert found.next is None
+    assert rows[0].trace.steps
+    assert [r.text for r in rows[0].references] == texts_of(project, "chosen", rows[0].item)
+    lines = list(reference_rows(get_set(project, "chosen").set))
+    assert lines[0].keys() == {"set", "item", "position", "text", "meta"}
+    assert [line["text"] for line in lines] == texts_of(project, "chosen")
+
+
+def test_two_sets_side_by_side(project) -> None:
+    found = compare_sets(project, "chosen-raw", "chosen")
+    assert (found.items_both, found.only_first, found.shared) == (4, 0, 4)
+    assert found.only_second == found.second.n_references - 4
+    assert found.overlap == 4 / found.second.n_references
+    _, rows = difference_page(found)
+    assert [row.item.key for row in rows] == ["k0", "k1", "k2", "k3"]
+    assert rows[0].shared == texts_of(project, "chosen-raw", rows[0].item)
+    assert rows[0].only_second == texts_of(project, "chosen", rows[0].item)[1:]
+    assert difference_page(compare_sets(project, "chosen", "chosen"))[1] == []
+    with pytest.raises(NotThere, match="There are: chosen"):
+        compare_sets(project, "chosen", "none")
+
+
+def test_merging_keeps_each_text_once(project) -> None:
+    merge_sets(project=project, names=["chosen-raw", "chosen", "chosen-random"], into="both")
+    for item in project.items.all():
+        texts = texts_of(project, "both", item)
+        assert texts[: len(texts_of(project, "chosen", item))] == texts_of(project, "chosen", item)
+        assert len(texts) == len(set(texts))
+    assert get_set(project, "both").origin == "chosen-raw and chosen and chosen-random together"
+    with pytest.raises(Conflict, match="none is overwritten"):
+        merge_sets(project=project, names=["chosen", "original"], into="both")
+    with pytest.raises(BadInput, match="two or more"):
+        merge_sets(project=project, names=["chosen", "chosen"], into="other")
+
+
+def test_deleting_tells_what_rests_on_it(project, score) -> None:
+    score(project, "token-f1", references="chosen")
+    with pytest.raises(Conflict, match="8 scores were made with chosen: by token-f1"):
+        delete_set(project=project, name="chosen")
+    with pytest.raises(Conflict, match="Undo the upload"):
+        delete_set(project=project, name="original")
+    run = apply_evaluator(project=project, evaluator="chrf", references="chosen", send=False)
+    with pytest.raises(Conflict, match=f"Run {run.pk}"):
+        delete_set(project=project, name="chosen", with_scores=True)
+    run.delete()
+    delete_set(project=project, name="chosen", with_scores=True)
+    assert not ScoreSet.objects.exists()
+    assert not AnnotationTrace.objects.exists()
+    assert not ReferenceSet.objects.filter(name="chosen").exists()
+    assert AuditEvent.objects.get(verb="references.deleted").detail["n_scores"] == 8
+
+
+def test_an_upload_with_annotated_items_is_not_undone_unasked(project) -> None:
+    from annotation.models import Upload
+
+    upload = Upload.objects.create(project=project, title="items.jsonl", files=[])
+    project.items.filter(key="k0").update(upload=upload)
+    item = project.items.get(key="k0")
+    expected = sum(len(texts_of(project, name, item)) for name in ("chosen", "chosen-raw", "chosen-random"))
+    assert count_of_upload(upload=upload) == expected
