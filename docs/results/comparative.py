@@ -36,7 +36,7 @@ from scoring.ml.training.record import group_of
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 FOLDS, DEV_SHARE, SPLIT_SEED = 5, 0.125, 13
 RESAMPLES = 2000
-RATES = (2e-5, 5e-5, 1e-4)
+RATES = (3e-5, 1e-4)
 STEPS = tuple(range(1000, 10_001, 1000))
 SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
 #: The paper's ablations (its table 5) as options; human judgements there are none here.
@@ -67,8 +67,8 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("pandalm", "pandalm", "overall", 3, max_length=256),
-    Setting("scratchplot", "scratchplot", "ending", 3, max_length=256),
+    Setting("pandalm", "pandalm", "overall", 2, folds=3, max_length=192),
+    Setting("scratchplot", "scratchplot", "ending", 2, folds=3, max_length=192),
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60, folds=3),
     Setting("e2e-quality", "e2e", "quality", 2, most=60, folds=3),
 )
