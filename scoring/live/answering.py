@@ -30,8 +30,8 @@ LOADING_SECONDS = 120
 
 #: What could not be loaded is not tried again at every key that somebody presses.
 FAILED_SECONDS = 20
-#: So long candidates are rated for one request; whoever waits behind it should not notice.
-CANDIDATE_SECONDS = 0.25
+#: So long references and candidates are read for one request; whoever waits behind it should not notice.
+TURN_SECONDS = 0.25
 
 #: The answer goes to whoever still waits for it.
 _GIVE = """
@@ -196,7 +196,7 @@ def rate_references(evaluator: Evaluator, context: Sequence[str], references: Se
 def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
     """`signature`, `now`, `with_text` and `candidates` (a value each, in their order; null: not rated) of a set of
     references that somebody writes, `left` (how many candidates were not reached in time) and `notes`."""
-    end = time.monotonic() + CANDIDATE_SECONDS
+    end = time.monotonic() + TURN_SECONDS
     candidates = request.get("candidates", [])
     found = rated.write(
         _query(request), request["references"], request.get("text", ""), candidates, lambda: time.monotonic() < end

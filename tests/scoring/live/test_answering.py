@@ -49,10 +49,11 @@ def test_a_set_that_is_written_and_the_check_of_it_give_one_number(folder, encod
 
 
 def test_candidates_get_a_share_of_the_time(folder, monkeypatch):
-    monkeypatch.setattr(answering, "CANDIDATE_SECONDS", 0.0)
-    found = ask("writing", references=["cat"], text="tea", candidates=["a", "cat", "b"])
+    monkeypatch.setattr(answering, "TURN_SECONDS", 0.0)
+    found = ask("writing", references=["cat"], text="tea", candidates=["cat", *"abcdef"])
     assert found["with_text"] is not None
-    assert (found["candidates"][1], found["left"]) == (found["now"], 2)
+    assert (found["candidates"][0], found["left"]) == (found["now"], 2)
+    assert [value is None for value in found["candidates"][1:]] == [False] * 4 + [True] * 2
 
 
 def test_a_changed_encoder_is_said_and_not_loaded_at_every_key(folder, encoder, monkeypatch):

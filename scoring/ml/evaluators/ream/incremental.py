@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from scoring.ml.evaluators.ream.network import SLOPE, DenseGATv2, ReamNetwork
 
-# Numbers in one tensor of pairs: 16 MB of floats.
-LARGEST = 1 << 22
+# Numbers in one tensor of pairs: 2 MB of floats, which stay in a core's cache.
+LARGEST = 1 << 19
 
 
 class Sides(NamedTuple):

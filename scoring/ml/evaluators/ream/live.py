@@ -27,8 +27,10 @@ from scoring.ml.types import Record
 
 #: References of all sets kept, each about 16 bytes times the encoder's width: 60 MB for 384.
 NODES_KEPT = 10_000
-#: Candidates are read so many at a time; between two batches it is seen whether there is time left.
-CANDIDATES_AT_A_TIME = 4
+#: Texts are read so many at a time; between two batches it is seen whether there is time left.
+AT_A_TIME = 4
+#: Ratings of texts beside one set that are kept.
+VALUES_KEPT = 1000
 
 
 class Key(NamedTuple):
@@ -43,13 +45,21 @@ class Key(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Written:
     """What is known of a set, of a text that is being written, and of candidates; None where there is nothing to rate:
-    the empty set, a blank text. `left` candidates were not reached in time. `notes` are for people."""
+    the empty set, a blank text, or references that were not all read in time. `left` texts were not reached in time:
+    asking again goes on there. `notes` are for people."""
 
     now: float | None
     with_text: float | None
     candidates: dict[str, float | None]
     left: int
     notes: tuple[str, ...]
+
+
+class Known(NamedTuple):
+    """A set as one model knows it, and what it said of it with a text more."""
+
+    grown: GrownSet
+    values: dict[str, float]
 
 
 class LiveReliability:
@@ -66,7 +76,7 @@ class LiveReliability:
             raise ScoringError(detail)
         self.evaluator, self.members, self.nodes = evaluator, [cast(Ream, member) for member in found], nodes
         share_encoder(self.members)
-        self._sets: OrderedDict[Key, GrownSet] = OrderedDict()
+        self._sets: OrderedDict[Key, Known] = OrderedDict()
 
     @cached_property
     def signature(self) -> str:
@@ -95,24 +105,23 @@ class LiveReliability:
         candidates: Sequence[str] = (),
         in_time: Callable[[], bool] = lambda: True,
     ) -> Written:
-        """The set now, with the text, and with each candidate, in this order, while `in_time()`."""
+        """The set now, with the text, and with each candidate, in this order, while `in_time()`: what was read before
+        costs nothing, and of the rest something is read whenever it is asked for."""
         base = _clean(references)
+        wanted = [each for each in _clean(candidates) if each not in base]
+        left = self._read(query, base, in_time)
+        if left:
+            note = f"the references are being read: {len(base) - left} of {len(base)}"
+            return Written(None, None, {}, left + len(wanted), (note,))
         now = self._now(query, base)
         with_text: float | None = None
         if text.strip():
             with_text = now if text in base else self._with_each(query, base, [text])[0]
-        wanted = _clean(candidates)
-        found: dict[str, float | None] = {each: now for each in wanted if each in base}
-        rest = [each for each in wanted if each not in found]
-        # What was read before costs nothing, so it never waits.
-        known = [each for each in rest if self._knows(query, each)]
-        found |= dict(zip(known, self._with_each(query, base, known), strict=True))
-        fresh = [each for each in rest if each not in found]
-        for batch in _batches(fresh, CANDIDATES_AT_A_TIME):
-            if not in_time():
-                break
-            found |= dict(zip(batch, self._with_each(query, base, batch), strict=True))
-        return Written(now, with_text, found, len(wanted) - len(found), tuple(self._notes(query, text)))
+        self._read(query, wanted, in_time)
+        reached = [each for each in wanted if self._knows(query, each)]
+        found: dict[str, float | None] = {each: now for each in _clean(candidates) if each in base}
+        found |= dict(zip(reached, self._with_each(query, base, reached), strict=True))
+        return Written(now, with_text, found, len(wanted) - len(reached), tuple(self._notes(query, text)))
 
     def chosen(self, query: Record) -> list[int]:
         """The models that rate this query."""
@@ -135,7 +144,7 @@ class LiveReliability:
     def _now(self, query: Record, texts: Sequence[str]) -> float | None:
         if not texts:
             return None
-        return _mean(self._set(query, texts, number).value() for number in self.chosen(query))
+        return _mean(self._set(query, texts, number).grown.value() for number in self.chosen(query))
 
     def _with_each(self, query: Record, base: Sequence[str], texts: Sequence[str]) -> list[float | None]:
         """s(q, R + r) of each text r, none of which is in R."""
@@ -143,23 +152,40 @@ class LiveReliability:
             return []
         rows = []
         for number in self.chosen(query):
-            x = self._vectors(query, texts, number)
-            rows.append(self._set(query, base, number).with_each(x).double().cpu().numpy())
+            known = self._set(query, base, number)
+            new = [text for text in texts if text not in known.values]
+            if new:
+                if len(known.values) > VALUES_KEPT:
+                    known.values.clear()
+                    new = list(texts)
+                values = known.grown.with_each(self._vectors(query, new, number)).tolist()
+                known.values.update(zip(new, values, strict=True))
+            rows.append([known.values[text] for text in texts])
         return [None if math.isnan(value) else float(value) for value in np.mean(rows, axis=0)]
 
-    def _set(self, query: Record, texts: Sequence[str], number: int) -> GrownSet:
+    def _set(self, query: Record, texts: Sequence[str], number: int) -> Known:
         """The set as this model knows it, computed where it is new."""
         key = Key(query.context, query.source, tuple(sorted(texts)), number)
         found = self._sets.get(key)
         if found is None:
             network = cast(ReamNetwork, self.members[number].network)
-            found = GrownSet.of(network, self._vectors(query, key.texts, number))
+            found = Known(GrownSet.of(network, self._vectors(query, key.texts, number)), {})
             self._sets[key] = found
         self._sets.move_to_end(key)
-        kept = sum(len(each) for each in self._sets.values())
+        kept = sum(len(each.grown) for each in self._sets.values())
         while kept > self.nodes and len(self._sets) > 1:
-            kept -= len(self._sets.popitem(last=False)[1])
+            kept -= len(self._sets.popitem(last=False)[1].grown)
         return found
+
+    def _read(self, query: Record, texts: Sequence[str], in_time: Callable[[], bool]) -> int:
+        """Read the texts that are new, a few at least; how many were not reached."""
+        new = [text for text in texts if not self._knows(query, text)]
+        done = 0
+        while done < len(new) and (done == 0 or in_time()):
+            for number in self.chosen(query):
+                self._vectors(query, new[done : done + AT_A_TIME], number)
+            done += AT_A_TIME
+        return max(0, len(new) - done)
 
     def _vectors(self, query: Record, texts: Sequence[str], number: int) -> torch.Tensor:
         member = self.members[number]
@@ -190,11 +216,6 @@ def share_encoder(members: Sequence[Ream]) -> None:
 def _clean(texts: Iterable[str]) -> list[str]:
     """Without blanks and repeats, as `Ream.reliabilities` reads a set."""
     return list(dict.fromkeys(text for text in texts if text.strip()))
-
-
-def _batches(texts: list[str], size: int) -> Iterator[list[str]]:
-    for at in range(0, len(texts), size):
-        yield texts[at : at + size]
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -67,12 +67,24 @@ def test_an_edit_reads_one_pair_and_no_set_anew(encoder, monkeypatch):
 def test_candidates_end_with_the_time_and_go_on_with_those_left(encoder):
     live = LiveReliability(untrained(encoder))
     candidates = [f"cat {word}" for word in "abcdefghij"]
-    turns = iter([True, True, False, True, False])
+    turns = iter([True, False, False])
     first = live.write(QUERY, TEXTS, candidates=candidates, in_time=lambda: next(turns))
     assert (len(first.candidates), first.left) == (8, 2)
     second = live.write(QUERY, TEXTS, candidates=candidates, in_time=lambda: next(turns))
     assert (len(second.candidates), second.left) == (10, 0)
     assert first.candidates.items() <= second.candidates.items()
+
+
+def test_a_large_set_is_read_in_turns_that_others_come_between(encoder):
+    live = LiveReliability(untrained(encoder))
+    texts = [f"cat {word}" for word in "abcdefghij"]
+    notes = []
+    while (found := live.write(QUERY, texts, "dog", ["tea"], in_time=lambda: False)).now is None:
+        notes.append((found.left, *found.notes))
+    reading = "the references are being read: {} of 10"
+    assert notes == [(7, reading.format(4)), (3, reading.format(8))]
+    assert found.candidates.keys() == {"tea"}
+    assert found.now == live.rate(QUERY, [texts])[0]
 
 
 def test_models_of_folds_read_a_pair_once_and_only_those_rate_that_did_not_see_the_item(encoder):
