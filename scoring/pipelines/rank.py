@@ -6,13 +6,12 @@ from typing import Any
 
 from evalapp.common.runner import RunContext
 
-from ..selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from ..selectors.leaderboards import SHAPES
 from ..services.leaderboards import compute_leaderboard
 
 
 def run(context: RunContext, *, board: str, query: dict[str, Any], stamp: str) -> dict[str, Any]:
     """`stamp` is the state of the data that was asked for; it only tells one request from another."""
     context.progress(0, None, "rows", "computing")
-    shape = SystemsQuery if board == "systems" else EvaluatorsQuery
-    row = compute_leaderboard(project=context.project, query=shape(**query))
+    row = compute_leaderboard(project=context.project, query=SHAPES[board](**query))
     return {"leaderboard": row.pk, "rows": len(row.table["rows"]), "seconds": row.seconds}

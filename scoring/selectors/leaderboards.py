@@ -59,6 +59,28 @@ class EvaluatorsQuery:
     kind = Leaderboard.Kind.EVALUATORS
 
 
+@dataclass(frozen=True)
+class EnhancedQuery:
+    """What the table of evaluators by reference set may ask for; `references` are names with commas between, the first
+    being the one that others are compared with. Empty: those that were scored."""
+
+    aspect: str = ""
+    level: str = "segment"
+    grouping: str = "none"
+    systems: str = "all"
+    references: str = ""
+    ratings: str = "raw"
+
+    kind = Leaderboard.Kind.ENHANCED
+
+
+Query = SystemsQuery | EvaluatorsQuery | EnhancedQuery
+SHAPES: dict[str, type[SystemsQuery] | type[EvaluatorsQuery] | type[EnhancedQuery]] = {
+    "systems": SystemsQuery,
+    "evaluators": EvaluatorsQuery,
+    "enhanced": EnhancedQuery,
+}
+
 CHOICES: dict[str, dict[str, str]] = {
     "method": METHODS,
     "ratings": RATINGS,
@@ -69,7 +91,9 @@ CHOICES: dict[str, dict[str, str]] = {
 
 
 def parse_query(
-    shape: type[SystemsQuery] | type[EvaluatorsQuery], given: Mapping[str, Any], project: Project | None = None
+    shape: type[SystemsQuery] | type[EvaluatorsQuery] | type[EnhancedQuery],
+    given: Mapping[str, Any],
+    project: Project | None = None,
 ) -> Any:
     """A query from the parameters of an address or a command; unknown values are faults that list the known ones.
     With the project, systems that were only ever compared are ranked by win rate unless a method is named."""
@@ -83,7 +107,7 @@ def parse_query(
     if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
         values["method"] = _usual_method(project, values.get("aspect", ""))
     query = shape(**values)
-    if isinstance(query, EvaluatorsQuery) and query.level == "system" and query.grouping != "none":
+    if isinstance(query, EvaluatorsQuery | EnhancedQuery) and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
@@ -99,7 +123,7 @@ def _usual_method(project: Project, aspect: str) -> str:
     return "m1" if not compared.filter(reference=None).exists() else "win-rate"
 
 
-def key_of(query: SystemsQuery | EvaluatorsQuery) -> str:
+def key_of(query: Query) -> str:
     return _digest([TABLE_VERSION, query.kind, asdict(query)])
 
 
@@ -146,5 +170,5 @@ def _digest(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def find_leaderboard(project: Project, query: SystemsQuery | EvaluatorsQuery) -> Leaderboard | None:
+def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:
     return Leaderboard.objects.filter(project=project, key=key_of(query)).first()

@@ -14,17 +14,23 @@ from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
 
-from ..models import Leaderboard, Score
+from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
-from ..selectors.leaderboards import EvaluatorsQuery, SystemsQuery, find_leaderboard, key_of, stamp_of
+from ..selectors.leaderboards import (
+    EnhancedQuery,
+    EvaluatorsQuery,
+    Query,
+    SystemsQuery,
+    find_leaderboard,
+    key_of,
+    stamp_of,
+)
 from ..selectors.score_sets import current_sets
 
 #: Judgements or scores that a page may read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
 #: Ratings times evaluators that a page may correlate and resample in a request (about two seconds).
 MAX_CORRELATED_IN_REQUEST = 120_000
-
-Query = SystemsQuery | EvaluatorsQuery
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,10 @@ def _rank(project: Project, query: Query) -> dict[str, Any]:
         from ..selectors.rankings import rank_systems
 
         return rank_systems(project, query)
+    if isinstance(query, EnhancedQuery):
+        from ..selectors.enhanced import rank_by_references
+
+        return rank_by_references(project, query)
     from ..selectors.meta_evaluation import rank_evaluators
 
     return rank_evaluators(project, query)
@@ -103,6 +113,13 @@ def is_large(project: Project, query: Query) -> bool:
     if isinstance(query, EvaluatorsQuery):
         n_sets = len(current_sets(project, query.references)) or 1
         limit = min(limit, MAX_CORRELATED_IN_REQUEST // n_sets)
+    if isinstance(query, EnhancedQuery):
+        from ..selectors.enhanced import chosen_sets
+
+        # Each cell is correlated once, and each pair of sets of one evaluator is resampled twice more.
+        names = chosen_sets(project, query)
+        n_cells = ScoreSet.objects.filter(project=project, references__in=names, scored_at__isnull=False).count() or 1
+        limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_cells * max(1, len(names) - 1)))
     rated = choose_aspect(project, query.aspect, judged_by="ratings")
     return _has_more(Rating.objects.filter(aspect=rated), limit)
 

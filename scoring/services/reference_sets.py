@@ -88,7 +88,7 @@ def delete_set(*, project: Project, user: Any = None, name: str, with_scores: bo
             )  # fmt: skip
             row.set.delete()
     except (RestrictedError, ProtectedError) as error:
-        users = getattr(error, "restricted_objects", None) or getattr(error, "protected_objects", ())
+        users = getattr(error, "restricted_objects", None) or getattr(error, "protected_objects", None) or ()
         campaigns = sorted({str(getattr(user, "campaign", user)) for user in users})
         raise Conflict(f"{name} is used by {', '.join(campaigns[:5])}. Delete what uses it first.") from error
 

@@ -14,6 +14,7 @@ from scoring.selectors.leaderboards import (
     LEVELS,
     RATINGS,
     SUBSETS,
+    EnhancedQuery,
     EvaluatorsQuery,
     parse_query,
 )
@@ -29,15 +30,23 @@ class Command(commands.Command):
         parser.add_argument("--level", default="segment", choices=list(LEVELS))
         parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
-        parser.add_argument("--references", default="original", metavar="SET")
+        parser.add_argument(
+            "--references", default=["original"], nargs="+", metavar="SET",
+            help="the reference set; several are compared side by side, each with the first",
+        )  # fmt: skip
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
 
     def work(self, **options: Any) -> dict[str, Any]:
-        query = parse_query(EvaluatorsQuery, options)
+        several = len(options["references"]) > 1
+        options["references"] = ",".join(options["references"])
+        query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options)
         board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
+        if found["kind"] == "enhanced":
+            self._show_by_set(found)
+            return
         self.stdout.write(
             f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
         )
@@ -68,3 +77,36 @@ class Command(commands.Command):
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
+
+    def _show_by_set(self, found: dict[str, Any]) -> None:
+        """A line for every evaluator and set; differences are to the first set that was named."""
+        self.stdout.write(
+            f"Evaluators of {found['project']} by reference set: {found['aspect']}, {found['level']} level"
+        )
+        if found["n_simulated"]:
+            self.stdout.write("Simulated ratings are among these figures.")
+        sizes = {row["name"]: row["per_item"] for row in found["sets"]}
+        lines = []
+        for row in found["rows"]:
+            to_first = {d["a"]: d for d in row["differences"] if d["b"] == found["baseline"]}
+            for name, cell in row["cells"].items():
+                size = sizes.get(name)
+                shown = to_first.get(name)
+                lines.append(
+                    [
+                        row["evaluator"], name, "-" if size is None else f"{size:.1f}",
+                        *(interval(cell[c]) for c in ("pearson", "kendall")), str(cell["n"]),
+                        "" if shown is None else interval(shown), "" if shown is None else _p(shown["p"]),
+                        "" if shown is None else _p(shown["p_holm"]), "" if shown is None else _p(shown["williams"]),
+                    ]
+                )  # fmt: skip
+        head = ["evaluator", "references", "per item", "pearson", "kendall", "n"]
+        head += [f"minus {found['baseline']}", "p", "p Holm", "p Williams"]
+        self.stdout.write("\n".join(as_lines(head, lines, left=(0, 1))))
+        if found["note"]:
+            self.stdout.write(found["note"])
+        self.stdout.write(found["signature"])
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
