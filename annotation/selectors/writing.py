@@ -1,0 +1,209 @@
+"""Reading writing campaigns: for those who plan them (the list, one campaign, its plan), and for those who write (their
+campaigns, their own tasks, what a task may be shown). Never another person's arm, draft or name to an annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Prefetch, Q, QuerySet
+
+from annotation.allocation.writing_plan import OPTIONS
+from annotation.models import (
+    Output,
+    Reference,
+    WritingAttempt,
+    WritingCampaign,
+    WritingCandidate,
+    WritingMember,
+    WritingTask,
+    WrittenReference,
+)
+from evalapp.accounts.models import Project
+from evalapp.accounts.roles import Need
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotAllowed, NotThere
+
+NOT_YOURS = "There is no such task of yours."
+CLOSING = (WritingAttempt.Decision.ACCEPT.value, WritingAttempt.Decision.DROP.value)
+
+
+# ---- for those who plan and watch -------------------------------------------------------------------------
+
+
+def list_writing(*, project: Project) -> QuerySet[WritingCampaign]:
+    """Newest first, each with `member_count` and `written_count` (references that stand in a set)."""
+    return (
+        WritingCampaign.objects.filter(project=project)
+        .select_related("project", "start_set", "target_set")
+        .annotate(
+            member_count=Count("members", distinct=True),
+            written_count=Count("written", filter=Q(written__state=WrittenReference.State.SHOWN), distinct=True),
+        )
+        .order_by("-pk")
+    )
+
+
+def get_writing(*, user: Any, campaign_id: int, need: Need = "read") -> WritingCampaign:
+    """One campaign if the user's role in its project covers `need`; 404 for strangers, 403 for a lesser role."""
+    campaign = _campaign(pk=campaign_id)
+    get_project(user=user, slug=campaign.project.slug, need=need)
+    return campaign
+
+
+def get_writing_by_slug(*, project: Project, slug: str) -> WritingCampaign:
+    return _campaign(project=project, slug=slug)
+
+
+def _campaign(**which: Any) -> WritingCampaign:
+    rows = WritingCampaign.objects.select_related("project", "start_set", "target_set")
+    if which.get("pk", 0) >= 2**63 or (campaign := rows.filter(**which).first()) is None:
+        raise NotThere("There is no such writing campaign that you can see.")
+    return campaign
+
+
+def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
+    """The plan as `read_writing_plan` takes it: what the page edits, the API shows, and a copy starts from."""
+    return {
+        "slug": campaign.slug,
+        "name": campaign.name,
+        "kind": campaign.kind,
+        "guidelines": campaign.guidelines,
+        "items": campaign.items or "all",
+        "start_set": campaign.start_set.name if campaign.start_set else "",
+        "evaluator": campaign.evaluator,
+        "corpus": campaign.corpus,
+        "seed": campaign.seed,
+        "lease_minutes": campaign.lease_minutes,
+        "max_per_annotator": campaign.max_per_annotator,
+        "options": {**OPTIONS, **campaign.options},
+    }
+
+
+def sets_in_writing(project: Project) -> set[int]:
+    """Reference sets that writing campaigns begin from or write to: they cannot be deleted."""
+    campaigns = WritingCampaign.objects.filter(project=project)
+    found = {pk for pair in campaigns.values_list("start_set", "target_set") for pk in pair if pk is not None}
+    return found | set(WritingMember.objects.filter(campaign__project=project).values_list("set", flat=True))
+
+
+def get_written(*, user: Any, reference_id: int, need: Need = "write") -> WrittenReference:
+    rows = WrittenReference.objects.select_related("campaign__project", "unit__item", "set", "attempt", "task")
+    row = rows.filter(pk=reference_id).first() if reference_id < 2**63 else None
+    if row is None:
+        raise NotThere("There is no such written reference that you can see.")
+    get_project(user=user, slug=row.campaign.project.slug, need=need)
+    return row
+
+
+def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
+    """What was written, newest first, with its attempt, item, writer and set."""
+    return (
+        WrittenReference.objects.filter(campaign=campaign)
+        .select_related("attempt", "unit__item", "member__annotator", "set", "withdrawn_by", "task")
+        .order_by("-pk")
+    )
+
+
+# ---- for those who write ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MyWriting:
+    """A campaign on the annotator's own page. `member` is None before the first item."""
+
+    campaign: WritingCampaign
+    member: WritingMember | None
+
+    @property
+    def done(self) -> int:
+        return self.member.done if self.member else 0
+
+    @property
+    def goal(self) -> int:
+        units = self.campaign.unit_count
+        return max(self.done, min(units, self.campaign.max_per_annotator or units))
+
+    @property
+    def left(self) -> int:
+        return self.goal - self.done
+
+    @property
+    def mean_seconds(self) -> float | None:
+        return self.member.seconds / self.member.done if self.member and self.member.done else None
+
+
+def my_writing(*, user: Any) -> list[MyWriting]:
+    """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
+    campaigns = (
+        WritingCampaign.objects.visible_to(user, "annotate")
+        .filter(project__memberships__user=user)
+        .exclude(state=WritingCampaign.State.DRAFT)
+        .select_related("project")
+        .prefetch_related(Prefetch("members", WritingMember.objects.filter(annotator=user), to_attr="own_members"))
+        .order_by("-pk")
+    )
+    return [MyWriting(row, row.own_members[0] if row.own_members else None) for row in campaigns]
+
+
+def get_my_writing(*, user: Any, campaign_id: int) -> WritingCampaign:
+    """A campaign in which `user` may write: not found for strangers, not allowed for viewers."""
+    return get_writing(user=user, campaign_id=campaign_id, need="annotate")
+
+
+def get_my_desk_task(*, user: Any, public: str) -> WritingTask:
+    """A task of one's own, while one may still annotate in its project, with campaign, project, item and set."""
+    row = (
+        WritingTask.objects.select_related("campaign__project", "campaign__start_set", "unit__item", "member__set")
+        .filter(public=public, member__annotator_id=user.pk or 0)
+        .first()
+    )
+    if row is None:
+        raise NotThere(NOT_YOURS)
+    get_project(user=user, slug=row.campaign.project.slug, need="annotate")
+    return row
+
+
+def check_shows_scores(task: WritingTask) -> None:
+    if not task.shows_scores:
+        raise NotAllowed("Scores are not shown in this task.")
+
+
+def check_shows_candidates(task: WritingTask) -> None:
+    if not task.shows_candidates:
+        raise NotAllowed("Candidates are not listed in this task.")
+
+
+def set_texts(task: WritingTask) -> tuple[str, ...]:
+    """The present references of the task's item in the set it adds to, in order."""
+    rows = Reference.objects.filter(item=task.unit.item_id, set=task.member.set_id)
+    return tuple(rows.order_by("position").values_list("text", flat=True))
+
+
+def excluded_texts(task: WritingTask) -> tuple[str, ...]:
+    """What is no candidate for the task: references that are there or wait to be confirmed, outputs of the item, and
+    candidates that this person has dealt with."""
+    waiting = WrittenReference.objects.filter(
+        unit=task.unit_id, set=task.member.set_id, state=WrittenReference.State.WAITING
+    )
+    outputs = Output.objects.filter(item=task.unit.item_id)
+    closed = WritingAttempt.objects.filter(task=task, candidate_text__isnull=False, decision__in=CLOSING)
+    return (
+        *set_texts(task),
+        *waiting.values_list("text", flat=True),
+        *outputs.values_list("text", flat=True),
+        *closed.values_list("candidate_text", flat=True),
+    )
+
+
+def originals_of(task: WritingTask) -> tuple[str, ...]:
+    """Under a constraint: what the item's references in the set that the campaign begins from are."""
+    rows = Reference.objects.filter(item=task.unit.item_id, set=task.campaign.start_set_id)
+    return tuple(rows.order_by("position").values_list("text", flat=True))
+
+
+def candidate_texts(task: WritingTask, ids: Collection[str]) -> dict[str, str]:
+    """Texts of the candidates that this task was offered, by opaque id; others are left out."""
+    rows = WritingCandidate.objects.filter(unit=task.unit_id, public__in=list(ids)[:1000])
+    return dict(rows.filter(Q(task=task) | Q(task=None)).values_list("public", "text"))

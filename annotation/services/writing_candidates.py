@@ -1,0 +1,92 @@
+"""Candidates as annotators are offered them, remembered on the server, so that an attempt can name its candidate by an
+opaque id and its provenance is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.utils.crypto import salted_hmac
+
+from annotation.allocation.writing import same_text, shown_order
+from annotation.models import Output, Reference, WritingCandidate, WritingTask, WritingUnit
+
+from . import ports
+from .ports import Candidate, Candidates
+
+
+def _opaque(*parts: object) -> str:
+    return salted_hmac("annotation.writing", "/".join(map(str, parts)), algorithm="sha256").hexdigest()[:24]
+
+
+def remember_candidates(*, task: WritingTask, rows: Sequence[Candidate]) -> list[str]:
+    """Opaque ids of the rows, in order, after keeping them. The same text offered to the same task again has the same
+    id; twice costs nothing."""
+    ids = [_opaque("task", task.public, row.text) for row in rows]
+    WritingCandidate.objects.bulk_create(
+        [
+            WritingCandidate(
+                campaign_id=task.campaign_id, unit_id=task.unit_id, task=task, public=public, text=row.text,
+                query=row.query, jaccard=row.jaccard, source=dict(row.source),
+            )
+            for public, row in zip(ids, rows, strict=True)
+        ],
+        ignore_conflicts=True,
+    )  # fmt: skip
+    return ids
+
+
+def candidates_of_rounds(task: WritingTask) -> tuple[int, str]:
+    """How many candidates the item has in rounds, fetching them the first time: one list for every group, in an order
+    drawn from the campaign's seed. With none, the note says why; the next call tries again."""
+    rows = WritingCandidate.objects.filter(unit=task.unit_id, task=None)
+    count = rows.count()
+    if count:
+        return count, ""
+    found = _fetch(task)
+    if not found.rows:
+        return 0, found.note or "The corpus has no candidate for this item."
+    order = shown_order(task.campaign.seed, task.unit.item.key, len(found.rows))
+    with transaction.atomic():
+        WritingUnit.objects.select_for_update().get(pk=task.unit_id)
+        if not rows.exists():
+            WritingCandidate.objects.bulk_create(
+                WritingCandidate(
+                    campaign_id=task.campaign_id, unit_id=task.unit_id, number=number,
+                    public=_opaque("unit", task.unit_id, number), text=found.rows[place].text,
+                    query=found.rows[place].query, jaccard=found.rows[place].jaccard,
+                    source=dict(found.rows[place].source),
+                )
+                for number, place in enumerate(order)
+            )  # fmt: skip
+        return rows.count(), ""
+
+
+def _fetch(task: WritingTask) -> Candidates:
+    """Without what every member begins with, and without outputs of the item."""
+    campaign, item = task.campaign, task.unit.item
+    start = Reference.objects.filter(item=item, set=campaign.start_set_id).values_list("text", flat=True)
+    outputs = Output.objects.filter(item=item).values_list("text", flat=True)
+    exclude = (*start, *outputs)
+    found = ports.candidates_for(
+        project=campaign.project, corpus=campaign.corpus, item=item, k=campaign.options["candidates"],
+        turns=campaign.options["candidate_turns"], exclude=exclude,
+    )  # fmt: skip
+    taken = {same_text(text) for text in exclude}
+    rows = []
+    for row in found.rows:
+        if (form := same_text(row.text)) not in taken:
+            taken.add(form)
+            rows.append(row)
+    return Candidates(tuple(rows), found.note)
+
+
+def round_candidate(task: WritingTask) -> WritingCandidate | None:
+    """The candidate of the round that the task is in; None after the last."""
+    return WritingCandidate.objects.filter(unit=task.unit_id, task=None, number=task.round).first()
+
+
+def find_candidate(task: WritingTask, public: str) -> WritingCandidate | None:
+    """A candidate that this task was offered."""
+    row = WritingCandidate.objects.filter(public=public, unit=task.unit_id).first()
+    return row if row is not None and row.task_id in (None, task.pk) else None

@@ -1,0 +1,139 @@
+"""Handing out items to those who write: coming into a campaign, with its arm, group and set, and the next item."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from annotation.allocation.streams import draw
+from annotation.allocation.writing import arm_at, group_at
+from annotation.models import (
+    Reference,
+    ReferenceSet,
+    WritingCampaign,
+    WritingMember,
+    WritingTask,
+    WritingUnit,
+    WrittenReference,
+)
+from evalapp.accounts.models import Membership
+from evalapp.common.errors import NotThere
+
+from .judging import CampaignNotOpen
+from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, goal_of
+from .writing_plans import begin_set, set_name
+
+
+def next_task(*, user: Any, campaign_id: int) -> Desk:
+    """The item to write for now: the one that is open, else a new one."""
+    with transaction.atomic():
+        member = lock_member(user, campaign_id)
+        campaign = member.campaign
+        task = WritingTask.objects.filter(member=member, state=WritingTask.State.OPEN).first()
+        why: Why = ""
+        if task is None:
+            task, why = _hand_out(campaign, member)
+    if task is None:
+        return Desk(campaign, member, why=why, goal=goal_of(campaign, member), to_confirm=count_to_confirm(member))
+    return get_desk(user=user, public=task.public)
+
+
+def lock_member(user: Any, campaign_id: int) -> WritingMember:
+    """The person's row in the campaign, made at the first time; held until the end of the transaction, so that two
+    tabs follow each other."""
+    rows = WritingMember.objects.select_for_update(of=("self",)).select_related(
+        "campaign__project", "campaign__start_set", "set"
+    )
+    found = rows.filter(campaign_id=campaign_id, annotator_id=user.pk or 0).first() if campaign_id < 2**63 else None
+    if found is not None:
+        check_right(user, found.campaign)
+        return found
+    return rows.get(pk=_join(user, campaign_id).pk)
+
+
+def _join(user: Any, campaign_id: int) -> WritingMember:
+    campaign = (
+        WritingCampaign.objects.select_for_update(of=("self",))
+        .select_related("project", "start_set", "target_set")
+        .filter(pk=campaign_id if campaign_id < 2**63 else 0)
+        .first()
+    )
+    if campaign is None:
+        raise NotThere("There is no such campaign that you can see.")
+    check_right(user, campaign)
+    if campaign.state == WritingCampaign.State.DRAFT:
+        raise CampaignNotOpen(WHY_TEXT["draft"])
+    found = WritingMember.objects.filter(campaign=campaign, annotator=user).first()
+    if found is not None:  # the other tab was faster
+        return found
+    options, number = campaign.options, WritingMember.objects.filter(campaign=campaign).count()
+    group = group_at(number, options["group_size"]) if campaign.in_rounds else 0
+    arm = ""
+    if options["assign"] == "annotator":
+        place, stream = (group, "group") if campaign.in_rounds else (number, "annotator")
+        arm = arm_at(campaign.seed, options["arms"], place, stream)
+    return WritingMember.objects.create(
+        campaign=campaign, annotator=user, number=number, group=group, arm=arm, set=_set_of(campaign, user, number, arm)
+    )
+
+
+def _set_of(campaign: WritingCampaign, user: Any, number: int, arm: str) -> ReferenceSet:
+    if campaign.target_set is not None:
+        return campaign.target_set
+    if not campaign.in_rounds:
+        return ReferenceSet.objects.get(project=campaign.project, name=set_name(campaign, arm))
+    pseudonym = Membership.objects.get(project=campaign.project, user=user).pseudonym
+    taken = ReferenceSet.objects.filter(project=campaign.project, name=set_name(campaign, pseudonym)).exists()
+    return begin_set(campaign, arm, f"{number}-{pseudonym}" if taken else pseudonym)
+
+
+def _hand_out(campaign: WritingCampaign, member: WritingMember) -> tuple[WritingTask | None, Why]:
+    if campaign.state != WritingCampaign.State.OPEN:
+        return None, campaign.state  # type: ignore[return-value]
+    if campaign.max_per_annotator and member.done >= campaign.max_per_annotator:
+        return None, "limit"
+    unit = _choose_unit(campaign, member)
+    if unit is None:
+        return None, "empty"
+    return (
+        WritingTask.objects.create(
+            campaign=campaign, unit=unit, member=member, arm=unit.arm or member.arm,
+            public=secrets.token_urlsafe(12), lease_until=timezone.now() + timedelta(minutes=campaign.lease_minutes),
+        ),
+        "",
+    )  # fmt: skip
+
+
+def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUnit | None:
+    """An item that this person has not had and whose set has a place left. In rounds all go through the items in the
+    same order; else where the fewest are at work, so that people meet on an item only when there is no other."""
+    zero = Value(0)
+    there = Reference.objects.filter(item=OuterRef("item"), set=member.set_id).order_by().values("item")
+    waiting = WrittenReference.objects.filter(
+        unit=OuterRef("pk"), set=member.set_id, state=WrittenReference.State.WAITING
+    )
+    busy = Count("tasks", filter=Q(tasks__state=WritingTask.State.OPEN))
+    rows = (
+        WritingUnit.objects.filter(campaign=campaign)
+        .exclude(pk__in=WritingTask.objects.filter(member=member).values("unit"))
+        .annotate(
+            there=Coalesce(Subquery(there.annotate(n=Count("pk")).values("n")), zero),
+            waiting=Coalesce(Subquery(waiting.order_by().values("unit").annotate(n=Count("pk")).values("n")), zero),
+            busy=busy,
+        )
+        .filter(there__lt=campaign.options["target"] - Coalesce("waiting", zero))
+    )
+    if campaign.in_rounds:
+        return rows.order_by("rank").first()
+    least = rows.order_by("busy").values_list("busy", flat=True).first()
+    if least is None:
+        return None
+    ids = list(rows.filter(busy=least).order_by("rank").values_list("pk", flat=True)[:1000])
+    pick = ids[draw(campaign.seed, "unit", member.number, member.done + member.skipped) % len(ids)]
+    return WritingUnit.objects.get(pk=pick)

@@ -1,0 +1,179 @@
+"""What happens to a written reference afterwards: others confirm it, a researcher withdraws or restores it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from annotation.allocation.streams import coin
+from annotation.allocation.texts import UNSTORABLE, is_storable
+from annotation.models import WritingCampaign, WritingMember, WritingUnit, WrittenConfirmation, WrittenReference
+from annotation.selectors.writing import get_written, originals_of
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+
+from .writing_answers import SubmissionConflict
+from .writing_desk import check_right, waiting_for_confirmation
+from .writing_handout import lock_member
+from .writing_store import put_reference
+
+_State = WrittenReference.State
+_Verdict = WrittenConfirmation.Verdict
+
+
+# ---- better than the original, says somebody else ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ToConfirm:
+    """A written text beside the original, the sides drawn by lot: `texts` are a and b. `public` is empty when there
+    is nothing to confirm."""
+
+    campaign: WritingCampaign
+    public: str = ""
+    context: tuple[str, ...] = ()
+    source: str | None = None
+    texts: tuple[str, ...] = ()
+    left: int = 0
+
+    def wire(self) -> dict[str, Any]:
+        return {
+            "id": self.public,
+            "campaign": self.campaign.pk,
+            "context": list(self.context),
+            "source": self.source,
+            "texts": [{"id": name, "text": text} for name, text in zip("ab", self.texts, strict=False)],
+            "left": self.left,
+        }
+
+
+def next_confirmation(*, user: Any, campaign_id: int) -> ToConfirm:
+    """A text by somebody else that waits for this person's comparison with the original."""
+    with transaction.atomic():
+        member = lock_member(user, campaign_id)
+    rows = waiting_for_confirmation(member).select_related(
+        "unit__item", "task__campaign", "task__unit", "task__member"
+    )  # fmt: skip
+    row = rows.order_by("pk").first() if member.campaign.state == WritingCampaign.State.OPEN else None
+    if row is None:
+        return ToConfirm(member.campaign)
+    pair = [row.text, _original(row)]
+    if _is_swapped(member, row):
+        pair.reverse()
+    item = row.unit.item
+    return ToConfirm(member.campaign, row.public, tuple(item.context), item.source, tuple(pair), rows.count())
+
+
+def _original(row: WrittenReference) -> str:
+    found = originals_of(row.task)
+    return found[0] if found else ""
+
+
+def _is_swapped(member: WritingMember, row: WrittenReference) -> bool:
+    return coin(member.campaign.seed, "confirm", member.number, row.pk)
+
+
+def confirm_reference(*, user: Any, public: str, submission: UUID, better: str) -> WrittenReference:
+    """Which of the two is better: a, b or tie. With as many voices for the written text as the campaign asks it comes
+    into the set; with as many against it, it is refused. The same submission again changes nothing."""
+    if better not in ("a", "b", "tie"):
+        raise BadInput("Choose a, b or tie.", faults=[Fault("Choose a, b or tie.", field="better")])
+    row = WrittenReference.objects.select_related("campaign__project", "unit", "task").filter(public=public).first()
+    if row is None:
+        raise NotThere("There is no such text to confirm.")
+    check_right(user, row.campaign)
+    try:
+        with transaction.atomic():
+            _confirm(user, row, submission, better)
+    except IntegrityError as error:
+        raise SubmissionConflict("You have compared this text before. Nothing was changed.") from error
+    row.refresh_from_db()
+    return row
+
+
+def _confirm(user: Any, row: WrittenReference, submission: UUID, better: str) -> None:
+    member = lock_member(user, row.campaign_id)
+    verdict = _verdict(_is_swapped(member, row), better)
+    known = WrittenConfirmation.objects.filter(submission=submission).first()
+    if known is not None and (known.written_id, known.member_id, known.verdict) == (row.pk, member.pk, verdict):
+        return
+    if known is not None:
+        raise SubmissionConflict("This submission was used for another answer. Nothing was changed.")
+    if row.member_id == member.pk:
+        raise Conflict("This is your own text. Somebody else compares it.")
+    if row.campaign.state != WritingCampaign.State.OPEN:
+        raise Conflict(f"The campaign is {row.campaign.get_state_display().lower()}, so nothing is confirmed now.")
+    WritingUnit.objects.select_for_update().get(pk=row.unit_id)
+    fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)
+    WrittenConfirmation.objects.create(
+        campaign_id=row.campaign_id, written=row, member=member, verdict=verdict, submission=submission,
+        swapped=_is_swapped(member, row),
+    )  # fmt: skip
+    if fresh.state != _State.WAITING:
+        return  # enough others were faster; the answer is kept
+    needed = int(row.campaign.options["confirmations"])
+    verdicts = list(WrittenConfirmation.objects.filter(written=row).values_list("verdict", flat=True))
+    if verdicts.count(_Verdict.WRITTEN.value) >= needed:
+        fresh.reference = put_reference(fresh.unit.item_id, fresh.set_id, fresh.text, fresh.meta)
+        fresh.state = _State.SHOWN.value
+        fresh.save(update_fields=["reference", "state"])
+    elif len(verdicts) - verdicts.count(_Verdict.WRITTEN.value) >= needed:
+        fresh.state = _State.REFUSED.value
+        fresh.save(update_fields=["state"])
+
+
+def _verdict(swapped: bool, better: str) -> str:
+    if better == "tie":
+        return _Verdict.TIE.value
+    return _Verdict.WRITTEN.value if (better == "b") == swapped else _Verdict.ORIGINAL.value
+
+
+# ---- withdrawn and restored -------------------------------------------------------------------------------
+
+
+def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> WrittenReference:
+    """Take a written reference out of its set; what is known of it stays. Twice is once."""
+    if not isinstance(reason, str) or not is_storable(reason):
+        raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="reason")])
+    row = get_written(user=user, reference_id=reference_id)
+    with transaction.atomic():
+        WritingUnit.objects.select_for_update().get(pk=row.unit_id)
+        row.refresh_from_db()
+        if row.state == _State.WITHDRAWN:
+            return row
+        reference = row.reference
+        row.state_before, row.state, row.reference = row.state, _State.WITHDRAWN.value, None
+        row.withdrawn_at, row.withdrawn_by, row.reason = timezone.now(), user, reason.strip()[:300]
+        row.save()
+        if reference is not None:
+            reference.delete()
+        _record("reference.withdrawn", row, user, reason=row.reason)
+    return row
+
+
+def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
+    """Put a withdrawn reference back, at the end of its set. Twice is once."""
+    row = get_written(user=user, reference_id=reference_id)
+    with transaction.atomic():
+        WritingUnit.objects.select_for_update().get(pk=row.unit_id)
+        row.refresh_from_db()
+        if row.state != _State.WITHDRAWN:
+            return row
+        row.state = row.state_before or _State.SHOWN.value
+        row.state_before, row.withdrawn_at, row.withdrawn_by, row.reason = "", None, None, ""
+        if row.state == _State.SHOWN:
+            row.reference = put_reference(row.unit.item_id, row.set_id, row.text, row.meta)
+        row.save()
+        _record("reference.restored", row, user)
+    return row
+
+
+def _record(verb: str, row: WrittenReference, user: Any, **detail: Any) -> None:
+    audit.record(
+        verb=verb, project=row.campaign.project, actor=user, object=f"{row.set.name}: {row.text}",
+        campaign=row.campaign.slug, item=row.unit.item.key, reference=row.pk, **detail,
+    )  # fmt: skip

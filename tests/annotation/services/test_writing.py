@@ -1,0 +1,428 @@
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from annotation.models import Reference, ReferenceSet, WritingAttempt, WritingMember, WritingTask, WrittenReference
+from annotation.selectors.writing import get_my_desk_task, set_texts
+from annotation.services.judging_acts import StaleDraft
+from annotation.services.ports import Candidate
+from annotation.services.writing import (
+    CandidateClosed,
+    SubmissionConflict,
+    TaskClosed,
+    close_writing,
+    create_writing,
+    delete_writing,
+    drop_candidate,
+    finish_task,
+    get_desk,
+    next_task,
+    open_writing,
+    pause_writing,
+    remember_candidates,
+    restore_reference,
+    resume_writing,
+    save_draft,
+    skip_task,
+    update_writing,
+    withdraw_reference,
+)
+from evalapp.accounts.roles import Role
+from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
+from evalapp.common.models import AuditEvent
+from tests.cast import join, person
+from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    return fill_ports(monkeypatch)
+
+
+@pytest.fixture
+def other(cast):
+    user = person("otto")
+    join(cast.project, user, Role.ANNOTATOR)
+    return user
+
+
+def offered(desk, text="A plain reply.", n=0):
+    return remember_candidates(
+        task=desk.task, rows=[Candidate(text, "Question?", 0.5, {"corpus": "replies", "row": n})]
+    )[0]
+
+
+# ---- the campaign -------------------------------------------------------------------------------------------
+
+
+def test_opening_makes_units_and_a_set_that_begins_as_the_start_set(cast, fake):
+    campaign = start_writing(cast, items=3, references=2, options={"target": 4})
+    assert (campaign.state, campaign.unit_count, campaign.target_set.name) == ("open", 3, "more-replies")
+    original = Reference.objects.filter(set__name="original").order_by("item", "position").values_list("item", "text")
+    copied = Reference.objects.filter(set=campaign.target_set).order_by("item", "position").values_list("item", "text")
+    assert list(copied) == list(original)
+    with pytest.raises(Conflict, match="Only a draft"):
+        open_writing(user=cast.researcher, campaign=campaign)
+
+
+def test_items_with_enough_references_are_left_out(cast, fake):
+    campaign = draft_writing(cast, items=2, references=2, options={"target": 2})
+    with pytest.raises(BadInput, match="higher target"):
+        open_writing(user=cast.researcher, campaign=campaign)
+    Reference.objects.filter(item__key="i001", position=1).delete()
+    assert open_writing(user=cast.researcher, campaign=campaign).unit_count == 1
+
+
+def test_a_set_of_that_name_is_never_taken_over(cast, fake):
+    campaign = draft_writing(cast)
+    ReferenceSet.objects.create(project=cast.project, name="more-replies")
+    with pytest.raises(Conflict, match="already a reference set"):
+        open_writing(user=cast.researcher, campaign=campaign)
+    campaign.refresh_from_db()
+    assert (campaign.state, campaign.units.count()) == ("draft", 0)
+
+
+def test_an_unknown_evaluator_corpus_or_set_is_told(cast, fake):
+    campaign = draft_writing(cast, evaluator="gone", corpus="gone")
+    with pytest.raises(BadInput) as error:
+        open_writing(user=cast.researcher, campaign=campaign)
+    assert [fault.field for fault in error.value.faults] == ["evaluator", "corpus"]
+    with pytest.raises(BadInput, match="no reference set"):
+        create_writing(user=cast.researcher, project=cast.project, plan={"name": "x", "start_set": "gone"})
+    with pytest.raises(Conflict, match="already a writing campaign"):
+        create_writing(user=cast.researcher, project=cast.project, plan={"name": "More replies"})
+
+
+def test_what_changes_before_and_after_opening(cast, fake):
+    campaign = draft_writing(cast)
+    campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"options": {"target": 5}})
+    assert campaign.options["target"] == 5
+    campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"kind": "constraint"})
+    assert campaign.options["constraint"] == "free"
+    campaign = update_writing(user=cast.researcher, campaign=campaign, changes={"kind": "ream"})
+    open_writing(user=cast.researcher, campaign=campaign)
+    assert update_writing(user=cast.researcher, campaign=campaign, changes={"name": "New"}).name == "New"
+    with pytest.raises(BadInput, match="fixed once"):
+        update_writing(user=cast.researcher, campaign=campaign, changes={"options": {"target": 6}})
+
+
+def test_a_campaign_goes_only_while_nobody_has_written(cast, fake):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    send(cast.annotator, desk, "plain")
+    with pytest.raises(Conflict, match="Close it instead"):
+        delete_writing(user=cast.researcher, campaign=campaign)
+    WritingAttempt.objects.all().delete()
+    delete_writing(user=cast.researcher, campaign=campaign)
+    assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
+
+
+def test_the_whole_project_can_still_be_deleted(cast, fake):
+    campaign = start_writing(cast)
+    send(cast.annotator, desk_of(cast.annotator, campaign), "a good one")
+    cast.project.delete()
+    assert not WrittenReference.objects.exists()
+
+
+# ---- who may write ------------------------------------------------------------------------------------------
+
+
+def test_strangers_and_viewers_cannot_write(cast, fake):
+    campaign = draft_writing(cast)
+    with pytest.raises(Conflict, match="not open yet"):
+        next_task(user=cast.annotator, campaign_id=campaign.pk)
+    open_writing(user=cast.researcher, campaign=campaign)
+    with pytest.raises(NotThere):
+        next_task(user=cast.stranger, campaign_id=campaign.pk)
+    with pytest.raises(NotAllowed):
+        next_task(user=cast.viewer, campaign_id=campaign.pk)
+    desk = desk_of(cast.annotator, campaign)
+    with pytest.raises(NotThere):
+        get_desk(user=cast.owner, public=desk.public)
+    with pytest.raises(NotThere):
+        send(cast.owner, desk, "a good one")
+
+
+def test_one_open_item_at_a_time_until_none_is_left(cast, fake):
+    campaign = start_writing(cast, items=2)
+    first = desk_of(cast.annotator, campaign)
+    assert desk_of(cast.annotator, campaign).public == first.public
+    finish_task(user=cast.annotator, public=first.public)
+    second = desk_of(cast.annotator, campaign)
+    assert second.task.unit_id != first.task.unit_id
+    skip_task(user=cast.annotator, public=second.public, reason="Not a question.")
+    last = desk_of(cast.annotator, campaign)
+    assert (last.task, last.why, last.done) == (None, "empty", 1)
+    assert finish_task(user=cast.annotator, public=first.public).state == "done"  # twice is once
+    assert WritingMember.objects.get().done == 1
+
+
+def test_people_are_spread_over_the_items(cast, fake, other):
+    campaign = start_writing(cast, items=2)
+    assert desk_of(cast.annotator, campaign).task.unit_id != desk_of(other, campaign).task.unit_id
+
+
+def test_the_limit_of_one_person(cast, fake):
+    campaign = start_writing(cast, items=3, max_per_annotator=1)
+    finish_task(user=cast.annotator, public=desk_of(cast.annotator, campaign).public)
+    assert desk_of(cast.annotator, campaign).why == "limit"
+
+
+# ---- the rules, enforced by the server ----------------------------------------------------------------------
+
+
+def test_accepted_when_the_set_improves(cast, fake):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    outcome = send(cast.annotator, desk, "  A good answer. ", seconds=12.5)
+    assert (outcome.decision, outcome.score_before, outcome.score_after, outcome.improved) == ("accept", 0, 0.125, True)
+    row = WrittenReference.objects.get()
+    assert (row.text, row.gain, row.reference.position) == ("A good answer.", 0.125, 1)
+    assert row.reference.meta == {"campaign": "more-replies"}
+    assert [(r.text, r.gain, r.mine) for r in outcome.desk.references][1] == ("A good answer.", 0.125, True)
+    assert outcome.desk.growth == ((2, 0.125),)
+    attempt = WritingAttempt.objects.get()
+    assert (attempt.signature, attempt.references_before, attempt.seconds) == ("fake|1", 1, 12.5)
+
+
+def test_three_edits_then_the_candidate_is_dropped(cast, fake):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    candidate = offered(desk)
+    found = [
+        send(cast.annotator, desk, text, candidate=candidate, relevant=True)
+        for text in ("A plain reply.", "Plain one.", "Plain two.", "Plain three.")
+    ]
+    assert [(one.decision, one.attempts_left) for one in found] == [("edit", 3), ("edit", 2), ("edit", 1), ("drop", 0)]
+    assert "3 attempts left" in found[0].message
+    assert found[1].desk.attempts_left == 2  # by the candidate in the draft
+    assert found[1].desk.draft["text"] == "Plain one."
+    with pytest.raises(CandidateClosed):
+        send(cast.annotator, desk, "A good one after all.", candidate=candidate)
+    rows = WritingAttempt.objects.order_by("number").values_list("text_before", "text", "counted")
+    assert list(rows)[:3] == [
+        ("A plain reply.", "A plain reply.", False),
+        ("A plain reply.", "Plain one.", True),
+        ("Plain one.", "Plain two.", True),
+    ]
+    assert len(set_texts(get_my_desk_task(user=cast.annotator, public=desk.public))) == 1
+
+
+def test_an_irrelevant_candidate_is_edited_first(cast, fake):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    candidate = offered(desk, "A good reply to something else.")
+    first = send(cast.annotator, desk, "A good reply to something else.", candidate=candidate, relevant=False)
+    assert (first.decision, first.why, first.improved) == ("edit", "irrelevant", True)
+    second = send(cast.annotator, desk, "A good reply to this.", candidate=candidate, relevant=False)
+    assert second.decision == "accept"
+    assert WritingAttempt.objects.last().source["row"] == 0
+
+
+def test_the_number_of_a_browser_counts_for_nothing_and_the_score_is_asked_of_the_set_as_it_stands(cast, fake, other):
+    campaign = start_writing(cast, items=1)
+    mine, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
+    fake.before_answer = lambda: send(other, theirs, "Their good answer.")
+    outcome = send(cast.annotator, mine, "My good answer.")
+    assert (outcome.score_before, outcome.score_after) == (0.125, 0.25)  # of the set with the other's answer
+    assert [row.text for row in outcome.desk.references] == [
+        "Answer 0 to i000.",
+        "Their good answer.",
+        "My good answer.",
+    ]
+    assert outcome.desk.references[1].added_by_other
+    assert fake.asked == 3
+
+
+def test_without_a_score_the_text_is_kept_as_a_draft_and_can_be_added_so(cast, fake):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    fake.down = True
+    submission = uuid4()
+    waiting = send(cast.annotator, desk, "A good answer.", submission=submission)
+    assert (waiting.decision, waiting.score_after) == ("wait", None)
+    assert "Score not available; kept as a draft" in waiting.message
+    assert waiting.desk.draft["text"] == "A good answer."
+    assert not WritingAttempt.objects.exists()
+    added = send(cast.annotator, desk, "A good answer.", unscored=True)
+    assert (added.decision, added.improved, added.message) == ("accept", None, "Added without a score.")
+    assert WritingAttempt.objects.get().unscored
+    fake.down = False
+    assert send(cast.annotator, desk, "A good one later.", submission=submission).decision == "accept"
+
+
+def test_adding_without_a_score_is_no_way_around_a_score(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    assert send(cast.annotator, desk, "A plain text.", unscored=True).decision == "edit"
+    assert not WritingAttempt.objects.get().unscored
+
+
+def test_the_first_reference_of_an_item_without_any(cast, fake):
+    campaign = start_writing(cast, references=0)
+    outcome = send(cast.annotator, desk_of(cast.annotator, campaign), "Anything.")
+    assert (outcome.decision, outcome.score_before, outcome.score_after) == ("accept", None, 0)
+
+
+def test_the_same_text_twice_is_refused(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    send(cast.annotator, desk, "A good answer.")
+    with pytest.raises(BadInput, match="a reference of the item already"):
+        send(cast.annotator, desk, "a GOOD  answer.")
+    for text in ("", "  ", "x" * 10_001, "\x00"):
+        with pytest.raises(BadInput):
+            send(cast.annotator, desk, text)
+
+
+def test_the_last_place_ends_the_item_for_all(cast, fake, other):
+    campaign = start_writing(cast, items=1, options={"target": 2})
+    mine, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
+    assert send(cast.annotator, mine, "A good answer.").desk.state == "done"
+    with pytest.raises(TaskClosed, match="has its 2 references"):
+        send(other, theirs, "Another good answer.")
+    desk = get_desk(user=other, public=theirs.public)
+    assert (desk.state, desk.task.why, desk.draft["text"]) == ("done", "full", "Another good answer.")
+    assert sorted(WritingMember.objects.values_list("done", "accepted")) == [(1, 0), (1, 1)]
+
+
+# ---- arms ---------------------------------------------------------------------------------------------------
+
+
+def test_each_arm_adds_to_a_set_of_its_own_and_sees_no_other(cast, fake, other):
+    campaign = start_writing(cast, items=1, options={"arms": ["scores", "control"]})
+    assert campaign.target_set is None
+    desks = {desk.task.arm: (user, desk) for user in (cast.annotator, other) for desk in [desk_of(user, campaign)]}
+    user, desk = desks["control"]
+    assert (desk.shows_scores, desk.shows_candidates, desk.allows_edit) == (False, True, True)
+    outcome = send(user, desk, "A bad answer.")
+    assert (outcome.decision, outcome.score_after, outcome.improved) == ("accept", None, None)
+    assert outcome.desk.growth == ()
+    assert outcome.desk.references[1].gain is None
+    assert WritingAttempt.objects.get().score_after == -0.125  # kept for the comparison of the arms
+    user, desk = desks["scores"]
+    assert [row.text for row in get_desk(user=user, public=desk.public).references] == ["Answer 0 to i000."]
+    assert send(user, desk, "A bad answer.").decision == "edit"
+    assert set(ReferenceSet.objects.values_list("name", flat=True)) == {
+        "original", "more-replies-scores", "more-replies-control",
+    }  # fmt: skip
+    assert "control" not in str(desk.wire())
+
+
+def test_arms_by_item_share_one_set(cast, fake):
+    campaign = start_writing(cast, items=4, options={"arms": ["scores", "control"], "assign": "item"})
+    assert campaign.target_set.name == "more-replies"
+    assert sorted(campaign.units.values_list("arm", flat=True)) == ["control", "control", "scores", "scores"]
+    desk = desk_of(cast.annotator, campaign)
+    assert desk.task.arm == desk.task.unit.arm
+
+
+def test_the_arm_of_candidates_takes_them_as_they_are(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast, options={"arms": ["candidates"]}))
+    candidate = offered(desk)
+    assert not desk.allows_own_text
+    with pytest.raises(NotAllowed, match="as they are"):
+        send(cast.annotator, desk, "A plain reply, edited.", candidate=candidate)
+    with pytest.raises(NotAllowed, match="as they are"):
+        send(cast.annotator, desk, "My own.")
+    assert send(cast.annotator, desk, "A plain reply.", candidate=candidate).decision == "accept"
+
+
+def test_own_texts_can_be_forbidden_and_candidates_must_have_been_offered(cast, fake, other):
+    campaign = start_writing(cast, items=1, options={"own_text": False})
+    desk, theirs = desk_of(cast.annotator, campaign), desk_of(other, campaign)
+    with pytest.raises(NotAllowed, match="Begin with a candidate"):
+        send(cast.annotator, desk, "My own good text.")
+    for wrong in (offered(theirs), "nothing"):
+        with pytest.raises(BadInput, match="not offered here"):
+            send(cast.annotator, desk, "A good reply.", candidate=wrong)
+    assert offered(desk) == offered(desk)
+
+
+# ---- nothing lost, nothing doubled --------------------------------------------------------------------------
+
+
+def test_the_same_submission_answers_as_the_first_time(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    submission = uuid4()
+    first = send(cast.annotator, desk, "A good answer.", submission=submission)
+    again = send(cast.annotator, desk, "A good answer.", submission=submission)
+    assert (again.decision, again.score_after, again.repeated) == (first.decision, first.score_after, True)
+    assert WrittenReference.objects.count() == 1
+    with pytest.raises(SubmissionConflict) as error:
+        send(cast.annotator, desk, "Another good answer.", submission=submission)
+    assert error.value.extra["stored"]["text"] == "A good answer."
+
+
+def test_drafts_are_compared_and_set(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    draft = {"text": "I think", "candidate": None}
+    saved = save_draft(user=cast.annotator, public=desk.public, draft=draft, version=desk.version)
+    assert saved.version == 1
+    assert save_draft(user=cast.annotator, public=desk.public, draft=draft, version=0).version == 1  # answer was lost
+    with pytest.raises(StaleDraft):
+        save_draft(user=cast.annotator, public=desk.public, draft={"text": "other"}, version=0)
+    assert get_desk(user=cast.annotator, public=desk.public).draft == draft
+    for wrong in ("text", {"text": "x" * 70_000}, {"text": "\x00"}):
+        with pytest.raises(BadInput):
+            save_draft(user=cast.annotator, public=desk.public, draft=wrong, version=1)
+
+
+def test_paused_and_closed_in_the_middle(cast, fake, other):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    pause_writing(user=cast.researcher, campaign=campaign)
+    assert send(cast.annotator, desk, "A good answer.").decision == "accept"
+    assert desk_of(other, campaign).why == "paused"
+    resume_writing(user=cast.researcher, campaign=campaign)
+    close_writing(user=cast.researcher, campaign=campaign)
+    with pytest.raises(TaskClosed, match="closed"):
+        send(cast.annotator, desk, "Too good, too late.")
+    assert get_desk(user=cast.annotator, public=desk.public).draft["text"] == "Too good, too late."
+    with pytest.raises(Conflict, match="cannot do that"):
+        resume_writing(user=cast.researcher, campaign=campaign)
+
+
+def test_a_candidate_put_aside_is_kept_as_an_attempt(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    candidate, submission = offered(desk), uuid4()
+    first = drop_candidate(user=cast.annotator, public=desk.public, submission=submission, candidate=candidate)
+    again = drop_candidate(user=cast.annotator, public=desk.public, submission=submission, candidate=candidate)
+    assert (first.decision, again.repeated) == ("drop", True)
+    row = WritingAttempt.objects.get()
+    assert (row.decision, row.text, row.candidate_text) == ("drop", "", "A plain reply.")
+    with pytest.raises(SubmissionConflict):
+        send(cast.annotator, desk, "A good reply.", submission=submission)
+    with pytest.raises(CandidateClosed):
+        drop_candidate(user=cast.annotator, public=desk.public, submission=uuid4(), candidate=candidate)
+
+
+def test_withdrawn_and_restored_with_an_audit(cast, fake):
+    campaign = start_writing(cast)
+    desk = desk_of(cast.annotator, campaign)
+    send(cast.annotator, desk, "A good answer.")
+    row = WrittenReference.objects.get()
+    with pytest.raises(NotAllowed):
+        withdraw_reference(user=cast.annotator, reference_id=row.pk)
+    for _ in range(2):
+        row = withdraw_reference(user=cast.researcher, reference_id=row.pk, reason="A name in it.")
+    assert (row.state, row.reference) == ("withdrawn", None)
+    assert not Reference.objects.filter(text="A good answer.").exists()
+    assert len(get_desk(user=cast.annotator, public=desk.public).references) == 1
+    for _ in range(2):
+        row = restore_reference(user=cast.researcher, reference_id=row.pk)
+    assert (row.state, row.reference.text, row.reason) == ("shown", "A good answer.", "")
+    verbs = AuditEvent.objects.filter(verb__startswith="reference.").order_by("pk").values_list("verb", flat=True)
+    assert list(verbs) == ["reference.withdrawn", "reference.restored"]
+
+
+def test_a_finished_item_takes_no_more(cast, fake):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    finish_task(user=cast.annotator, public=desk.public)
+    with pytest.raises(TaskClosed, match="ended this item"):
+        send(cast.annotator, desk, "A good answer.")
+    with pytest.raises(Conflict):
+        skip_task(user=cast.annotator, public=desk.public)
+    assert WritingTask.objects.get().draft["text"] == "A good answer."

@@ -1,0 +1,91 @@
+"""Writing campaigns for tests, made through the services, with ports that answer by rule: a text with the word “good”
+makes a set more reliable by 0.125, “bad” less so by 0.125, any other not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from annotation.models import WritingCampaign
+from annotation.services import ports
+from annotation.services.ports import Candidate, Candidates, Reliability
+from annotation.services.writing import Desk, Outcome, create_writing, next_task, open_writing, submit_attempt
+from tests.cast import Cast
+from tests.factories import make_items
+
+EVALUATOR, CORPUS = "ream-1", "replies"
+
+
+class FakePorts:
+    """`down` makes the evaluator silent; `asked` counts the calls; `before_answer` runs in the middle of one."""
+
+    def __init__(self) -> None:
+        self.down = self.no_candidates = False
+        self.asked = 0
+        self.before_answer: Any = None
+
+    def reliability(
+        self, *, project: Any, evaluator: str, item: Any, sets: list[tuple[str, ...]], timeout: float | None = None
+    ) -> Reliability:
+        self.asked += 1
+        if self.before_answer is not None:
+            call, self.before_answer = self.before_answer, None
+            call()
+        if self.down:
+            return Reliability((None,) * len(sets), note="The worker is not running.")
+        values = [0.125 * sum(("good" in text) - ("bad" in text) for text in texts) for texts in sets]
+        return Reliability(tuple(values), signature="fake|1")
+
+    def candidates(
+        self, *, project: Any, corpus: str, item: Any, k: int = 100, turns: int | None = None,
+        exclude: Collection[str] = (), text: str | None = None,
+    ) -> Candidates:  # fmt: skip
+        if self.no_candidates:
+            return Candidates(note="The corpus is being built.")
+        rows = [
+            Candidate(f"A {word} reply {n}.", f"Question {n}?", 0.5 - n / 10, {"corpus": corpus, "row": n})
+            for n, word in enumerate(("good", "plain", "bad"))
+        ]
+        return Candidates(tuple(row for row in rows if row.text not in exclude)[:k])
+
+
+def fill_ports(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
+    fake = FakePorts()
+    monkeypatch.setattr(
+        ports,
+        "_WRITING",
+        {
+            "candidates": fake.candidates,
+            "corpora": lambda project: [(CORPUS, "Replies")],
+            "reliability": fake.reliability,
+            "evaluators": lambda project: [(EVALUATOR, "REAM 1")],
+        },
+    )
+    return fake
+
+
+def draft_writing(cast: Cast, items: int = 2, references: int = 1, **plan: Any) -> WritingCampaign:
+    make_items(cast.project, items, references)
+    whole = {"name": "More replies", "evaluator": EVALUATOR, "corpus": CORPUS, **plan}
+    return create_writing(user=cast.researcher, project=cast.project, plan=whole)
+
+
+def start_writing(cast: Cast, items: int = 2, references: int = 1, **plan: Any) -> WritingCampaign:
+    return open_writing(user=cast.researcher, campaign=draft_writing(cast, items, references, **plan))
+
+
+def start_constraint(cast: Cast, constraint: str, items: int = 1, **options: Any) -> WritingCampaign:
+    return start_writing(
+        cast, items, kind="constraint", evaluator="", corpus="", options={"constraint": constraint, **options}
+    )
+
+
+def desk_of(user: Any, campaign: WritingCampaign) -> Desk:
+    return next_task(user=user, campaign_id=campaign.pk)
+
+
+def send(user: Any, desk: Desk, text: str, **more: Any) -> Outcome:
+    return submit_attempt(user=user, public=desk.public, text=text, **{"submission": uuid4(), **more})
