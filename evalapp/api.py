@@ -9,5 +9,6 @@ urlpatterns = [
     path("", include("evalapp.accounts.api.urls")),
     path("", include("evalapp.common.api.urls")),
     path("", include("annotation.api.urls")),
+    path("", include("retrieval.api.urls")),
     path("", include("scoring.api.urls")),
 ]

@@ -8,6 +8,7 @@ urlpatterns = [
     path("", include("evalapp.accounts.urls")),  # before common: /projects/new/ is no project
     path("", include("evalapp.common.urls")),
     path("", include("annotation.urls")),
+    path("", include("retrieval.urls")),
     path("", include("scoring.urls")),
 ]
 

@@ -3,3 +3,15 @@ from django.apps import AppConfig
 
 class RetrievalConfig(AppConfig):
     name = "retrieval"
+
+    def ready(self) -> None:
+        from annotation.services import ports
+        from evalapp.common.cleaners import register_cleaner
+        from evalapp.common.doctoring import register_checks
+
+        from . import jobs  # noqa: F401  (registers the kinds of job of this room)
+
+        register_cleaner("retrieval.services.corpora:clear_project")
+        register_checks("retrieval.services.doctoring:checks")
+        ports.register_candidates("retrieval.services.candidates:candidates_for")
+        ports.register_corpora("retrieval.selectors.corpora:choices_for")

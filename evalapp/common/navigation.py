@@ -16,6 +16,7 @@ PLACES: tuple[tuple[str, str, Need], ...] = (
     ("Items", "annotation:item-list", "read"),
     ("Uploads", "annotation:upload-list", "write"),
     ("Campaigns", "annotation:campaign-list", "read"),
+    ("Corpora", "retrieval:corpus-list", "read"),
     ("Evaluators", "scoring:evaluator-list", "read"),
     ("Systems", "scoring:systems", "read"),
     ("Evaluation", "scoring:evaluation", "read"),

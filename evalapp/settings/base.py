@@ -19,6 +19,7 @@ DATA_DIR = env.data_folder()
 UPLOADS_DIR = DATA_DIR / "uploads"
 EXPORTS_DIR = DATA_DIR / "exports"
 ARTEFACTS_DIR = DATA_DIR / "artefacts"
+CORPORA_DIR = DATA_DIR / "corpora"
 STAGING_DIR = DATA_DIR / "staging"
 
 DEBUG = env.flag("DEBUG")
@@ -194,6 +195,8 @@ LARGE_BODY_PATHS = [
     r"/api/v1/projects/[^/]+/uploads/",
     r"/projects/[^/]+/evaluators/upload/",
     r"/api/v1/projects/[^/]+/evaluators/trained/",
+    r"/projects/[^/]+/corpora/(new/|[^/]+/add/)",
+    r"/api/v1/projects/[^/]+/corpora/([^/]+/parts/)?",
 ]
 MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
 MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)

@@ -102,6 +102,14 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:campaign-people": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
     "annotation:campaign-invitation-revoke": [R("write", "post", pk="campaign", invitation="campaign link")],
     "annotation:campaign-move": [R("write", "post", pk="campaign", move="pause")],
+    # ---- corpora
+    "retrieval:corpus-list": [R("read")],
+    "retrieval:corpus-new": [R("write"), R("write", "post")],
+    "retrieval:corpus": [R("read", name="corpus")],
+    "retrieval:corpus-add": [R("write", name="corpus"), R("write", "post", name="corpus")],
+    "retrieval:corpus-index": [R("write", "post", name="corpus")],
+    "retrieval:corpus-delete": [R("write", name="corpus"), R("write", "post", name="corpus")],
+    "retrieval:candidates": [R("mine", public="writing task")],
     # ---- scores and rankings
     "scoring:evaluator-list": [R("read")],
     "scoring:score-sentinels": [R("write", "post")],
@@ -123,6 +131,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:evaluation-svg": [R("read")],
     "scoring:evaluation-file": [R("read", ending="csv")],
     "scoring:scatter-svg": [R("read", evaluator="evaluator")],
+    "scoring:live-score": [R("mine", "post", public="writing task")],
     "scoring:item-scores": [R("read", item="item")],
 }
 
@@ -182,6 +191,11 @@ API: dict[str, list[Rule]] = {
     "api-assignment-submit": [R("mine", "post", SUBMISSION, public="assignment")],
     "api-assignment-skip": [R("mine", "post", {"reason": "unclear"}, public="assignment")],
     "api-assignment-flag": [R("mine", "post", {"reason": "broken"}, public="assignment")],
+    # ---- corpora
+    "api-corpora": [R("read"), R("write", "post")],
+    "api-corpus": [R("read", name="corpus"), R("write", "delete", name="corpus")],
+    "api-corpus-parts": [R("read", name="corpus"), R("write", "post", name="corpus")],
+    "api-candidates": [R("read", query="?corpus=shared&q=hello")],
     # ---- scores and rankings
     "api-catalogue": [R("signed-in")],
     "api-evaluator-list": [R("read")],

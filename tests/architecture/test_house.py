@@ -37,6 +37,7 @@ INTERNAL = {
     "common.WorkerBeat": "the installation's, of no project",
     "annotation.UploadFault": "through its upload",
     "annotation.UploadChange": "through its upload",
+    "retrieval.OutboxRow": "the installation's, read by doctor alone",
 }
 
 

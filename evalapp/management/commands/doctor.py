@@ -10,6 +10,7 @@ from django.db.migrations.exceptions import BadMigrationError, InconsistentMigra
 from django.db.migrations.executor import MigrationExecutor
 
 from evalapp.common import commands as base
+from evalapp.common.doctoring import room_checks
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 
@@ -32,6 +33,8 @@ class Command(base.Command):
             checks.encoder(),
             checks.elasticsearch(settings.ELASTICSEARCH_URL),
         ]
+        if any(check.name == "migrations" and check.state == OK for check in found):
+            found += room_checks()
         healthy = all(check.state != MISSING for check in found)
         return {"healthy": healthy, "checks": [check.as_dict() for check in found], "exit": 0 if healthy else 1}
 

@@ -1,0 +1,92 @@
+"""Candidates for programs: the pairs of a corpus that are like a context, or hold some words."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import Item
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, Fault, NotThere
+
+from ..selectors.corpora import find_corpus
+from ..services.candidates import MOST, candidates_for, search_corpus
+
+BY = ("context", "words")
+
+
+class SourceSerializer(serializers.Serializer):
+    corpus = serializers.CharField()
+    row = serializers.IntegerField(help_text="Its place in the corpus after duplicates were left out.")
+    licence = serializers.CharField()
+    origin = serializers.CharField()
+
+
+class CandidateSerializer(serializers.Serializer):
+    text = serializers.CharField(help_text="The response of the pair.")
+    query = serializers.CharField()
+    jaccard = serializers.FloatField()
+    source = SourceSerializer()
+
+
+class CandidatesSerializer(serializers.Serializer):
+    """`note` says in one line why there are none: the search engine is down, the index is being built, and so on."""
+
+    results = CandidateSerializer(many=True)
+    note = serializers.CharField()
+
+
+def _whole(request: Request, name: str, default: int | None, most: int) -> int | None:
+    value = request.query_params.get(name, "")
+    if not value:
+        return default
+    if not value.isdecimal() or not 1 <= int(value) <= most:
+        text = f"{name} must be a whole number from 1 to {most}."
+        raise BadInput(text, faults=[Fault(text, field=name)])
+    return int(value)
+
+
+class CandidateList(APIView):
+    pagination_class = None
+
+    @extend_schema(
+        operation_id="candidates_list",
+        parameters=[
+            OpenApiParameter("corpus", str, required=True, description="Name of the corpus."),
+            OpenApiParameter("q", str, description="A context, or words; not needed with item."),
+            OpenApiParameter("by", str, enum=BY, default="context", description="What q is: Jaccard of the whole "
+                             "context with each query, or words that query and response must hold."),
+            OpenApiParameter("item", str, description="An item's id: its context is looked for, and what equals its "
+                             "outputs is left out."),
+            OpenApiParameter("turns", int, description="With item: how many of its last turns; default: all."),
+            OpenApiParameter("k", int, default=20, description=f"How many different responses, at most {MOST}."),
+        ],
+        responses=CandidatesSerializer,
+    )  # fmt: skip
+    def get(self, request: Request, slug: str) -> Response:
+        """The best pairs of a corpus, different responses only; exact Jaccard similarity, ties by row."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        given = request.query_params
+        by = given.get("by", "context")
+        if by not in BY:
+            text = f"by must be {' or '.join(BY)}."
+            raise BadInput(text, faults=[Fault(text, field="by")])
+        k = _whole(request, "k", 20, MOST) or 20
+        corpus = find_corpus(project, given.get("corpus", "")).name
+        q = given.get("q", "")
+        words = q if by == "words" and q.strip() else None
+        if "item" in given:
+            item = Item.objects.filter(project=project, key=given["item"]).first()
+            if item is None:
+                raise NotThere(f"There is no item “{given['item']}” in this project.")
+            turns = _whole(request, "turns", None, 1000)
+            found = candidates_for(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
+        elif not q.strip():
+            text = "Say what to look for: q, or item."
+            raise BadInput(text, faults=[Fault(text, field="q")])
+        else:
+            found = search_corpus(project=project, corpus=corpus, words=words, context=q, k=k)
+        return Response(CandidatesSerializer({"results": found.rows, "note": found.note}).data)

@@ -1,0 +1,227 @@
+"""Corpora for programs: what there is, making one, adding to one, deleting one. Indexing anew is a run:
+`POST projects/{slug}/runs/` with `{"kind": "index", "corpus": "..."}`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.services.uploads import Incoming, too_large
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common.api.parsers import JSONParser
+from evalapp.common.errors import BadInput, EvalappError, Fault, TooLarge
+from evalapp.common.pagination import KeysetPagination
+
+from ..models import Corpus, CorpusPart
+from ..selectors.corpora import condition_of, corpora_of, parts_of
+from ..services.corpora import (
+    DERIVED,
+    add_file,
+    add_rows,
+    check_visible,
+    create_corpus,
+    delete_corpus,
+)
+
+CHUNK = 1 << 16
+FIELDS = ("name", "language", "tokenizer", "licence", "source")
+_TRUTH = {"1": True, "true": True, "0": False, "false": False, "": False}
+
+
+class CorpusSerializer(serializers.ModelSerializer):
+    """A corpus as it stands. `condition` is one line about it; `count` different pairs, `duplicates` left out."""
+
+    url = serializers.SerializerMethodField()
+    shared = serializers.BooleanField(source="is_shared", read_only=True)
+    condition = serializers.SerializerMethodField()
+    run = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Corpus
+        fields = [
+            "name", "url", "shared", "language", "tokenizer", "licence", "source", "state", "condition", "count",
+            "duplicates", "version", "bytes", "indexed_at", "created_at", "run",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_url(self, corpus: Corpus) -> str:
+        path = reverse("api-corpus", args=[self.context["project"].slug, corpus.name])
+        return self.context["request"].build_absolute_uri(path)
+
+    def get_condition(self, corpus: Corpus) -> str:
+        return condition_of(corpus)
+
+    def get_run(self, corpus: Corpus) -> str | None:
+        """The last run, where it stands in this project."""
+        if corpus.run is None or corpus.run.project_id != self.context["project"].pk:
+            return None
+        return self.context["request"].build_absolute_uri(reverse("api-run", args=[corpus.run_id]))
+
+
+class PartFaultSerializer(serializers.Serializer):
+    message = serializers.CharField()
+    field = serializers.CharField(required=False)
+    file = serializers.CharField(required=False)
+    line = serializers.IntegerField(required=False)
+
+
+class PartSerializer(serializers.ModelSerializer):
+    """What was added: a file, or rows of a project. `added` of its `rows` were new; `faults` are the first thousand."""
+
+    faults = serializers.SerializerMethodField()
+
+    class Meta:
+        model = CorpusPart
+        fields = [
+            "id",
+            "kind",
+            "title",
+            "state",
+            "rows",
+            "added",
+            "blank",
+            "sha256",
+            "fault_count",
+            "faults",
+            "created_at",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(PartFaultSerializer(many=True))
+    def get_faults(self, part: CorpusPart) -> list[dict[str, Any]]:
+        return part.faults
+
+
+_PART = {
+    "file": {"type": "string", "format": "binary", "description": "corpus.jsonl, CSV or TSV, plain or gzip."},
+    "derive": {"type": "string", "enum": list(DERIVED), "description": "Instead of a file: rows of the project."},
+}
+_WORDS = {name: {"type": "string"} for name in FIELDS}
+
+
+def _body(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    plain = {name: shape for name, shape in properties.items() if name != "file"}
+    return {
+        "multipart/form-data": {"type": "object", "properties": properties, "required": required},
+        "application/json": {"type": "object", "properties": plain, "required": required},
+    }
+
+
+def _check_size(request: Request) -> None:
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdigit() or int(length) > settings.MAX_UPLOAD_BYTES:
+        raise TooLarge(too_large())
+
+
+def _add(request: Request, project: Project, corpus: Corpus) -> CorpusPart:
+    file, kind = request.FILES.get("file"), request.data.get("derive", "")
+    if (file is None) == (not kind):
+        text = f"Send a file as the part “file”, or derive: one of {', '.join(DERIVED)}."
+        raise BadInput(text, faults=[Fault(text, field="file")])
+    if file is None:
+        return add_rows(corpus=corpus, user=request.user, project=project, kind=str(kind))
+    incoming = Incoming(file.name or "", file.chunks(CHUNK))
+    return add_file(corpus=corpus, user=request.user, file=incoming, through=project)
+
+
+def _members(request: Request) -> dict[str, str]:
+    if not isinstance(request.data, dict):
+        raise BadInput("Send an object.")
+    faults = [
+        Fault(f"{name} is a text.", field=name) for name in FIELDS if not isinstance(request.data.get(name, ""), str)
+    ]
+    if faults:
+        raise BadInput("The request has faults.", faults=faults)
+    return {name: request.data.get(name, "") for name in FIELDS}
+
+
+class CorpusList(APIView):
+    parser_classes = [MultiPartParser, JSONParser]
+    pagination_class = KeysetPagination
+    keyset_order = ("name", "pk")
+
+    @extend_schema(operation_id="corpora_list", responses=CorpusSerializer(many=True))
+    def get(self, request: Request, slug: str) -> Response:
+        """The corpora a project may use: its own and the shared ones, by name."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(corpora_of(project), request, self)
+        context = {"request": request, "project": project}
+        return paginator.get_paginated_response(CorpusSerializer(rows, many=True, context=context).data)
+
+    @extend_schema(
+        operation_id="corpora_create",
+        description="Make a corpus of a file, or of rows of the project. A run checks every row, leaves out pairs that "
+        "stand there twice, and builds the index; nothing is taken in while a row is faulty. `shared` needs an owner.",
+        request=_body({**_WORDS, **_PART, "shared": {"type": "boolean"}}, ["name"]),
+        responses={202: OpenApiResponse(CorpusSerializer, description="Received; a run checks and indexes it.")},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        _check_size(request)
+        given = _members(request)
+        shared = _TRUTH.get(str(request.data.get("shared", "")).lower())
+        if shared is None:
+            raise BadInput("shared is true or false.", faults=[Fault("shared is true or false.", field="shared")])
+        if shared:
+            get_project(user=request.user, slug=slug, need="manage")
+        corpus = create_corpus(project=project, user=request.user, shared=shared, **given)
+        try:
+            _add(request, project, corpus)
+        except EvalappError:
+            delete_corpus(corpus=corpus, user=request.user)
+            raise
+        data = CorpusSerializer(corpus, context={"request": request, "project": project}).data
+        return Response(data, status=202, headers={"Location": data["url"]})
+
+
+class CorpusShow(APIView):
+    @extend_schema(operation_id="corpora_retrieve", responses=CorpusSerializer)
+    def get(self, request: Request, slug: str, name: str) -> Response:
+        project, corpus = check_visible(request.user, slug, name)
+        return Response(CorpusSerializer(corpus, context={"request": request, "project": project}).data)
+
+    @extend_schema(
+        operation_id="corpora_destroy",
+        description="The corpus with all its files. References written with its candidates stay.",
+        responses={204: OpenApiResponse(description="Gone.")},
+    )
+    def delete(self, request: Request, slug: str, name: str) -> Response:
+        _, corpus = check_visible(request.user, slug, name, change=True)
+        delete_corpus(corpus=corpus, user=request.user)
+        return Response(status=204)
+
+
+class PartList(APIView):
+    parser_classes = [MultiPartParser, JSONParser]
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(operation_id="corpus_parts_list", responses=PartSerializer(many=True))
+    def get(self, request: Request, slug: str, name: str) -> Response:
+        """What a corpus is made of, newest first, with the faults of what was refused."""
+        _, corpus = check_visible(request.user, slug, name)
+        paginator = KeysetPagination()
+        rows = paginator.paginate_queryset(parts_of(corpus), request, self)
+        return paginator.get_paginated_response(PartSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="corpus_parts_create",
+        description="Add a file or rows of the project; pairs that are there already are left out.",
+        request=_body(_PART, []),
+        responses={202: OpenApiResponse(PartSerializer, description="Received; a run checks and indexes it.")},
+    )
+    def post(self, request: Request, slug: str, name: str) -> Response:
+        project, corpus = check_visible(request.user, slug, name, change=True)
+        _check_size(request)
+        _members(request)
+        return Response(PartSerializer(_add(request, project, corpus)).data, status=202)

@@ -1,0 +1,97 @@
+"""Forms of corpora: make one, add to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from evalapp.accounts.models import Project
+
+from .models import Corpus, CorpusPart
+from .selectors.derived import count_rows
+from .services.corpora import DERIVED
+
+FILE = CorpusPart.Kind.FILE.value
+
+
+def add_faults(form: forms.Form, error: Any) -> None:
+    """The faults of a domain error at their fields, the rest above the form."""
+    placed = False
+    for fault in error.faults:
+        name = "source_kind" if fault.field == "derive" else fault.field
+        if name in form.fields:
+            form.add_error(name, fault.message)
+            placed = True
+    if not placed:
+        form.add_error(None, error.detail)
+
+
+class AddForm(forms.Form):
+    """What is added: a file, or rows of the project."""
+
+    source_kind = forms.ChoiceField(label="Made of", widget=forms.RadioSelect, initial=FILE)
+    file = forms.FileField(
+        label="File",
+        required=False,
+        allow_empty_file=True,
+        help_text='corpus.jsonl with rows <code>{"query": "...", "response": "..."}</code>, or CSV or TSV with these '
+        "columns, plain or gzip. Further columns are kept; licence and source of a row come before those below.",
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        words = {
+            CorpusPart.Kind.DIALOGUES.value: "each turn of the project's dialogues with the turn after it",
+            CorpusPart.Kind.CORPUS.value: "the rows of corpus.jsonl that were uploaded to the project",
+            CorpusPart.Kind.ITEMS.value: "the last turn of each item with each of its references",
+        }
+        kinds = [
+            (kind, f"{words[kind]} ({count:,} {DERIVED[kind]})")
+            for kind in DERIVED
+            if (count := count_rows(project, kind))
+        ]
+        self.fields["source_kind"].choices = [(FILE, "a file"), *kinds]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if given.get("source_kind") == FILE and not given.get("file"):
+            self.add_error("file", "Choose a file.")
+        return given
+
+
+class CorpusForm(AddForm):
+    """A new corpus with its first part."""
+
+    field_order = ("name", "source_kind", "file", "language", "tokenizer", "licence", "source", "shared")
+
+    name = forms.SlugField(label="Name", max_length=63, help_text="a-z, 0-9 and hyphens, such as daily-talk.")
+    language = forms.CharField(label="Language", max_length=20, help_text="A code such as en, de, zh or pt-BR.")
+    tokenizer = forms.ChoiceField(
+        label="Compared by",
+        required=False,
+        choices=[("", "as the language has it"), *Corpus.Tokenizer.choices],
+        help_text="Words for scripts with spaces, characters for Chinese, Japanese and Thai.",
+    )
+    licence = forms.CharField(
+        label="Licence",
+        max_length=500,
+        required=False,
+        help_text="Shown with every candidate, kept with every reference.",
+    )
+    source = forms.CharField(
+        label="Source", max_length=500, required=False, help_text="Where the pairs come from: a name, an address."
+    )
+    shared = forms.BooleanField(
+        label="Every project of this installation may use it",
+        required=False,
+        help_text="Anybody who may read any project here can then search it.",
+    )
+
+    def __init__(self, *args: Any, project: Project, may_share: bool, **kwargs: Any) -> None:
+        super().__init__(*args, project=project, **kwargs)
+        self.fields["language"].initial = project.lang
+        self.fields["licence"].initial = project.licence[:500]
+        if not may_share:
+            del self.fields["shared"]
+        self.order_fields(self.field_order)

@@ -1,0 +1,13 @@
+"""The kinds of background job of this room."""
+
+from evalapp.common.jobs import Job, register
+
+register(
+    Job(
+        "index",
+        "cpu",
+        "retrieval.pipelines.index:run",
+        "Take in what was added to a corpus and build its index.",
+        request="retrieval.services.corpora:request_index",
+    )
+)

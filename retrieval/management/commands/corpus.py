@@ -1,0 +1,142 @@
+"""Retrieval corpora by command: add a file or a project's rows, list, delete."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from annotation.services.uploads import Incoming
+from evalapp.accounts.models import Project
+from evalapp.common import commands
+from evalapp.common.errors import BadInput, EvalappError, Fault, NotThere
+from evalapp.common.models import Run
+from evalapp.common.run_lines import follow_run
+from evalapp.common.runner import execute_run
+
+from ...models import Corpus
+from ...pipelines.index import bring_up
+from ...pipelines.work import Plain
+from ...selectors.corpora import condition_of, corpora_of, get_corpus
+from ...services.corpora import DERIVED, add_file, add_rows, create_corpus, delete_corpus
+
+
+class Command(commands.Command):
+    help = "Add to a retrieval corpus (made if it is not there), list corpora, delete one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("action", choices=["add", "list", "delete"])
+        parser.add_argument("name", nargs="?", default="", metavar="NAME")
+        parser.add_argument(
+            "file", nargs="?", type=Path, metavar="FILE", help="corpus.jsonl, .csv or .tsv, plain or gzip"
+        )
+        parser.add_argument(
+            "--project", default="", metavar="SLUG", help="without it: shared by the whole installation"
+        )
+        parser.add_argument("--shared", action="store_true", help="shared, its runs stand in the project")
+        parser.add_argument("--derive", default="", choices=["", *DERIVED], help="instead of FILE: rows of the project")
+        parser.add_argument("--language", default="", help="a code such as en or zh; default: the project's")
+        parser.add_argument("--tokenizer", default="", choices=["", *Corpus.Tokenizer.values])
+        parser.add_argument("--licence", default="", help="shown with every candidate")
+        parser.add_argument("--source", default="", help="where the pairs come from")
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument("--detach", action="store_true", help="return at once; the run goes on in a worker")
+        where.add_argument("--here", action="store_true", help="work in this process, without worker or queue")
+
+    def work(self, **options: Any) -> dict[str, Any]:
+        project = commands.find_project(options["project"]) if options["project"] else None
+        if options["action"] == "list":
+            return {"corpora": [_row(corpus) for corpus in _listed(project)]}
+        if not options["name"]:
+            raise BadInput("Name the corpus.")
+        if options["action"] == "delete":
+            corpus = get_corpus(project, options["name"])
+            row = _row(corpus)
+            delete_corpus(corpus=corpus, user=None)
+            return {"deleted": row}
+        return self._add(project, options)
+
+    def _add(self, project: Project | None, options: dict[str, Any]) -> dict[str, Any]:
+        file, kind = options["file"], options["derive"]
+        if (file is None) == (not kind):
+            raise BadInput("Name a file, or say --derive.")
+        if kind and project is None:
+            raise BadInput("--derive needs --project.")
+        if file is not None and not file.is_file():
+            raise BadInput(f"{file} is no file that can be read.")
+        corpus, made = self._corpus(project, options)
+        try:
+            if file is not None:
+                incoming = Incoming(file.name, path=file)
+                part = add_file(corpus=corpus, user=None, file=incoming, through=project, send=not options["here"])
+            else:
+                assert project is not None
+                part = add_rows(corpus=corpus, user=None, project=project, kind=kind, send=not options["here"])
+            return {"name": corpus.name, "made": made, **self._see_through(corpus, part.pk, options)}
+        except EvalappError:
+            if made and not Corpus.objects.get(pk=corpus.pk).revision and not corpus.parts.filter(state="waiting"):
+                delete_corpus(corpus=corpus, user=None)
+            raise
+
+    def _corpus(self, project: Project | None, options: dict[str, Any]) -> tuple[Corpus, bool]:
+        try:
+            return get_corpus(None if options["shared"] else project, options["name"]), False
+        except NotThere:
+            facts = {name: options[name] for name in ("name", "language", "tokenizer", "licence", "source")}
+            shared = options["shared"] or project is None
+            return create_corpus(project=project, user=None, shared=shared, **facts), True
+
+    def _see_through(self, corpus: Corpus, part: int, options: dict[str, Any]) -> dict[str, Any]:
+        """Execute the run here, follow it, or leave it to the worker; without a project there is no run."""
+        run = corpus.run
+        if run is None:
+            return {"state": Run.State.SUCCEEDED.value, **bring_up(corpus, Plain(self.say), part=part)}
+        if options["here"]:
+            run = execute_run(run.pk, echo=self.say if options["verbosity"] else None) or follow_run(run, self.say)
+        elif not options["detach"]:
+            run = follow_run(run, self.say)
+        if run.state in (Run.State.FAILED, Run.State.CANCELLED):
+            raise _failure(run)
+        return {"run": run.pk, "state": str(run.state), **(run.result or {})}
+
+    def show(self, result: dict[str, Any]) -> None:
+        if "corpora" in result:
+            for row in result["corpora"]:
+                place = row["project"] or "shared"
+                self.stdout.write(f"{row['name']:<24} {place:<16} {row['count']:>12,}  {row['condition']}")
+            if not result["corpora"]:
+                self.stdout.write("No corpus yet. Make one: manage.py corpus add NAME FILE --project SLUG")
+        elif "deleted" in result:
+            self.stdout.write(f"{result['deleted']['name']} is gone.")
+        elif result["state"] in Run.ACTIVE:
+            self.stdout.write(f"Run {result['run']} is {result['state']}. Follow it: manage.py run {result['run']}")
+        else:
+            new = "" if result.get("added") is None else f", {result['added']:,} of them new"
+            read = f"{result['name']}: {result['read']:,} pairs read{new}"
+            self.stdout.write(f"{read}; {result['pairs']:,} different pairs are indexed.")
+
+
+def _failure(run: Run) -> EvalappError:
+    faults = [Fault(**row) for row in run.faults]
+    return EvalappError(run.error or f"Run {run.pk} was cancelled. Go on: manage.py retry {run.pk}", faults=faults)
+
+
+def _listed(project: Project | None) -> list[Corpus]:
+    if project is not None:
+        return list(corpora_of(project))
+    return list(Corpus.objects.select_related("project", "run").order_by("name", "pk"))
+
+
+def _row(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "name": corpus.name,
+        "project": corpus.project.slug if corpus.project else None,
+        "language": corpus.language,
+        "tokenizer": corpus.tokenizer,
+        "state": str(corpus.state),
+        "condition": condition_of(corpus),
+        "count": corpus.count,
+        "bytes": corpus.bytes,
+        "licence": corpus.licence,
+        "source": corpus.source,
+    }

@@ -1,0 +1,159 @@
+"""A corpus of (query, response) pairs: what it is called, what it was made of, and which index answers for it. The
+pairs themselves are files below CORPORA_DIR (docs/decisions/corpora-are-files.md says why)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from annotation.models.visible import ProjectRows
+from evalapp.accounts.models import Project
+from evalapp.accounts.roles import Need
+from evalapp.common.models import Run
+
+
+class CorpusRows(ProjectRows):
+    def visible_to(self, user: Any, need: Need = "read") -> CorpusRows:
+        """Those of one's projects; the shared ones for everybody who may `read` in some project."""
+        projects = Project.objects.visible_to(user, need)
+        wanted = Q(project__in=projects)
+        if need == "read" and projects.exists():
+            wanted |= Q(project=None)
+        return self.filter(wanted)
+
+
+class Corpus(models.Model):
+    """Pairs of one language that belong to a project, or to the whole installation (`project` null). `home` is the
+    project in which a shared one was made: its owners manage it, its runs stand there."""
+
+    class State(models.TextChoices):
+        BUILDING = "building", "Being built"
+        READY = "ready", "Ready"
+        FAILED = "failed", "Failed"
+
+    class Tokenizer(models.TextChoices):
+        WORDS = "words", "words"
+        CHARACTERS = "characters", "characters"
+
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="corpora")
+    home = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL, related_name="+")
+    name = models.CharField(max_length=63)
+    language = models.CharField(max_length=20, default="en")
+    tokenizer = models.CharField(max_length=10, choices=Tokenizer.choices, default=Tokenizer.WORDS)
+    licence = models.CharField(max_length=500, blank=True)
+    source = models.CharField(max_length=500, blank=True)
+    #: Building: there is no index yet. Ready stays while a newer index is being built. Failed: `error` says why.
+    state = models.CharField(max_length=8, choices=State.choices, default=State.BUILDING)
+    error = models.TextField(blank=True)
+    #: Number of the last part taken in.
+    revision = models.PositiveIntegerField(default=0)
+    #: Which revision the embedded index and Elasticsearch hold; 0: none.
+    embedded_revision = models.PositiveIntegerField(default=0)
+    elastic_revision = models.PositiveIntegerField(default=0)
+    #: Of the index that was built last: different pairs, pairs that stood there before, its content and its size.
+    count = models.BigIntegerField(default=0)
+    duplicates = models.BigIntegerField(default=0)
+    version = models.CharField(max_length=100, blank=True)
+    bytes = models.BigIntegerField(default=0)
+    seconds = models.FloatField(null=True)
+    indexed_at = models.DateTimeField(null=True)
+    run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = CorpusRows.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], condition=Q(project__isnull=False), name="one_corpus"),
+            models.UniqueConstraint(fields=["name"], condition=Q(project=None), name="one_shared_corpus"),
+        ]
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_shared(self) -> bool:
+        return self.project_id is None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a run is at it or will be."""
+        return self.run is not None and self.run.is_active
+
+
+class PartRows(models.QuerySet):
+    def visible_to(self, user: Any) -> PartRows:
+        return self.filter(corpus__in=Corpus.objects.visible_to(user))
+
+
+class CorpusPart(models.Model):
+    """One file, or one look at the rows of a project, that was added. Stored parts never change; `revision` is the
+    order in which they were taken in, which is the order of the pairs."""
+
+    class Kind(models.TextChoices):
+        FILE = "file", "a file"
+        DIALOGUES = "dialogues", "dialogues"
+        CORPUS = "corpus", "corpus rows"
+        ITEMS = "items", "items"
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        STORED = "stored", "Stored"
+        REFUSED = "refused", "Refused"
+
+    corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="parts")
+    kind = models.CharField(max_length=9, choices=Kind.choices)
+    #: Which project's rows were looked at, where it was no file.
+    project = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL, related_name="+")
+    title = models.CharField(max_length=200)
+    state = models.CharField(max_length=7, choices=State.choices, default=State.WAITING)
+    revision = models.PositiveIntegerField(null=True)
+    rows = models.BigIntegerField(default=0)
+    #: How many of them were new; null where several parts came into one index.
+    added = models.BigIntegerField(null=True)
+    #: Of a project's rows: pairs without a text, which are left out.
+    blank = models.BigIntegerField(default=0)
+    bytes = models.BigIntegerField(default=0)
+    sha256 = models.CharField(max_length=64, blank=True)
+    fault_count = models.BigIntegerField(default=0)
+    #: The first faults, as plain objects of message, field, file and line.
+    faults = models.JSONField(default=list)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = PartRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["corpus", "revision"], name="one_corpus_revision")]
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class OutboxRow(models.Model):
+    """What Elasticsearch has to be told, written in the transaction that changed a corpus and removed when it was done.
+    No foreign key: the row of a deletion outlives its corpus."""
+
+    class Action(models.TextChoices):
+        LOAD = "load", "Load"
+        DELETE = "delete", "Delete"
+
+    corpus = models.BigIntegerField(db_index=True)
+    action = models.CharField(max_length=6, choices=Action.choices)
+    #: The alias of the corpus.
+    name = models.CharField(max_length=200)
+    revision = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveIntegerField(default=0)
+    tried_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.name}"

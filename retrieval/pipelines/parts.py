@@ -1,0 +1,173 @@
+"""Taking in one part of a corpus: a received file, or the rows of a project, becomes a file of checked pairs. All of it
+or nothing: one faulty row refuses the file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+import orjson
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from annotation.parsers import KINDS, FileName, Limits, StopReading, name_file, open_plain, read_rows
+from evalapp.common.errors import BadInput, Conflict, Fault
+
+from ..models import Corpus, CorpusPart
+from ..selectors.derived import count_rows, pairs_of
+from ..services import outbox
+from ..services.places import part_path, raw_path
+from .work import Work
+
+MOST_FAULTS = 1000
+#: Rows between two looks at whether the work is to stop.
+STEP = 2000
+
+Pair = tuple[str, str, dict[str, Any]]
+
+
+class _Faults:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.first: list[Fault] = []
+        self.count = 0
+
+    def add(self, line: int | None, field: str, message: str) -> None:
+        self.count += 1
+        if len(self.first) < MOST_FAULTS:
+            self.first.append(Fault(message, field=field, file=self.file, line=line))
+
+
+def take_in(part: CorpusPart, work: Work) -> None:
+    """May run any number of times: a part that is stored is left alone, one that is not begins anew."""
+    if part.state == CorpusPart.State.STORED:
+        return
+    if part.state == CorpusPart.State.REFUSED:
+        raise Conflict(f"{part.title} was refused. Correct the file and add it again.")
+    faults = _Faults(part.title)
+    rows, digest = _write(part, faults, work)
+    if not faults.count and not rows:
+        faults.add(None, "", "There is no pair in it. Write rows with query and response.")
+    if faults.count:
+        _refuse(part, faults)
+    size = part_path(part).stat().st_size
+    with transaction.atomic():
+        corpus = Corpus.objects.select_for_update().filter(pk=part.corpus_id).first()
+        if corpus is None:
+            raise Conflict("The corpus was deleted meanwhile.")
+        corpus.revision = F("revision") + 1
+        corpus.save(update_fields=["revision"])
+        corpus.refresh_from_db(fields=["revision"])
+        changed = CorpusPart.objects.filter(pk=part.pk, state=CorpusPart.State.WAITING).update(
+            state=CorpusPart.State.STORED, revision=corpus.revision, rows=rows, blank=part.blank, bytes=size,
+            sha256=digest,
+        )  # fmt: skip
+        if not changed:
+            raise Conflict("Another worker took it in meanwhile.")
+        outbox.note_change(corpus)
+    raw_path(part).unlink(missing_ok=True)
+    part.refresh_from_db()
+
+
+def _refuse(part: CorpusPart, faults: _Faults) -> None:
+    found = faults.first
+    CorpusPart.objects.filter(pk=part.pk).update(
+        state=CorpusPart.State.REFUSED, fault_count=faults.count, faults=[fault.as_dict() for fault in found]
+    )
+    for path in (raw_path(part), part_path(part)):
+        path.unlink(missing_ok=True)
+    more = f" and {faults.count - 1:,} more" if faults.count > 1 else ""
+    raise BadInput(f"Nothing was taken in. {found[0]}{more}", faults=found)
+
+
+def _write(part: CorpusPart, faults: _Faults, work: Work) -> tuple[int, str]:
+    """The checked pairs into their file, by rename; how many, and their hash."""
+    target = part_path(part)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_suffix(f".writing-{os.getpid()}")
+    rows, digest = 0, hashlib.sha256()
+    pairs = _file_pairs(part, faults, work) if part.kind == CorpusPart.Kind.FILE else _project_pairs(part, work)
+    try:
+        with temporary.open("wb", buffering=1 << 20) as file:
+            for query, response, meta in pairs:
+                if faults.count:
+                    continue  # only looking for more faults
+                row = {"query": query, "response": response, **({"meta": meta} if meta else {})}
+                line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+                file.write(line)
+                digest.update(line)
+                rows += 1
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return rows, digest.hexdigest()
+
+
+# ---- where pairs come from ----------------------------------------------------------------------------------
+
+
+def _file_pairs(part: CorpusPart, faults: _Faults, work: Work) -> Iterator[Pair]:
+    path = raw_path(part)
+    limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS)
+    name = name_file(part.title, "corpus")
+    assert name is not None  # a kind is given
+    try:
+        with path.open("rb") as raw:
+            yield from _checked(raw, name, limits, faults, work, path.stat().st_size)
+    except FileNotFoundError as error:
+        raise Conflict(f"The file {part.title} is gone. Add it again.") from error
+    except StopReading as error:
+        faults.add(error.line, "", error.message)
+
+
+def _checked(raw: IO[bytes], name: FileName, limits: Limits, faults: _Faults, work: Work, size: int) -> Iterator[Pair]:
+    at = 0
+
+    def bad(field: str, message: str) -> None:
+        faults.add(at, field, message)
+
+    plain = open_plain(raw, named_gzip=name.zipped)
+    check = KINDS["corpus"].check
+    for rows, (line, row) in enumerate(read_rows(plain, name.format, limits, faults.add)):
+        at = line
+        before = faults.count
+        values = check(row, bad)
+        if values is None or faults.count > before:
+            continue
+        query, response, meta = values
+        for field, text in (("query", query), ("response", response)):
+            if not text.strip():
+                bad(field, f"{field} is empty. Leave the row out.")
+        if faults.count == before:
+            yield query, response, orjson.loads(meta)
+        if rows % STEP == 0:
+            seen = raw.tell()
+            work.progress(rows, int(rows * size / seen) if seen and rows else None, "rows", "Checking")
+
+
+def _project_pairs(part: CorpusPart, work: Work) -> Iterator[Pair]:
+    """Pairs with a blank side are left out and counted."""
+    if part.project is None:
+        raise Conflict("The project whose rows were wanted is gone.")
+    total = count_rows(part.project, part.kind)
+    part.blank = 0
+    for number, (query, response, meta) in enumerate(pairs_of(part.project, part.kind)):
+        if query.strip() and response.strip():
+            yield query, response, meta
+        else:
+            part.blank += 1
+        if number % STEP == 0:
+            work.progress(min(number, total), total, "rows", "Reading")
+
+
+def stored_pairs(corpus: Corpus, after: int = 0) -> Iterator[dict[str, Any]]:
+    """The pairs of all stored parts in the order in which they were taken in; of those after a revision only."""
+    parts = corpus.parts.filter(state=CorpusPart.State.STORED, revision__gt=after).order_by("revision")
+    for part in parts:
+        with part_path(part).open("rb", buffering=1 << 20) as file:
+            yield from map(orjson.loads, file)

@@ -1,0 +1,234 @@
+"""Corpora as people handle them: make one, add a file or a project's rows, index anew, delete. Checking and indexing is
+a pipeline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from annotation.services.uploads import Incoming, too_large
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, TooLarge
+from evalapp.common.models import Run
+from evalapp.common.queue import cancel_run, enqueue_run
+
+from ..models import Corpus, CorpusPart
+from ..selectors.corpora import corpora_of, find_corpus, may_change
+from ..selectors.derived import count_rows
+from . import outbox
+from .places import folder_of, raw_path, remove_files
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+LANGUAGE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*")
+#: Words that stand in addresses where a corpus' name stands.
+RESERVED = frozenset({"new"})
+#: What a corpus can be made of beside a file.
+DERIVED = {
+    CorpusPart.Kind.DIALOGUES.value: "dialogues",
+    CorpusPart.Kind.CORPUS.value: "rows of corpus.jsonl",
+    CorpusPart.Kind.ITEMS.value: "references of items",
+}
+
+
+def check_may_change(user: Any, corpus: Corpus) -> None:
+    if not may_change(user, corpus):
+        raise NotAllowed(
+            "This corpus is shared: the owners of the project in which it was made change it."
+            if corpus.is_shared
+            else "Your role does not allow this. Ask one of the project's owners."
+        )
+
+
+def create_corpus(
+    *,
+    project: Project | None,
+    user: Any,
+    name: str,
+    language: str = "",
+    tokenizer: str = "",
+    licence: str = "",
+    source: str = "",
+    shared: bool = False,
+) -> Corpus:
+    """An empty corpus of `project`, or one for the whole installation. Licence and source default to the project's."""
+    from ..index.tokens import tokenizer_for
+
+    language = language.strip() or (project.lang if project is not None else "en")
+    faults = _faults(project, name, language, tokenizer, shared)
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    with transaction.atomic():
+        corpus = Corpus.objects.create(
+            project=None if shared else project,
+            home=project if shared else None,
+            name=name,
+            language=language,
+            tokenizer=tokenizer or tokenizer_for(language),
+            licence=licence.strip()[:500],
+            source=source.strip()[:500],
+            created_by=user if getattr(user, "pk", None) else None,
+        )
+        audit.record(verb="corpus.created", project=project, actor=user, object=name, shared=shared)
+    return corpus
+
+
+def _faults(project: Project | None, name: str, language: str, tokenizer: str, shared: bool) -> list[Fault]:
+    faults = []
+    if not NAME.fullmatch(name) or name in RESERVED:
+        faults.append(Fault("A name is made of a-z, 0-9 and hyphens, at most 63; “new” is taken.", field="name"))
+    elif _is_taken(project, name, shared):
+        faults.append(Fault(f"There is a corpus “{name}” already. Add to it, or choose another name.", field="name"))
+    if not LANGUAGE.fullmatch(language):
+        faults.append(Fault("Write the language as a code such as en, de, zh or pt-BR.", field="language"))
+    if tokenizer and tokenizer not in Corpus.Tokenizer.values:
+        text = f"There is no tokenizer “{tokenizer}”. Use {' or '.join(Corpus.Tokenizer.values)}."
+        faults.append(Fault(text, field="tokenizer"))
+    if not shared and project is None:
+        faults.append(Fault("Name the project, or make it a shared corpus.", field="project"))
+    return faults
+
+
+def _is_taken(project: Project | None, name: str, shared: bool) -> bool:
+    if shared or project is None:
+        return Corpus.objects.filter(project=None, name=name).exists()
+    return corpora_of(project).filter(name=name).exists()
+
+
+# ---- adding -------------------------------------------------------------------------------------------------
+
+
+def add_file(
+    *, corpus: Corpus, user: Any, file: Incoming, through: Project | None = None, send: bool = True
+) -> CorpusPart:
+    """Keep the file and queue its check. `through` is the project in which the run shall stand."""
+    part = _new_part(corpus, user, CorpusPart.Kind.FILE.value, Path(file.name).name or "corpus.jsonl")
+    try:
+        _keep(file, raw_path(part))
+        _queue(corpus, part, user, through, send)
+    except BaseException:
+        raw_path(part).unlink(missing_ok=True)
+        part.delete()
+        raise
+    return part
+
+
+def add_rows(
+    *, corpus: Corpus, user: Any, project: Project, kind: str, through: Project | None = None, send: bool = True
+) -> CorpusPart:
+    """Queue a look at the rows of `project`. What they are when the run begins is taken in; doing it again later adds
+    what came since."""
+    if kind not in DERIVED:
+        raise BadInput(f"A corpus can be made of {', '.join(DERIVED)}.", faults=[Fault("Choose one.", field="derive")])
+    if not count_rows(project, kind):
+        text = f"The project {project.slug} has no {DERIVED[kind]}. Upload some first, or choose a file."
+        raise BadInput(text, faults=[Fault(text, field="derive")])
+    part = _new_part(corpus, user, kind, f"{DERIVED[kind]} of {project.slug}", project)
+    try:
+        _queue(corpus, part, user, through or project, send)
+    except BaseException:
+        part.delete()
+        raise
+    return part
+
+
+def _new_part(corpus: Corpus, user: Any, kind: str, title: str, project: Project | None = None) -> CorpusPart:
+    by = user if getattr(user, "pk", None) else None
+    return CorpusPart.objects.create(corpus=corpus, kind=kind, title=title[:200], project=project, created_by=by)
+
+
+def _keep(file: Incoming, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if file.path is not None:
+        target.symlink_to(file.path.resolve(strict=True))
+        return
+    size = 0
+    with target.open("xb") as kept:
+        for chunk in file.chunks:
+            size += len(chunk)
+            if size > settings.MAX_UPLOAD_BYTES:
+                raise TooLarge(too_large())
+            kept.write(chunk)
+
+
+def _queue(corpus: Corpus, part: CorpusPart | None, user: Any, through: Project | None, send: bool) -> Run | None:
+    """The run of a change, in the project of the corpus; None where there is no project to hold one."""
+    place = corpus.project or through or corpus.home
+    if place is None:
+        return None
+    params = {"corpus": corpus.pk, "part": part.pk} if part is not None else {"corpus": corpus.pk, "again": True}
+    with transaction.atomic():
+        title = f"Index {corpus.name}" if part is None else f"Add {part.title} to {corpus.name}"
+        run = enqueue_run(kind="index", project=place, user=user, params=params, title=title, send=send)
+        Corpus.objects.filter(pk=corpus.pk).update(run=run)
+        Corpus.objects.filter(pk=corpus.pk, state=Corpus.State.FAILED).update(state=Corpus.State.BUILDING, error="")
+        corpus.refresh_from_db()
+        if part is not None:
+            audit.record(
+                verb="corpus.added", project=place, actor=user, object=corpus, kind=part.kind, title=part.title
+            )
+    return run
+
+
+def start_indexing(*, corpus: Corpus, user: Any, through: Project | None = None, send: bool = True) -> Run | None:
+    """Build the index anew from what is stored; the one before answers until then."""
+    with transaction.atomic():
+        outbox.note_change(corpus)
+        return _queue(corpus, None, user, through, send)
+
+
+def request_index(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind index: `corpus` is the only wish."""
+    unknown = sorted(set(params) - {"corpus"})
+    if unknown or not isinstance(params.get("corpus"), str):
+        text = f"index knows no “{unknown[0]}”." if unknown else "Name the corpus to be indexed."
+        raise BadInput(text, faults=[Fault(text, field=unknown[0] if unknown else "corpus")])
+    corpus = find_corpus(project, params["corpus"])
+    check_may_change(user, corpus)
+    run = start_indexing(corpus=corpus, user=user, through=project)
+    assert run is not None  # there is a project
+    return run
+
+
+# ---- deleting -----------------------------------------------------------------------------------------------
+
+
+def delete_corpus(*, corpus: Corpus, user: Any) -> None:
+    """The corpus with all its files. A run that is at it is asked to stop."""
+    pk, place = corpus.pk, corpus.project or corpus.home
+    with transaction.atomic():
+        for run in Run.objects.filter(kind="index", params__corpus=pk, state__in=Run.ACTIVE).select_related("project"):
+            try:
+                cancel_run(run=run, user=user)
+            except Conflict:
+                continue  # it has just ended
+        outbox.note_deletion(corpus)
+        audit.record(verb="corpus.deleted", project=place, actor=user, object=corpus, pairs=corpus.count)
+        corpus.delete()
+        transaction.on_commit(lambda: remove_files(pk))
+
+
+def clear_project(*, project: Project) -> None:
+    """Before the project is deleted: the files of its corpora go; shared ones it made stay, without a home."""
+    for corpus in Corpus.objects.filter(project=project):
+        if folder_of(corpus.pk).exists() or corpus.elastic_revision:
+            outbox.note_deletion(corpus)
+            remove_files(corpus.pk)
+    Corpus.objects.filter(home=project).update(home=None)
+    Corpus.objects.filter(project=None, run__project=project).update(run=None)
+    CorpusPart.objects.filter(project=project).update(project=None)
+
+
+def check_visible(user: Any, slug: str, name: str, *, change: bool = False) -> tuple[Project, Corpus]:
+    """What every door of one corpus asks first: the project as the person sees it, and the corpus in it."""
+    project = get_project(user=user, slug=slug, need="write" if change else "read")
+    corpus = find_corpus(project, name)
+    if change:
+        check_may_change(user, corpus)
+    return project, corpus

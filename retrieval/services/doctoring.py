@@ -1,0 +1,50 @@
+"""Lines of `manage.py doctor` about corpora: which have no index, and whether Elasticsearch holds what it should."""
+
+from __future__ import annotations
+
+from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
+
+from ..index.errors import RetrievalError
+from ..models import Corpus, OutboxRow
+from ..selectors.corpora import condition_of
+from . import outbox
+from .handles import open_corpus
+from .places import index_path
+
+OUTBOX = "corpora outbox"
+
+
+def checks() -> list[Check]:
+    """One line for all that is well, one for each corpus that is not."""
+    rows = list(Corpus.objects.select_related("project", "home", "run").order_by("name", "pk"))
+    if not rows:
+        return [Check("corpora", OPTIONAL, "none; candidates for references need one")]
+    faults = [found for corpus in rows if (found := _check(corpus)) is not None]
+    behind = OutboxRow.objects.count()
+    if behind:
+        oldest = OutboxRow.objects.order_by("created_at")[0]
+        why = f": {oldest.error}" if oldest.error else ""
+        way_out = "A worker tells it as soon as it answers; or run `python manage.py reindex SLUG`."
+        faults.append(Check(OUTBOX, MISSING, f"{behind} changes Elasticsearch was not told{why}", way_out))
+    well = len(rows) - sum(found.name != OUTBOX for found in faults)
+    pairs = sum(corpus.count for corpus in rows)
+    return [Check("corpora", OK, f"{well} of {len(rows)} ready, {pairs:,} pairs"), *faults]
+
+
+def _check(corpus: Corpus) -> Check | None:
+    place = corpus.project or corpus.home
+    name = f"corpus {place.slug if place else '-'}/{corpus.name}"
+    way_out = f"Run `python manage.py reindex {place.slug if place else '-'} --corpus {corpus.name}`."
+    if corpus.is_waiting:
+        return Check(name, OPTIONAL, condition_of(corpus))
+    if corpus.state != Corpus.State.READY:
+        return Check(name, MISSING, condition_of(corpus), way_out)
+    if not outbox.uses_elastic() and not index_path(corpus.pk).is_dir():
+        return Check(name, MISSING, "its index folder is gone", way_out)
+    try:
+        count = open_corpus(corpus).count
+    except RetrievalError as error:
+        return Check(name, MISSING, str(error), way_out)
+    if count != corpus.count:
+        return Check(name, MISSING, f"{count:,} pairs in the index, {corpus.count:,} expected", way_out)
+    return None

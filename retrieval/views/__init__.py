@@ -1,0 +1,1 @@
+"""Pages of corpora and the list of candidates beside the editor."""

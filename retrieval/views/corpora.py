@@ -1,0 +1,195 @@
+"""Pages of corpora: what there is, making one, one with its parts and a search box to try it, adding, deleting."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from annotation.services.uploads import Incoming
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import EvalappError
+from evalapp.common.pages import page
+from evalapp.common.queue import queue_has_worker
+
+from ..forms import FILE, AddForm, CorpusForm, add_faults
+from ..index.errors import IndexUnavailable
+from ..models import Corpus
+from ..selectors.corpora import condition_of, corpora_of, may_change, parts_of
+from ..services.candidates import find_like, find_words, source_of
+from ..services.corpora import (
+    add_file,
+    add_rows,
+    check_visible,
+    create_corpus,
+    delete_corpus,
+    start_indexing,
+)
+from ..services.handles import ask
+
+SHOWN = 20
+SHOWN_FAULTS = 50
+BY = {"context": "like this context", "words": "with these words"}
+_WORDS = re.compile(r"\s+|\S+")
+
+
+@login_required
+@require_safe
+def corpus_list(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    rows = [(corpus, condition_of(corpus)) for corpus in corpora_of(project)]
+    context = {
+        "project": project,
+        "rows": rows,
+        "active": any(corpus.is_waiting for corpus, _ in rows),
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "retrieval/corpora/list.html", context, fragment="table")
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def corpus_new(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    may_share = can(user=request.user, project=project, need="manage")
+    posted = request.method == "POST"
+    form = CorpusForm(
+        request.POST if posted else None, request.FILES if posted else None, project=project, may_share=may_share
+    )
+    if posted and form.is_valid():
+        given = form.cleaned_data
+        try:
+            corpus = create_corpus(
+                project=project, user=request.user, name=given["name"], language=given["language"],
+                tokenizer=given["tokenizer"], licence=given["licence"], source=given["source"],
+                shared=given.get("shared", False),
+            )  # fmt: skip
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            if _add(request, form, project, corpus):
+                return redirect("retrieval:corpus", slug, corpus.name)
+            delete_corpus(corpus=corpus, user=request.user)
+    context = {"project": project, "form": form}
+    return page(request, "retrieval/corpora/new.html", context, status=422 if form.errors else 200)
+
+
+def _add(request: HttpRequest, form: AddForm, project: Project, corpus: Corpus) -> bool:
+    given = form.cleaned_data
+    try:
+        if given["source_kind"] == FILE:
+            file = Incoming(given["file"].name, given["file"].chunks())
+            add_file(corpus=corpus, user=request.user, file=file, through=project)
+        else:
+            add_rows(corpus=corpus, user=request.user, project=project, kind=given["source_kind"])
+    except EvalappError as error:
+        add_faults(form, error)
+        return False
+    return True
+
+
+@login_required
+@require_safe
+def corpus_show(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    project, corpus = check_visible(request.user, slug, name)
+    parts = list(parts_of(corpus)[:100])
+    run = corpus.run
+    context = {
+        "project": project,
+        "corpus": corpus,
+        "condition": condition_of(corpus),
+        "run": run,
+        "run_here": run is not None and run.project_id == project.pk,
+        "active": corpus.is_waiting,
+        "unserved": [run.queue] if run is not None and run.is_active and not queue_has_worker(run.queue) else [],
+        "parts": parts,
+        "refused": next((part for part in parts[:1] if part.state == part.State.REFUSED), None),
+        "shown_faults": SHOWN_FAULTS,
+        "may_write": may_change(request.user, corpus),
+        "by_choices": BY,
+        **_tried(request, corpus),
+    }
+    return page(request, "retrieval/corpora/show.html", context, fragment="live")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hit as the page shows it: pieces of the query with whether they are common with the text."""
+
+    jaccard: float
+    query: list[tuple[str, bool]]
+    response: str
+    row: int
+    source: dict[str, Any]
+
+
+def _tried(request: HttpRequest, corpus: Corpus) -> dict[str, Any]:
+    """What the search box of the page found."""
+    text = request.GET.get("q", "").strip()[:10_000]
+    by = request.GET.get("by", "context")
+    found: dict[str, Any] = {"q": text, "by": by if by in BY else "context", "hits": None, "unavailable": ""}
+    if not text:
+        return found
+    began = time.monotonic()
+    try:
+        hits = (find_words if by == "words" else find_like)(corpus, text, SHOWN)
+        tokens = ask(corpus, lambda index: index.tokens)
+    except IndexUnavailable as error:
+        return {**found, "unavailable": error.why}
+    wanted = tokens(text)
+    rows = [
+        Found(hit.jaccard, list(_marked(hit.query, wanted, tokens)), hit.response, hit.row, source_of(corpus, hit))
+        for hit in hits
+    ]
+    return {**found, "hits": rows, "n_tokens": len(wanted), "milliseconds": 1000 * (time.monotonic() - began)}
+
+
+def _marked(text: str, wanted: frozenset[str], tokens: Any) -> Iterator[tuple[str, bool]]:
+    """Pieces of the text: words between blanks, and in scripts without blanks each character."""
+    for word in _WORDS.findall(text[:2000]):
+        own = tokens(word)
+        if len(own) > 1 and not own <= wanted and any(len(token) == 1 and not token.isascii() for token in own):
+            yield from ((character, bool(tokens(character) & wanted)) for character in word)
+        else:
+            yield word, bool(own & wanted)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def corpus_add(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    project, corpus = check_visible(request.user, slug, name, change=True)
+    posted = request.method == "POST"
+    form = AddForm(request.POST if posted else None, request.FILES if posted else None, project=project)
+    if posted and form.is_valid() and _add(request, form, project, corpus):
+        return redirect("retrieval:corpus", slug, name)
+    context = {"project": project, "corpus": corpus, "form": form}
+    return page(request, "retrieval/corpora/add.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def corpus_index(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    """Build the index anew."""
+    project, corpus = check_visible(request.user, slug, name, change=True)
+    start_indexing(corpus=corpus, user=request.user, through=project)
+    return redirect("retrieval:corpus", slug, name)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def corpus_delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    project, corpus = check_visible(request.user, slug, name, change=True)
+    if request.method == "POST":
+        delete_corpus(corpus=corpus, user=request.user)
+        messages.success(request, f"The corpus {name} is gone.")
+        return redirect("retrieval:corpus-list", slug)
+    return page(request, "retrieval/corpora/delete.html", {"project": project, "corpus": corpus})
