@@ -1,0 +1,352 @@
+"""The embedded index: a folder of segments and a manifest, which is the pointer to what counts.
+
+Everything new is written beside what is there; then manifest.json is replaced in one step. A reader that has the old
+segments open keeps them, even after their files were removed from the folder. One writer works at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from retrieval.index.errors import IndexFormatError, IndexUnavailable
+from retrieval.index.hits import Hit, take
+from retrieval.index.postings import Found
+from retrieval.index.segment import FILES, Segment
+from retrieval.index.source import Reader, Source
+from retrieval.index.tokens import check_tokenizer, tokenizer_for, tokens
+from retrieval.index.writer import Progress, Written, write_segment
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+#: A segment is joined with the next one when it is not at least this many times as large.
+MERGE_BELOW = 4
+
+
+@dataclass(frozen=True)
+class Built:
+    """`count` rows in the whole index, of which `added` now; duplicates were left out; rows whose query has no token
+    are kept, but no search can reach them by their query."""
+
+    count: int
+    added: int
+    duplicates: int
+    without_tokens: int
+    seconds: float
+    version: str
+
+
+def build(
+    source: Source,
+    folder: str | os.PathLike[str],
+    *,
+    language: str = "en",
+    tokenizer: str | None = None,
+    progress: Progress | None = None,
+) -> Built:
+    """Makes an index of `source` (JSONL or JSONL.gz with {"query", "response", "meta"?}, or an iterable of such rows).
+
+    All or nothing: an index that was there is replaced at the end, in one step. `progress(done, total)` counts bytes
+    of a file, rows (of 0) of an iterable; an exception it raises ends the work. Raises `CorpusError` with file and
+    line, `IndexUnavailable` while another build or append works on the folder.
+    """
+    tokenizer = check_tokenizer(tokenizer or tokenizer_for(language))
+    place, began = Path(folder), time.perf_counter()
+    with _writing(place):
+        entry, written = _new_segment(place, Reader(source), tokenizer, (), progress)
+        manifest = _manifest(language, tokenizer, [entry] if entry else [])
+        _swap(place, manifest)
+    return _built(manifest, written, began)
+
+
+def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> Built:
+    """Adds pairs that are not there yet, as `build` does; small segments at the end are joined into one."""
+    place, began = Path(folder), time.perf_counter()
+    read_manifest(place)
+    with _writing(place):
+        manifest = read_manifest(place)
+        segments = _open_all(place, manifest)
+        try:
+            entry, written = _new_segment(place, Reader(source), manifest["tokenizer"], segments, progress)
+        finally:
+            for segment in segments:
+                segment.close()
+        if entry:
+            entries = _merged(place, [*manifest["segments"], entry], manifest["tokenizer"], progress)
+            manifest = _manifest(manifest["language"], manifest["tokenizer"], entries)
+            _swap(place, manifest)
+    return _built(manifest, written, began)
+
+
+def _built(manifest: dict[str, Any], written: Written, began: float) -> Built:
+    seconds = time.perf_counter() - began
+    found = (manifest["count"], written.rows, written.duplicates, written.without_tokens)
+    return Built(*found, seconds, manifest["version"])
+
+
+class EmbeddedIndex:
+    """An index in a folder, opened: `retrieval.index.hits.Index`. It keeps the content it was opened with; threads may
+    share it."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        manifest, self._segments = _opened(self.folder)
+        self.language: str = manifest["language"]
+        self.tokenizer: str = manifest["tokenizer"]
+        self.count: int = manifest["count"]
+        self.version: str = manifest["version"]
+        self._closed = False
+
+    def tokens(self, text: str) -> frozenset[str]:
+        return tokens(text, self.tokenizer)
+
+    def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
+        """The best k rows by exact Jaccard of token sets; see `hits.Index`."""
+        found = self.tokens(text)
+        if not found or k <= 0:
+            return []
+        first = 2 * k + len(exclude) if distinct or exclude else k
+        return take(self._stream(found, first), k, distinct=distinct, exclude=exclude)
+
+    def find(self, text: str, k: int = 20) -> list[Hit]:
+        """The first k rows that contain every token of the text; see `hits.Index`."""
+        found = self.tokens(text)
+        if not found or k <= 0:
+            return []
+        parts = [segment.containing(found, k) for segment in self._live()]
+        return [self._hit(row, value) for row, value in _together(parts, k)]
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            for segment in self._segments:
+                segment.close()
+            self._segments = []
+
+    def __enter__(self) -> EmbeddedIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _live(self) -> list[Segment]:
+        if self._closed:
+            raise IndexUnavailable("The index was closed; open it again.")
+        return self._segments
+
+    def _stream(self, found: frozenset[str], first: int) -> Iterator[Hit]:
+        """All hits in order. They are found `first` at a time, then four times as many: a search for n gives the
+        beginning of a search for more."""
+        wanted, given = first, 0
+        while True:
+            parts: list[Found] = []
+            floor = 0.0
+            for segment in self._live():
+                rows, values = segment.best(found, wanted, floor)
+                parts.append((rows, values))
+                if len(values) >= wanted:
+                    floor = max(floor, float(values[-1]))
+            best = _together(parts, wanted)
+            for row, value in best[given:]:
+                yield self._hit(row, value)
+            if len(best) < wanted:
+                return
+            wanted, given = 4 * wanted, len(best)
+
+    def _hit(self, row: int, value: float) -> Hit:
+        segment = next(part for part in reversed(self._live()) if part.base <= row)
+        return segment.hit(row, value)
+
+
+def _together(parts: Sequence[Found], k: int) -> list[tuple[int, float]]:
+    """The best k of the answers of several segments."""
+    if not parts:
+        return []
+    rows, values = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    order = np.lexsort((rows, -values))[:k]
+    return list(zip(rows[order].tolist(), values[order].tolist(), strict=True))
+
+
+def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a folder says of its index: format, language, tokenizer, unicode, count, version, segments."""
+    place = Path(folder)
+    try:
+        manifest = json.loads((place / MANIFEST).read_bytes())
+    except FileNotFoundError as error:
+        raise IndexFormatError(place, f"holds no index ({MANIFEST} is missing); build one") from error
+    except (OSError, ValueError) as error:
+        raise IndexFormatError(place / MANIFEST, f"cannot be read ({error}); build the index again") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        raise IndexFormatError(place, f"is an index of format {found}, this program reads {FORMAT}; build it again")
+    return manifest
+
+
+def verify(folder: str | os.PathLike[str]) -> None:
+    """Reads every file and compares its checksum; raises `IndexFormatError` with the first that differs."""
+    place = Path(folder)
+    for entry in read_manifest(place)["segments"]:
+        for name, facts in entry["files"].items():
+            path = place / entry["name"] / name
+            _check_size(path, facts)
+            if _sha256(path) != facts["sha256"]:
+                raise IndexFormatError(path, "does not have the content it was written with; build the index again")
+
+
+def _opened(place: Path) -> tuple[dict[str, Any], list[Segment]]:
+    """A writer may swap and tidy up between the reading of the manifest and the opening of its files: then again."""
+    manifest = read_manifest(place)
+    while True:
+        try:
+            return manifest, _open_all(place, manifest)
+        except IndexFormatError:
+            newer = read_manifest(place)
+            if newer["version"] == manifest["version"] and newer["segments"] == manifest["segments"]:
+                raise
+            manifest = newer
+
+
+def _open_all(place: Path, manifest: dict[str, Any]) -> list[Segment]:
+    segments: list[Segment] = []
+    base = 0
+    try:
+        for entry in manifest["segments"]:
+            folder = place / entry["name"]
+            for name, facts in entry["files"].items():
+                _check_size(folder / name, facts)
+            try:
+                segments.append(Segment(folder, entry["rows"], base))
+            except (OSError, ValueError) as error:
+                raise IndexFormatError(folder, f"cannot be opened ({error}); build the index again") from error
+            base += entry["rows"]
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
+    return segments
+
+
+def _check_size(path: Path, facts: dict[str, Any]) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise IndexFormatError(path, "is missing; build the index again") from error
+    if size != facts["bytes"]:
+        raise IndexFormatError(path, f"has {size:,} bytes instead of {facts['bytes']:,}; build the index again")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """Holds the writer's lock, and removes afterwards whatever the manifest does not name: what a swap has replaced,
+    or what a failed writing, this one or one that was killed, has left."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise IndexUnavailable(f"Another build or append works on {place}; wait until it has ended.") from error
+        try:
+            yield
+        finally:
+            _tidy(place)
+
+
+def _tidy(place: Path) -> None:
+    named: set[str] = set()
+    if (place / MANIFEST).exists():
+        try:
+            named = {entry["name"] for entry in read_manifest(place)["segments"]}
+        except IndexFormatError:
+            return  # Perhaps of a newer program: nothing of it is ours to remove.
+    for folder in place.glob("segment-*"):
+        if folder.name not in named:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_segment(
+    place: Path, reader: Any, tokenizer: str, before: Sequence[Segment], progress: Progress | None
+) -> tuple[dict[str, Any] | None, Written]:
+    """A segment on disk and its entry of the manifest; None when it has no rows."""
+    name = f"segment-{secrets.token_hex(8)}"
+    written = write_segment(place / name, reader, tokenizer, before, progress)
+    if not written.rows:
+        return None, written
+    files = {}
+    for file in FILES:
+        path = place / name / file
+        with path.open("rb") as opened:
+            os.fsync(opened.fileno())
+        files[file] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+    _sync(place / name)
+    return {"name": name, "rows": written.rows, "files": files}, written
+
+
+def _merged(
+    place: Path, entries: list[dict[str, Any]], tokenizer: str, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """Entries with the small segments at the end joined, so that there are at most about log4(rows) of them."""
+    first, rows = len(entries) - 1, entries[-1]["rows"]
+    while first and entries[first - 1]["rows"] < MERGE_BELOW * rows:
+        first -= 1
+        rows += entries[first]["rows"]
+    if first == len(entries) - 1:
+        return entries
+    parts = _open_all(place, {"segments": entries[first:]})
+    try:
+        records = chain.from_iterable(part.records() for part in parts)
+        entry, _ = _new_segment(place, records, tokenizer, (), progress)
+    finally:
+        for part in parts:
+            part.close()
+    return [*entries[:first], *([entry] if entry else [])]
+
+
+def _manifest(language: str, tokenizer: str, segments: list[dict[str, Any]]) -> dict[str, Any]:
+    """`version` is made of the content: language, tokenizer and the checksums of all texts in order."""
+    content = [language, tokenizer, *(entry["files"]["texts.jsonl"]["sha256"] for entry in segments)]
+    return {
+        "format": FORMAT,
+        "language": language,
+        "tokenizer": tokenizer,
+        "unicode": unicodedata.unidata_version,
+        "count": sum(entry["rows"] for entry in segments),
+        "version": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16],
+        "segments": segments,
+    }
+
+
+def _swap(place: Path, manifest: dict[str, Any]) -> None:
+    new = place / f"{MANIFEST}.new"
+    with new.open("w", encoding="utf-8") as file:
+        json.dump(manifest, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(place / MANIFEST)
+    _sync(place)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

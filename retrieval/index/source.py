@@ -1,0 +1,102 @@
+"""Reading a corpus: pairs out of a JSONL file, plain or gzip, or out of any iterable, one by one, each checked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from retrieval.index.errors import CorpusError
+
+LONGEST_LINE = 16 << 20
+Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+
+
+class Pair(NamedTuple):
+    """One row as it was given. `place` is its line in the file, or its number in the iterable, from 1."""
+
+    place: int
+    query: str
+    response: str
+    meta: dict[str, Any] | None
+
+
+class Reader:
+    """The pairs of a source; `done` of `total` bytes were read of a file, `done` rows of 0 of an iterable."""
+
+    def __init__(self, source: Source) -> None:
+        self.name = "rows"
+        self.done = self.total = 0
+        self._rows: Iterable[Mapping[str, Any]] | None = None
+        if isinstance(source, str | os.PathLike):
+            self.path = Path(source)
+            self.name = self.path.name
+            try:
+                self.total = self.path.stat().st_size
+            except OSError as error:
+                raise CorpusError(str(source), 0, f"cannot be read ({error.strerror}); check the path") from error
+        else:
+            self._rows = source
+
+    def __iter__(self) -> Iterator[Pair]:
+        if self._rows is None:
+            yield from self._of_file()
+            return
+        for place, row in enumerate(self._rows, 1):
+            self.done = place
+            yield self.check(place, row)
+
+    def _of_file(self) -> Iterator[Pair]:
+        place = 0
+        with self.path.open("rb") as raw:
+            zipped = raw.read(2) == _GZIP
+            raw.seek(0)
+            plain: IO[bytes] = gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[assignment]
+            try:
+                while line := plain.readline(LONGEST_LINE + 1):
+                    place += 1
+                    if place == 1:
+                        line = line.removeprefix(_MARK)
+                    if len(line) > LONGEST_LINE:
+                        raise self.fault(
+                            place, f"is longer than {LONGEST_LINE:,} bytes; shorten the row or leave it out"
+                        )
+                    if place & 1023 == 0:
+                        self.done = raw.tell()
+                    if not line.isspace():
+                        yield self.check(place, self._parsed(place, line))
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                message = "the gzip file is damaged or ends in the middle; compress or transfer it again"
+                raise self.fault(place + 1, message) from error
+        self.done = self.total
+
+    def _parsed(self, place: int, line: bytes) -> Any:
+        try:
+            return json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise self.fault(place, "is not UTF-8; save the file as UTF-8") from error
+        except (ValueError, RecursionError) as error:
+            raise self.fault(place, f'is not JSON ({error}); write one {{"query", "response"}} a line') from error
+
+    def check(self, place: int, row: Any) -> Pair:
+        if not isinstance(row, Mapping):
+            raise self.fault(place, 'is not an object; write one {"query", "response"} a line')
+        for name in ("query", "response"):
+            value = row.get(name)
+            if not isinstance(value, str) or not value or value.isspace():
+                found = "is missing" if value is None else "is empty" if isinstance(value, str) else "is not a text"
+                raise self.fault(place, f'"{name}" {found}; give every row a query and a response')
+        meta = row.get("meta")
+        if meta is not None and not isinstance(meta, dict):
+            raise self.fault(place, '"meta" is not an object; write {"meta": {...}} or leave it out')
+        return Pair(place, row["query"], row["response"], meta or None)
+
+    def fault(self, place: int, message: str) -> CorpusError:
+        return CorpusError(self.name, place, message)
