@@ -75,7 +75,9 @@ class CandidateList(APIView):
             text = f"by must be {' or '.join(BY)}."
             raise BadInput(text, faults=[Fault(text, field="by")])
         k = _whole(request, "k", 20, MOST) or 20
-        corpus = find_corpus(project, given.get("corpus", "")).name
+        if "corpus" not in given:
+            raise BadInput("Name the corpus.", faults=[Fault("Name the corpus.", field="corpus")])
+        corpus = find_corpus(project, given["corpus"]).name
         q = given.get("q", "")
         words = q if by == "words" and q.strip() else None
         if "item" in given:

@@ -195,7 +195,7 @@ API: dict[str, list[Rule]] = {
     "api-corpora": [R("read"), R("write", "post")],
     "api-corpus": [R("read", name="corpus"), R("write", "delete", name="corpus")],
     "api-corpus-parts": [R("read", name="corpus"), R("write", "post", name="corpus")],
-    "api-candidates": [R("read", query="?corpus=shared&q=hello")],
+    "api-candidates": [R("read")],
     # ---- scores and rankings
     "api-catalogue": [R("signed-in")],
     "api-evaluator-list": [R("read")],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from annotation.models import Assignment, ItemFlag, Upload
+from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign
 from annotation.services import campaigns, exports, judging
 from annotation.services.judging_acts import flag_assignment
+from annotation.services.writing import create_writing, next_task, open_writing
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
@@ -16,6 +17,7 @@ from evalapp.common.runner import execute_run
 from scoring.services.scores import apply_evaluator
 from tests.cast import Cast, join, make_cast, person
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.retrieval.corpora import make_corpus
 from tests.scoring.training import make_trained
 
 PLAN = {
@@ -77,6 +79,9 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     )  # fmt: skip
     trained = make_trained(project, f"trained-{project.slug}")
     upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
+    corpus = make_corpus(project, f"corpus-{project.slug}")
+    writing = make_writing(project, owner=owner, corpus=corpus.name)
+    desk = next_task(user=annotator, campaign_id=writing.pk)
     return Side(
         project,
         {
@@ -96,8 +101,17 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "evaluator": "length",
             "trained": trained.slug,
             "check": check.pk,
+            "corpus": corpus.name,
+            "writing campaign": writing.pk,
+            "writing task": desk.public,
         },
     )
+
+
+def make_writing(project: Project, *, owner: User, corpus: str) -> WritingCampaign:
+    """A campaign of reference writing that is open."""
+    plan = {"name": "Writing", "corpus": corpus, "options": {"arms": ["control"]}}
+    return open_writing(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
 
 
 def make_world() -> World:

@@ -1,0 +1,107 @@
+"""`corpus` and `reindex`, and the lines of `doctor`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Dialogue
+from retrieval.models import Corpus, OutboxRow
+from retrieval.services import handles
+from retrieval.services.doctoring import checks
+from retrieval.services.places import index_path
+from tests.retrieval.corpora import PAIRS, as_jsonl, make_corpus
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(as_jsonl(PAIRS))
+    return path
+
+
+def command(*words: str) -> dict:
+    out = StringIO()
+    call_command(*words, "--json", stdout=out, stderr=StringIO(), verbosity=0)
+    return json.loads(out.getvalue())
+
+
+def said(*words: str) -> str:
+    out = StringIO()
+    call_command(*words, stdout=out, stderr=StringIO(), verbosity=0)
+    return out.getvalue()
+
+
+def test_add_list_reindex_delete(cast, file):
+    added = command("corpus", "add", "talk", str(file), "--project", "alpha", "--licence", "CC0", "--here")
+    assert (added["made"], added["pairs"], added["added"], added["state"]) == (True, 5, 5, "succeeded")
+    assert file.exists()
+    again = command("corpus", "add", "talk", str(file), "--project", "alpha", "--here")
+    assert (again["made"], again["added"], again["pairs"]) == (False, 0, 5)
+    Dialogue.objects.create(project=cast.project, key="d", turns=["Hi!", "Hello."])
+    derived = said("corpus", "add", "talk", "--derive", "dialogues", "--project", "alpha", "--here")
+    assert "1 pairs read, 1 of them new; 6 different pairs are indexed" in derived
+    assert command("corpus", "list", "--project", "alpha")["corpora"][0]["count"] == 6
+    assert "ready" in said("corpus", "list")
+    assert command("reindex", "alpha", "--here")["corpora"][0]["pairs"] == 6
+    assert command("corpus", "delete", "talk", "--project", "alpha")["deleted"]["name"] == "talk"
+    assert "No corpus yet" in said("corpus", "list")
+
+
+def test_without_a_project_it_is_shared_and_needs_no_run(cast, file):
+    assert command("corpus", "add", "films", str(file))["pairs"] == 5
+    corpus = Corpus.objects.get()
+    assert (corpus.project, corpus.run, corpus.state) == (None, None, "ready")
+    assert command("reindex", "-", "--corpus", "films")["corpora"][0]["pairs"] == 5
+    assert command("corpus", "list", "--project", "alpha")["corpora"][0]["project"] is None
+
+
+def test_every_faulty_row_is_told_and_nothing_is_made(cast, file):
+    file.write_bytes(as_jsonl(PAIRS) + b'{"query": "a"}\n{"response": "b"}\n')
+    with pytest.raises(CommandError) as raised:
+        command("corpus", "add", "talk", str(file), "--project", "alpha", "--here")
+    assert "corpus.jsonl:6: response is missing." in str(raised.value)
+    assert "corpus.jsonl:7: query is missing." in str(raised.value)
+    assert not Corpus.objects.exists()
+    with pytest.raises(CommandError, match=r"corpus.jsonl:6"):
+        command("corpus", "add", "films", str(file))
+    assert not Corpus.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["corpus", "add", "talk"], "Name a file"),
+        (["corpus", "add"], "Name the corpus"),
+        (["corpus", "add", "talk", "nothing.jsonl"], "no file"),
+        (["corpus", "add", "talk", "--derive", "items"], "needs --project"),
+        (["corpus", "delete", "talk"], "no shared corpus"),
+        (["reindex", "alpha"], "no corpus with pairs"),
+        (["reindex", "nowhere"], "no project"),
+    ],
+)
+def test_wrong_usage_says_the_way_out(cast, words, why):
+    with pytest.raises(CommandError, match=why):
+        command(*words)
+
+
+def test_doctor_tells_what_is_well_and_what_is_not(cast):
+    assert checks()[0].state == "optional"
+    corpus = make_corpus(cast.project)
+    assert [(check.name, check.found) for check in checks()] == [("corpora", "1 of 1 ready, 5 pairs")]
+    Corpus.objects.update(count=6)
+    wrong = checks()[1]
+    assert wrong.found == "5 pairs in the index, 6 expected"
+    assert "reindex alpha --corpus talk" in wrong.way_out
+    shutil.rmtree(index_path(corpus.pk))
+    handles.forget()
+    assert "is gone" in checks()[1].found
+    OutboxRow.objects.create(corpus=corpus.pk, action="load", name="x", error="refused")
+    assert "1 changes Elasticsearch was not told: refused" in checks()[-1].found

@@ -1,0 +1,106 @@
+"""Candidates for an item: turns, what is left out, free text, and one line wherever there are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from annotation.models import Item, Output, System
+from annotation.services import ports
+from retrieval.models import Corpus
+from retrieval.services.candidates import context_text
+from retrieval.services.corpora import add_file, create_corpus
+from retrieval.services.places import index_path
+from tests.retrieval.corpora import PAIRS, as_jsonl, incoming, make_corpus
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
+
+
+@pytest.fixture
+def item(cast) -> Item:
+    return Item.objects.create(
+        project=cast.project, key="i", group="i", context=["Nice weather!", "Yes. Where are you going?"]
+    )
+
+
+def ask(item: Item, corpus: str = "talk", **asked):
+    return ports.candidates_for(project=item.project, corpus=corpus, item=item, **{"k": 10, **asked})
+
+
+def test_the_context_is_compared_as_asked(cast, item):
+    make_corpus(cast.project)
+    last = ask(item, turns=1)
+    # tokens: yes where are you going; of "where are you going" 4 are common: 4/5; of "where are you now" 3/6
+    assert [(row.text, round(row.jaccard, 3)) for row in last.rows] == [
+        ("To the lake.", 0.8), ("To the hills behind the station.", 0.8), ("At home.", 0.5),
+        ("They always are.", 0.143),
+    ]  # fmt: skip
+    assert last.note == ""
+    assert "Indeed." in [row.text for row in ask(item).rows]
+    assert "Indeed." not in [row.text for row in last.rows]
+    assert context_text(item, 0) == ""
+    assert context_text(Item(context=[], source="name[Blue Spice]"), 1) == "name[Blue Spice]"
+
+
+def test_what_is_there_already_is_left_out(cast, item):
+    make_corpus(cast.project, pairs=[*PAIRS, ("Where are you going?", "to  the LAKE.")])
+    system = System.objects.create(project=cast.project, name="s")
+    Output.objects.create(project=cast.project, item=item, system=system, text="At home.")
+    rows = ask(item, turns=1, exclude=("They always are.",), k=3).rows
+    assert [row.text for row in rows] == ["To the lake.", "To the hills behind the station."]
+    assert [row.text for row in ask(item, text="are", exclude=("To the lake.",)).rows] == [
+        "They always are.", "To the hills behind the station.",
+    ]  # fmt: skip
+
+
+def test_licence_and_source_come_with_each(cast, item):
+    corpus = make_corpus(cast.project, licence="CC BY 4.0", source="daily talk")
+    add = b'{"query": "Where are you going?", "response": "Out.", "licence": "CC0", "source": "a film"}\n'
+    add_file(corpus=corpus, user=None, file=incoming(add), send=False)
+    from tests.retrieval.corpora import execute
+
+    execute(corpus)
+    sources = {row.text: row.source for row in ask(item, turns=1).rows}
+    assert sources["To the lake."] == {"corpus": "talk", "row": 0, "licence": "CC BY 4.0", "origin": "daily talk"}
+    assert sources["Out."] == {"corpus": "talk", "row": 5, "licence": "CC0", "origin": "a film"}
+
+
+def test_one_line_says_why_there_are_none(cast, item):
+    assert "not there any more" in ask(item).note
+    corpus = create_corpus(project=cast.project, user=None, name="talk")
+    add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
+    assert "waits for a worker" in ask(item).note
+    Corpus.objects.update(state="failed", error="the file was faulty")
+    assert "the file was faulty" in ask(item).note
+    Corpus.objects.all().delete()
+    make_corpus(cast.project)
+    unlike = Item.objects.create(project=cast.project, key="u", group="u", context=["Zzz!"])
+    assert "shares a word" in ask(unlike).note
+    assert "no context" in ask(unlike, turns=0).note
+    assert "holds all of these words" in ask(unlike, text="lake station").note
+    assert all("\n" not in ask(unlike, text=text).note for text in ("", "lake station"))
+
+
+def test_a_damaged_index_is_a_note_too(cast, item):
+    corpus = make_corpus(cast.project)
+    (index_path(corpus.pk) / "manifest.json").write_text("{")
+    assert "damaged" in ask(item).note
+
+
+def test_a_server_that_is_down_is_asked_once_in_a_while(cast, item, settings):
+    corpus = make_corpus(cast.project)
+    settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
+    assert "not in the present search engine" in ask(item).note
+    Corpus.objects.filter(pk=corpus.pk).update(elastic_revision=1)
+    assert ask(item).rows == ()
+    note = ask(item).note
+    assert note.startswith("No candidates from “talk”")
+
+
+def test_an_open_index_follows_its_corpus(cast, item):
+    corpus = make_corpus(cast.project)
+    before = len(ask(item, turns=1).rows)
+    add_file(corpus=corpus, user=None, file=incoming(as_jsonl([("Where are you?", "Here.")])), send=False)
+    from tests.retrieval.corpora import execute
+
+    execute(corpus)
+    assert len(ask(item, turns=1).rows) == before + 1

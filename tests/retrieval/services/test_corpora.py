@@ -1,0 +1,112 @@
+"""Making, sharing and deleting corpora, and what a deleted project leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalapp.common.deletion import delete_with_contents
+from evalapp.common.errors import BadInput, NotAllowed, NotThere, TooLarge
+from evalapp.common.models import AuditEvent
+from retrieval.models import Corpus, CorpusPart, OutboxRow
+from retrieval.selectors.corpora import choices_for, find_corpus, may_change
+from retrieval.services.corpora import add_file, add_rows, check_may_change, create_corpus, delete_corpus, request_index
+from retrieval.services.places import folder_of
+from tests.retrieval.corpora import execute, incoming, make_corpus
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "field"),
+    [
+        ({"name": "Talk"}, "name"),
+        ({"name": "new"}, "name"),
+        ({"name": "a/../b"}, "name"),
+        ({"name": "talk", "language": "English, please"}, "language"),
+        ({"name": "talk", "tokenizer": "bytes"}, "tokenizer"),
+    ],
+)
+def test_a_name_language_and_tokenizer_are_checked(cast, facts, field):
+    with pytest.raises(BadInput) as raised:
+        create_corpus(project=cast.project, user=None, **facts)
+    assert [fault.field for fault in raised.value.faults] == [field]
+
+
+def test_names_are_unique_among_what_a_project_sees(cast):
+    create_corpus(project=cast.project, user=None, name="talk")
+    create_corpus(project=cast.foreign, user=None, name="talk")
+    shared = create_corpus(project=cast.foreign, user=None, name="films", shared=True)
+    for name in ("talk", "films"):
+        with pytest.raises(BadInput, match="already"):
+            create_corpus(project=cast.project, user=None, name=name)
+    assert find_corpus(cast.project, "films") == shared
+    with pytest.raises(NotThere):
+        find_corpus(cast.project, "nothing")
+    assert [name for name, _ in choices_for(project=cast.project)] == ["films", "talk"]
+    assert "shared" in dict(choices_for(project=cast.project))["films"]
+
+
+def test_who_may_see_and_change_what(cast):
+    own = create_corpus(project=cast.project, user=None, name="own")
+    shared = create_corpus(project=cast.project, user=None, name="shared", shared=True)
+    foreign = create_corpus(project=cast.foreign, user=None, name="foreign")
+
+    def seen(user) -> set[str]:
+        return set(Corpus.objects.visible_to(user).values_list("name", flat=True))
+
+    assert seen(cast.viewer) == {"own", "shared"}
+    assert seen(cast.stranger) == {"foreign", "shared"}
+    assert seen(cast.annotator) == set()
+    assert [may_change(cast.researcher, row) for row in (own, shared, foreign)] == [True, False, False]
+    assert [may_change(cast.owner, row) for row in (own, shared, foreign)] == [True, True, False]
+    assert not may_change(cast.viewer, own)
+    with pytest.raises(NotAllowed, match="shared"):
+        check_may_change(cast.researcher, shared)
+    with pytest.raises(NotAllowed):
+        request_index(project=cast.foreign, user=cast.stranger, params={"corpus": "shared"})
+
+
+def test_deleting_leaves_no_files(cast, corpora_dir):
+    corpus = make_corpus(cast.project)
+    delete_corpus(corpus=corpus, user=cast.owner)
+    from django.db import transaction
+
+    assert not Corpus.objects.exists()
+    assert not CorpusPart.objects.exists()
+    assert not OutboxRow.objects.exists()  # Elasticsearch is not used
+    assert AuditEvent.objects.filter(verb="corpus.deleted").exists()
+    assert transaction.get_connection().in_atomic_block
+
+
+@pytest.mark.django_db(transaction=True)
+def test_files_go_with_the_corpus_and_with_the_project(cast, corpora_dir):
+    first, second = make_corpus(cast.project, "first"), make_corpus(cast.project, "second")
+    shared = make_corpus(cast.project, "shared", shared=True)
+    delete_corpus(corpus=first, user=None)
+    assert not folder_of(first.pk).exists()
+    assert folder_of(second.pk).exists()
+    delete_with_contents(project=cast.project, actor=cast.owner)
+    assert [path.name for path in corpora_dir.iterdir()] == [str(shared.pk)]
+    shared.refresh_from_db()
+    assert (shared.home, shared.run, shared.state) == (None, None, "ready")
+
+
+def test_what_cannot_be_added_leaves_nothing(cast, settings):
+    corpus = create_corpus(project=cast.project, user=None, name="talk")
+    with pytest.raises(BadInput, match="no dialogues"):
+        add_rows(corpus=corpus, user=None, project=cast.project, kind="dialogues")
+    settings.MAX_UPLOAD_BYTES = 10
+    with pytest.raises(TooLarge):
+        add_file(corpus=corpus, user=None, file=incoming(b"x" * 11))
+    assert not corpus.parts.exists()
+    assert not list(folder_of(corpus.pk).glob("received-*"))
+
+
+def test_an_index_run_can_be_asked_for(cast):
+    corpus = make_corpus(cast.project)
+    run = request_index(project=cast.project, user=cast.researcher, params={"corpus": "talk"})
+    assert run.kind == "index"
+    assert request_index(project=cast.project, user=cast.researcher, params={"corpus": "talk"}) == run
+    assert execute(corpus).result["pairs"] == 5
+    with pytest.raises(BadInput, match="knows no"):
+        request_index(project=cast.project, user=cast.researcher, params={"corpus": "talk", "x": 1})

@@ -1,0 +1,78 @@
+"""The list beside the editor: rows with opaque ids, search, one line when there is nothing, and whose it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import WritingCandidate
+from annotation.selectors.writing import candidate_texts, get_my_desk_task
+from annotation.services import ports
+from retrieval.models import Corpus
+from tests.retrieval.corpora import make_corpus
+from tests.writing import CORPUS, desk_of, fill_ports, start_writing
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
+
+PAIRS = [("Hello there? Yes?", f"Reply {n} <b>.") for n in range(30)] + [("A number of years", "Something else.")]
+
+
+@pytest.fixture
+def desk(cast, monkeypatch):
+    fake = fill_ports(monkeypatch)
+    make_corpus(cast.project, CORPUS, PAIRS, licence="CC0")
+    monkeypatch.setitem(ports._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
+    assert fake.asked == 0
+    campaign = start_writing(cast, items=1, options={"candidates": 25})
+    return desk_of(cast.annotator, campaign)
+
+
+@pytest.fixture
+def annotator(cast) -> Client:
+    client = Client()
+    client.force_login(cast.annotator)
+    return client
+
+
+def get(client: Client, desk, query: str = ""):
+    return client.get(reverse("retrieval:candidates", args=[desk.public]) + query)
+
+
+def test_candidates_are_listed_and_remembered(annotator, desk, cast):
+    page = get(annotator, desk).content.decode()
+    ids = re.findall(r'data-candidate="(\w+)"', page)
+    assert len(ids) == 25
+    assert "5 more" in page
+    assert "<b>" not in page
+    assert "CC0" in page
+    assert 'class="use small"' in page
+    texts = candidate_texts(get_my_desk_task(user=cast.annotator, public=desk.public), ids)
+    assert [texts[id] for id in ids[:2]] == ["Reply 0 <b>.", "Reply 1 <b>."]
+    assert re.findall(r'data-candidate="(\w+)"', get(annotator, desk).content.decode()) == ids
+    assert WritingCandidate.objects.count() == 25
+
+
+def test_words_are_searched_for(annotator, desk):
+    page = get(annotator, desk, "?q=years").content.decode()
+    assert "Something else." in page
+    assert page.count("<li") == 1
+    none = get(annotator, desk, "?q=zebra").content.decode()
+    assert '<p class="note">' in none
+    assert "<li" not in none
+
+
+def test_a_corpus_that_is_gone_is_one_line(annotator, desk):
+    Corpus.objects.all().delete()
+    response = get(annotator, desk)
+    assert response.status_code == 200
+    assert "not there any more" in response.content.decode()
+
+
+def test_nobody_else_sees_them(desk, cast):
+    for user in (cast.researcher, cast.owner, cast.viewer, cast.stranger):
+        client = Client()
+        client.force_login(user)
+        assert get(client, desk).status_code == 404
