@@ -176,6 +176,10 @@ class WritingTask(models.Model):
         return self.public
 
     @property
+    def item(self) -> Item:
+        return self.unit.item
+
+    @property
     def shows_scores(self) -> bool:
         return bool(self.arm == "scores" and self.campaign.evaluator)
 

@@ -1,0 +1,327 @@
+"""Watching reference writing: how far it is, who accepts, edits and drops how much, and how the predicted reliability
+of the sets grew, by round, annotator and arm, with intervals over items. Attempts are read once, without texts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q
+
+from annotation.models import WritingAttempt, WritingCampaign, WritingMember, WritingTask, WrittenReference
+from evalapp.accounts.models import Membership
+from evalapp.accounts.selectors import get_project
+
+if TYPE_CHECKING:
+    from evalapp.stats.estimate import Estimate
+
+RESAMPLES = 1000
+
+
+class _Row(NamedTuple):
+    item: int
+    arm: str
+    member: int
+    set: int
+    round: int
+    decision: str
+    edited: bool
+    unscored: bool
+    before: float | None
+    after: float | None
+    seconds: float | None
+    has_candidate: bool
+
+
+@dataclass
+class WritingRow:
+    """One arm or one annotator. `items` counts items with an attempt; `references` what stands in a set or waits;
+    `accepted`, `edited`, `dropped` count attempts by what became of them, `edited_share` is the share of accepted
+    texts that are not a candidate as it is. `gain` is the mean gain of an accepted text with its interval over
+    items."""
+
+    name: str
+    arm: str = ""
+    user_id: int | None = None
+    items: int = 0
+    references: int = 0
+    attempts: int = 0
+    accepted: int = 0
+    edited: int = 0
+    dropped: int = 0
+    own_texts: int = 0
+    as_they_are: int = 0
+    unscored: int = 0
+    seconds: float = 0.0
+    gain: Estimate | None = None
+    done: int = 0
+    skipped: int = 0
+    last_at: Any = None
+
+    @property
+    def seconds_per_reference(self) -> float | None:
+        return self.seconds / self.accepted if self.accepted else None
+
+    @property
+    def attempts_per_reference(self) -> float | None:
+        return self.attempts / self.accepted if self.accepted else None
+
+    def share(self, count: int) -> float | None:
+        return count / self.attempts if self.attempts else None
+
+    @property
+    def shares(self) -> dict[str, float | None]:
+        return {name: self.share(getattr(self, name)) for name in ("accepted", "edited", "dropped")}
+
+    def wire(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "arm": self.arm,
+            "items": self.items,
+            "done": self.done,
+            "skipped": self.skipped,
+            "references": self.references,
+            "attempts": self.attempts,
+            "accepted": self.accepted,
+            "edited": self.edited,
+            "dropped": self.dropped,
+            "own_texts": self.own_texts,
+            "as_they_are": self.as_they_are,
+            "unscored": self.unscored,
+            "seconds_per_reference": self.seconds_per_reference,
+            "gain": self.gain.as_dict() if self.gain else None,
+        }
+
+
+@dataclass(frozen=True)
+class Point:
+    """The mean predicted reliability of the sets at one round, with its interval over items; `n` counts the sets. A
+    set that stopped earlier counts with its last value."""
+
+    round: int
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+    def wire(self) -> dict[str, Any]:
+        return {"round": self.round, "mean": self.mean, "low": self.low, "high": self.high, "n": self.n}
+
+
+@dataclass(frozen=True)
+class ArmComparison:
+    """How much more the sets of arm `a` grew than those of `b`: the mean difference of (last - first) predicted
+    reliability. `paired`: over items that both arms wrote for."""
+
+    a: str
+    b: str
+    difference: Estimate
+    paired: bool
+
+    def wire(self) -> dict[str, Any]:
+        return {"a": self.a, "b": self.b, "paired": self.paired, "difference": self.difference.as_dict()}
+
+
+@dataclass
+class WritingWatch:
+    campaign: WritingCampaign
+    figures: dict[str, Any] = field(default_factory=dict)
+    arms: list[WritingRow] = field(default_factory=list)
+    people: list[WritingRow] = field(default_factory=list)
+    by_arm: dict[str, list[Point]] = field(default_factory=dict)
+    by_person: dict[str, list[Point]] = field(default_factory=dict)
+    comparisons: list[ArmComparison] = field(default_factory=list)
+
+    def wire(self) -> dict[str, Any]:
+        return {
+            "campaign": self.campaign.pk,
+            "state": self.campaign.state,
+            "figures": self.figures,
+            "arms": [row.wire() for row in self.arms],
+            "people": [row.wire() for row in self.people],
+            "by_arm": {name: [point.wire() for point in points] for name, points in self.by_arm.items()},
+            "by_person": {name: [point.wire() for point in points] for name, points in self.by_person.items()},
+            "comparisons": [row.wire() for row in self.comparisons],
+        }
+
+
+def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
+    """Everything the watch page shows. Six queries."""
+    get_project(user=user, slug=campaign.project.slug, need="read")
+    rows = _attempts(campaign)
+    members = {row.pk: row for row in WritingMember.objects.filter(campaign=campaign).select_related("annotator")}
+    pseudonyms = dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
+    counted = WrittenReference.objects.filter(campaign=campaign).values("member", "task__arm").annotate(
+        n=Count("pk", filter=Q(state__in=[WrittenReference.State.SHOWN.value, WrittenReference.State.WAITING.value]))
+    )  # fmt: skip
+    found = WritingWatch(campaign)
+    names = {pk: pseudonyms.get(row.annotator_id, f"former member {row.number}") for pk, row in members.items()}
+    for arm in campaign.options["arms"]:
+        line = _line(WritingRow(arm, arm=arm), [row for row in rows if row.arm == arm])
+        line.references = sum(row["n"] for row in counted if row["task__arm"] == arm)
+        found.arms.append(line)
+    for pk, member in sorted(members.items()):
+        line = WritingRow(
+            names[pk], arm=member.arm, user_id=member.annotator_id, done=member.done, skipped=member.skipped,
+            last_at=member.last_at,
+        )  # fmt: skip
+        line = _line(line, [row for row in rows if row.member == pk])
+        line.references = sum(row["n"] for row in counted if row["member"] == pk)
+        found.people.append(line)
+    found.figures = _figures(campaign, rows, found)
+    by_rounds = campaign.in_rounds
+    for arm, sets in _series(rows, lambda row: row.arm, lambda row: (row.item, row.set), by_rounds).items():
+        found.by_arm[arm] = _points(sets)
+    for pk, sets in _series(rows, lambda row: row.member, lambda row: (row.item, row.member), by_rounds).items():
+        found.by_person[names[pk]] = _points(sets)
+    found.comparisons = _comparisons(campaign, rows)
+    return found
+
+
+def _attempts(campaign: WritingCampaign) -> list[_Row]:
+    rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
+    found = rows.annotate(has_candidate=ExpressionWrapper(Q(candidate_text__isnull=False), BooleanField())).values_list(
+        "task__unit__item", "task__arm", "member", "member__set", "round", "decision", "edited", "unscored",
+        "score_before", "score_after", "seconds", "has_candidate",
+    )  # fmt: skip
+    return [_Row(*row) for row in found.iterator(2000)]
+
+
+def _line(line: WritingRow, rows: Sequence[_Row]) -> WritingRow:
+    accepted = [row for row in rows if row.decision == WritingAttempt.Decision.ACCEPT]
+    line.items = len({row.item for row in rows})
+    line.attempts = len(rows)
+    line.accepted = len(accepted)
+    line.edited = sum(row.decision == WritingAttempt.Decision.EDIT for row in rows)
+    line.dropped = sum(row.decision == WritingAttempt.Decision.DROP for row in rows)
+    line.own_texts = sum(not row.has_candidate for row in accepted)
+    line.as_they_are = sum(row.has_candidate and not row.edited for row in accepted)
+    line.unscored = sum(row.unscored for row in accepted)
+    line.seconds = sum(row.seconds or 0.0 for row in rows)
+    scored = [
+        (row.item, row.after - row.before) for row in accepted if row.before is not None and row.after is not None
+    ]
+    line.gain = _mean([value for _, value in scored], [item for item, _ in scored], "no accepted text has both scores")
+    return line
+
+
+def _figures(campaign: WritingCampaign, rows: list[_Row], found: WritingWatch) -> dict[str, Any]:
+    accepted = sum(row.decision == WritingAttempt.Decision.ACCEPT for row in rows)
+    seconds = sum(row.seconds or 0.0 for row in rows)
+    tasks = WritingTask.objects.filter(campaign=campaign).aggregate(
+        done=Count("unit", filter=Q(state=WritingTask.State.DONE), distinct=True),
+        open=Count("pk", filter=Q(state=WritingTask.State.OPEN)),
+    )
+    return {
+        "people": len(found.people),
+        "items": campaign.unit_count,
+        "items_done": tasks["done"],
+        "open": tasks["open"],
+        "references": sum(row.references for row in found.people),
+        "attempts": len(rows),
+        "seconds_per_reference": seconds / accepted if accepted else None,
+    }
+
+
+# ---- growth -------------------------------------------------------------------------------------------------
+
+#: Of one set: (round, score), the first of them at round 0, rounds ascending.
+_Growth = list[tuple[int, float]]
+_Sets = list[tuple[int, _Growth]]
+
+
+def _series(
+    rows: Sequence[_Row], name_of: Callable[[_Row], Any], set_of: Callable[[_Row], Hashable], by_rounds: bool
+) -> dict[Any, _Sets]:
+    """Name -> (item, growth) for each set. In rounds the round is the number of the candidate, else the number of the
+    reference; round 0 is the set as it was. Texts added without a score leave a gap that the next score closes."""
+    grown: dict[Any, dict[Hashable, tuple[int, _Growth]]] = defaultdict(dict)
+    written: dict[tuple[Any, Hashable], int] = defaultdict(int)
+    for row in rows:
+        name, key = name_of(row), set_of(row)
+        known = grown[name].get(key)
+        if known is None and row.before is not None:
+            known = grown[name][key] = (row.item, [(0, row.before)])
+        if row.decision != WritingAttempt.Decision.ACCEPT:
+            continue
+        written[name, key] += 1
+        if known is not None and row.after is not None:
+            known[1].append((row.round + 1 if by_rounds else written[name, key], row.after))
+    return {name: list(sets.values()) for name, sets in grown.items() if sets}
+
+
+def _points(sets: _Sets) -> list[Point]:
+    last = max(growth[-1][0] for _, growth in sets)
+    places = [0] * len(sets)
+    items = [item for item, _ in sets]
+    points = []
+    for moment in range(last + 1):
+        for index, (_, growth) in enumerate(sets):
+            while places[index] + 1 < len(growth) and growth[places[index] + 1][0] <= moment:
+                places[index] += 1
+        values = [growth[place][1] for place, (_, growth) in zip(places, sets, strict=True)]
+        mean = _mean(values, items, "no set has a score")
+        low, high = (mean.low, mean.high) if mean.has_interval else (None, None)
+        points.append(Point(moment, mean.value, low, high, len(values)))
+    return points
+
+
+def _comparisons(campaign: WritingCampaign, rows: Sequence[_Row]) -> list[ArmComparison]:
+    grown = _series(rows, lambda row: row.arm, lambda row: (row.item, row.set), campaign.in_rounds)
+    paired = campaign.options["assign"] == "annotator"
+    found = []
+    for a, b in combinations([arm for arm in campaign.options["arms"] if arm in grown], 2):
+        gains = [_gain_by_item(grown[name]) for name in (a, b)]
+        if paired:
+            shared = sorted(gains[0].keys() & gains[1].keys())
+            values = [gains[0][item] - gains[1][item] for item in shared]
+            difference = _mean(values, shared, "no item has scores in both arms")
+        else:
+            difference = _difference(list(gains[0].values()), list(gains[1].values()))
+        found.append(ArmComparison(a, b, difference, paired))
+    return found
+
+
+def _gain_by_item(sets: _Sets) -> dict[int, float]:
+    """Last minus first score; the mean of an item's sets where several people have one each."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for item, growth in sets:
+        found[item].append(growth[-1][1] - growth[0][1])
+    return {item: sum(values) / len(values) for item, values in found.items()}
+
+
+def _mean(values: Sequence[float], items: Sequence[int], why: str) -> Estimate:
+    """The mean with a percentile interval over resampled items; `n` counts the values."""
+    import numpy as np
+
+    from evalapp.stats.estimate import Estimate
+    from evalapp.stats.resampling import resampled_sums, with_interval
+
+    if not values:
+        return Estimate.undefined(why)
+    numbers = np.asarray(values, dtype=np.float64)
+    known, cluster = np.unique(np.asarray(items), return_inverse=True)
+    point = Estimate.point(float(numbers.mean()), len(values))
+    columns = np.stack([numbers, np.ones_like(numbers)], axis=1)
+    sums = resampled_sums(columns, cluster, len(known), resamples=RESAMPLES, seed=0)
+    return with_interval(point, sums[:, 0] / sums[:, 1], clusters={"items": len(known)})
+
+
+def _difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
+    """Difference of the means of two groups of items, each resampled by itself."""
+    import numpy as np
+
+    from evalapp.stats.estimate import Estimate
+    from evalapp.stats.resampling import ClusterDraws, with_interval
+
+    if not a or not b:
+        return Estimate.undefined("an arm has no item with scores")
+    means = [
+        np.asarray(values) @ ClusterDraws(len(values), 0, stream).take(RESAMPLES) / len(values)
+        for stream, values in enumerate((a, b))
+    ]
+    point = Estimate.point(sum(a) / len(a) - sum(b) / len(b), len(a) + len(b))
+    return with_interval(point, means[0] - means[1], clusters={"items of each arm": min(len(a), len(b))})

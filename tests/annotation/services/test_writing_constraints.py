@@ -1,0 +1,138 @@
+"""Writing with an instruction and a constraint: the kinds of endings that the robustness report names."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from annotation.models import Reference, WrittenConfirmation, WrittenReference
+from annotation.services.writing import (
+    SubmissionConflict,
+    confirm_reference,
+    get_desk,
+    next_confirmation,
+    restore_reference,
+    withdraw_reference,
+)
+from evalapp.accounts.roles import Role
+from evalapp.common.errors import BadInput, Conflict, NotThere
+from tests.cast import join, person
+from tests.writing import desk_of, fill_ports, send, start_constraint
+
+pytestmark = pytest.mark.django_db
+ORIGINAL = "Tom drove home and kissed his children."
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    return fill_ports(monkeypatch)
+
+
+@pytest.fixture
+def others(cast):
+    found = [person(name) for name in ("ben", "cleo")]
+    for user in found:
+        join(cast.project, user, Role.ANNOTATOR)
+    return found
+
+
+def start(cast, constraint, **options):
+    campaign = start_constraint(cast, constraint, **options)
+    Reference.objects.filter(set__name="original").update(text=ORIGINAL)
+    return campaign, desk_of(cast.annotator, campaign)
+
+
+def test_the_original_is_shown_and_the_set_holds_what_was_written(cast):
+    campaign, desk = start(cast, "free", instruction="Write another ending.")
+    assert (desk.originals, desk.references, desk.shows_scores) == ((ORIGINAL,), (), False)
+    assert send(cast.annotator, desk, "Tom never came home.").decision == "accept"
+    (row,) = Reference.objects.filter(set=campaign.target_set)
+    assert row.meta == {"campaign": "more-replies", "constraint": "free", "kind": "HWE"}
+    assert get_desk(user=cast.annotator, public=desk.public).state == "done"  # one text is wanted
+
+
+def test_the_originals_words_are_counted_and_named(cast):
+    campaign, desk = start(cast, "avoid-original-words")
+    with pytest.raises(BadInput, match="children, drove") as error:
+        send(cast.annotator, desk, "His children saw that he drove off.")
+    assert error.value.extra["shared"] == ["children", "drove"]
+    send(cast.annotator, desk, "He reached the house and hugged the kids.")
+    assert Reference.objects.get(set=campaign.target_set).meta["kind"] == "LDHWE"
+
+
+def test_some_shared_words_may_be_allowed(cast):
+    _, desk = start(cast, "avoid-original-words", shared_words=1)
+    assert send(cast.annotator, desk, "The children slept.").decision == "accept"
+
+
+def test_minimally_wrong_is_marked_with_the_number_of_changed_words(cast):
+    campaign, desk = start(cast, "minimally-wrong", changed_words=2)
+    with pytest.raises(BadInput, match="This is the original"):
+        send(cast.annotator, desk, ORIGINAL.upper())
+    with pytest.raises(BadInput, match="at most 2 words"):
+        send(cast.annotator, desk, "Nothing of that happened to Tom.")
+    send(cast.annotator, desk, "Tom drove home and sold his children.")
+    meta = Reference.objects.get(set=campaign.target_set).meta
+    assert (meta["kind"], meta["changed_words"]) == ("AE", 1)
+
+
+def vote(user, campaign, for_written, submission=None):
+    shown = next_confirmation(user=user, campaign_id=campaign.pk)
+    written = shown.texts.index("A better ending.")
+    better = "ab"[written if for_written else 1 - written]
+    return confirm_reference(user=user, public=shown.public, submission=submission or uuid4(), better=better)
+
+
+def test_a_better_text_stands_in_the_set_once_others_confirm_it(cast, others):
+    campaign, desk = start(cast, "better-than-original", confirmations=2)
+    outcome = send(cast.annotator, desk, "A better ending.")
+    assert "once others have confirmed it" in outcome.message
+    assert not Reference.objects.filter(set=campaign.target_set).exists()
+    assert outcome.desk.references[0].waiting
+    assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""  # not one's own
+    submission = uuid4()
+    assert desk_of(others[0], campaign).to_confirm == 1
+    assert vote(others[0], campaign, True, submission).state == "waiting"
+    row = WrittenReference.objects.get()
+    shown = WrittenConfirmation.objects.get()
+    answer = "b" if shown.swapped else "a"
+    confirm_reference(user=others[0], public=row.public, submission=submission, better=answer)  # sent twice
+    assert WrittenConfirmation.objects.count() == 1
+    assert next_confirmation(user=others[0], campaign_id=campaign.pk).public == ""
+    assert vote(others[1], campaign, True).state == "shown"
+    assert Reference.objects.get(set=campaign.target_set).meta["kind"] == "HWEBQ"
+
+
+def test_a_text_that_others_do_not_find_better_frees_its_place(cast, others):
+    campaign, desk = start(cast, "better-than-original")
+    send(cast.annotator, desk, "A better ending.")
+    assert desk_of(others[0], campaign).why == "empty"  # the one place is taken as long as it waits
+    assert vote(others[0], campaign, False).state == "refused"
+    assert not Reference.objects.filter(set=campaign.target_set).exists()
+    assert desk_of(others[0], campaign).state == "write"
+
+
+def test_who_may_confirm(cast, others):
+    campaign, desk = start(cast, "better-than-original")
+    send(cast.annotator, desk, "A better ending.")
+    row = WrittenReference.objects.get()
+    with pytest.raises(Conflict, match="your own text"):
+        confirm_reference(user=cast.annotator, public=row.public, submission=uuid4(), better="a")
+    with pytest.raises(NotThere):
+        confirm_reference(user=cast.stranger, public=row.public, submission=uuid4(), better="a")
+    with pytest.raises(BadInput):
+        confirm_reference(user=others[0], public=row.public, submission=uuid4(), better="c")
+    vote(others[0], campaign, False)
+    with pytest.raises(SubmissionConflict):
+        confirm_reference(user=others[0], public=row.public, submission=uuid4(), better="a")
+
+
+def test_a_waiting_text_that_is_withdrawn_waits_again_when_restored(cast, others):
+    campaign, desk = start(cast, "better-than-original")
+    send(cast.annotator, desk, "A better ending.")
+    row = WrittenReference.objects.get()
+    withdraw_reference(user=cast.owner, reference_id=row.pk)
+    assert next_confirmation(user=others[0], campaign_id=campaign.pk).public == ""
+    assert restore_reference(user=cast.owner, reference_id=row.pk).state == "waiting"
+    assert vote(others[0], campaign, True).state == "shown"

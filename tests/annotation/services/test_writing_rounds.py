@@ -1,0 +1,153 @@
+"""Rounds: the same candidate for all of a group, a set for each, nobody ahead of those who are there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from annotation.models import Reference, ReferenceSet, WritingCandidate, WritingTask
+from annotation.selectors.writing_watch import watch
+from annotation.services.writing import RoundConflict, drop_candidate, finish_task, get_desk, skip_task
+from evalapp.accounts.roles import Role
+from tests.cast import join, person
+from tests.writing import desk_of, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+ROUNDS = {"mode": "rounds", "group_size": 2}
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    return fill_ports(monkeypatch)
+
+
+@pytest.fixture
+def people(cast):
+    """Anna and three more annotators."""
+    more = [person(name) for name in ("ben", "cleo", "dora")]
+    for user in more:
+        join(cast.project, user, Role.ANNOTATOR)
+    return [cast.annotator, *more]
+
+
+def improve(user, desk):
+    """Make the candidate of the round a good one, whatever it is."""
+    return send(user, desk, f"A good thing in round {desk.round}.", candidate=desk.candidate.public)
+
+
+def test_all_of_a_group_see_the_same_candidate_and_go_on_together(cast, fake, people):
+    anna, ben = people[:2]
+    campaign = start_writing(cast, items=1, options=ROUNDS)
+    first, other = desk_of(anna, campaign), desk_of(ben, campaign)
+    assert first.candidate == other.candidate
+    assert (first.rounds, first.round, first.shows_candidates, first.allows_own_text) == (3, 0, False, False)
+    after = improve(anna, first).desk
+    assert (after.state, after.waiting_for, after.candidate) == ("wait", 1, None)
+    with pytest.raises(RoundConflict, match="still in the last round"):
+        send(anna, first, "A good one.")
+    drop_candidate(user=ben, public=other.public, submission=uuid4())
+    both = [get_desk(user=user, public=desk.public) for user, desk in ((anna, first), (ben, other))]
+    assert [desk.state for desk in both] == ["write", "write"]
+    assert both[0].candidate == both[1].candidate != first.candidate
+    with pytest.raises(RoundConflict, match="gone on"):
+        send(anna, first, "A good one.", candidate=first.candidate.public)
+
+
+def test_every_annotator_grows_a_set_of_their_own_from_the_same_start(cast, fake, people):
+    anna, ben = people[:2]
+    campaign = start_writing(cast, items=1, references=2, options=ROUNDS)
+    desks = [desk_of(user, campaign) for user in (anna, ben)]
+    improve(anna, desks[0])
+    names = ["more-replies-p-anna", "more-replies-p-ben"]
+    sets = {row.name: row for row in ReferenceSet.objects.filter(name__in=names)}
+    texts = [list(Reference.objects.filter(set=sets[name]).values_list("text", flat=True)) for name in names]
+    start = list(Reference.objects.filter(set__name="original").values_list("text", flat=True))
+    assert texts[0][:2] == texts[1] == start
+    assert len(texts[0]) == 3
+    assert sets[names[0]].meta["annotator"] == "p-anna"
+    assert get_desk(user=ben, public=desks[1].public).references[-1].text == start[-1]  # nothing of Anna's
+
+
+def test_groups_have_arms_and_do_not_wait_for_each_other(cast, fake, people):
+    campaign = start_writing(cast, items=1, options={**ROUNDS, "arms": ["scores", "control"]})
+    desks = [desk_of(user, campaign) for user in people]
+    arms = [desk.task.arm for desk in desks]
+    assert arms[0] == arms[1] != arms[2] == arms[3]
+    assert len({desk.candidate.text for desk in desks}) == 1  # the same candidates for both groups
+    after = improve(people[0], desks[0]).desk
+    assert after.waiting_for == 1
+    improve(people[2], desks[2])
+    assert improve(people[3], desks[3]).desk.state == "write"
+
+
+def test_an_absent_one_is_passed_over_and_loses_nothing(cast, fake, people):
+    anna, ben = people[:2]
+    campaign = start_writing(cast, items=1, options=ROUNDS)
+    first, other = desk_of(anna, campaign), desk_of(ben, campaign)
+    assert improve(anna, first).desk.state == "wait"
+    WritingTask.objects.filter(public=other.public).update(lease_until=timezone.now() - timedelta(seconds=1))
+    second = get_desk(user=anna, public=first.public)
+    assert (second.state, second.round) == ("write", 1)
+    improve(anna, second)
+    back = get_desk(user=ben, public=other.public)  # looks again: has the lease, and is where he was
+    assert (back.state, back.round, back.candidate) == ("write", 0, other.candidate)
+    assert get_desk(user=anna, public=first.public).state == "write"  # nobody waits for who is further behind
+    assert improve(ben, back).desk.state == "write"
+
+
+def test_the_item_ends_with_its_candidates_or_its_target(cast, fake, people):
+    anna, ben = people[:2]
+    campaign = start_writing(cast, items=2, options={**ROUNDS, "target": 3})
+    anna_first, ben_first = desk_of(anna, campaign), desk_of(ben, campaign)
+    assert anna_first.task.unit_id == ben_first.task.unit_id
+    for _ in range(2):
+        improve(anna, get_desk(user=anna, public=anna_first.public))
+        drop_candidate(user=ben, public=ben_first.public, submission=uuid4())
+    ended = get_desk(user=anna, public=anna_first.public)
+    assert (ended.state, ended.task.why) == ("done", "full")
+    assert desk_of(anna, campaign).state == "wait"  # all begin the next item together
+    last = drop_candidate(user=ben, public=ben_first.public, submission=uuid4())
+    assert (last.desk.state, last.desk.task.why) == ("done", "empty")
+    assert desk_of(anna, campaign).candidate == desk_of(ben, campaign).candidate is not None
+
+
+def test_who_ends_or_skips_an_item_is_not_waited_for(cast, fake, people):
+    anna, ben = people[:2]
+    campaign = start_writing(cast, items=1, options=ROUNDS)
+    first, other = desk_of(anna, campaign), desk_of(ben, campaign)
+    improve(anna, first)
+    skip_task(user=ben, public=other.public)
+    assert get_desk(user=anna, public=first.public).state == "write"
+    assert finish_task(user=anna, public=first.public).state == "done"
+
+
+def test_without_a_corpus_the_page_says_so_and_tries_again(cast, fake, people):
+    campaign = start_writing(cast, items=1, options=ROUNDS)
+    fake.no_candidates = True
+    desk = desk_of(cast.annotator, campaign)
+    assert (desk.candidate, desk.note) == (None, "The corpus is being built.")
+    with pytest.raises(RoundConflict):
+        send(cast.annotator, desk, "A good one.")
+    fake.no_candidates = False
+    assert get_desk(user=cast.annotator, public=desk.public).candidate is not None
+    assert WritingCandidate.objects.filter(task=None).count() == 3
+
+
+def test_the_watch_page_counts_by_round(cast, fake, people):
+    anna, ben = people[:2]
+    campaign = start_writing(cast, items=1, options=ROUNDS)
+    desks = [desk_of(user, campaign) for user in (anna, ben)]
+    improve(anna, desks[0])
+    drop_candidate(user=ben, public=desks[1].public, submission=uuid4())
+    drop_candidate(user=anna, public=desks[0].public, submission=uuid4())
+    improve(ben, get_desk(user=ben, public=desks[1].public))
+    found = watch(user=cast.researcher, campaign=campaign)
+    growth = {name: [(point.round, point.mean) for point in points] for name, points in found.by_person.items()}
+    # Anna's came in the first round; Ben, who put that candidate aside, has his in the second.
+    assert growth == {"p-anna": [(0, 0.0), (1, 0.125)], "p-ben": [(0, 0.0), (1, 0.0), (2, 0.125)]}
+    assert [(point.round, point.mean, point.n) for point in found.by_arm["scores"]] == [
+        (0, 0.0, 2), (1, 0.0625, 2), (2, 0.125, 2),
+    ]  # fmt: skip
