@@ -48,5 +48,14 @@ register(
         request="scoring.services.annotating:request_preview",
     )
 )
+register(
+    Job(
+        "reliability",
+        "gpu",
+        "scoring.pipelines.reliability_curves:run",
+        "Compute how reliable sets of references are, by their size and by how they were chosen.",
+        request="scoring.services.reliability_curves:request_curves",
+    )
+)
 register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

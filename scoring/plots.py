@@ -94,6 +94,31 @@ def draw_distribution(
     return _svg(chart, title, description, theme)
 
 
+def draw_lines(
+    lines: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
+) -> str:
+    """A line with a band for each `{"name", "points": [{"x", "value", "low", "high"}]}`; marks differ, too."""
+    import altair as alt
+
+    names = [str(line["name"]) for line in lines]
+    rows = [{"name": str(line["name"]), **point} for line in lines for point in line["points"]]
+    scale = alt.Scale(domain=names, range=PALETTE[: len(names)])
+    legend = alt.Legend(title=None, orient="bottom", labelLimit=300, columns=2)
+    base = alt.Chart(_data(rows)).encode(
+        x=alt.X("x:Q", title=axes[0], axis=alt.Axis(tickMinStep=1, format="d")),
+        color=alt.Color("name:N", scale=scale, legend=legend),
+    )
+    y = alt.Y("value:Q", title=axes[1], scale=alt.Scale(zero=False))
+    band = base.mark_area(opacity=0.14).encode(y=alt.Y("low:Q", title=axes[1]), y2="high:Q")
+    line = base.mark_line(strokeWidth=1.75).encode(y=y)
+    shapes = alt.Scale(domain=names, range=SHAPES[: len(names)])
+    marks = base.mark_point(filled=True, size=46, opacity=1).encode(
+        y=y, shape=alt.Shape("name:N", scale=shapes, legend=legend)
+    )
+    layers: Any = band + line + marks
+    return _svg(layers.properties(width=WIDTH - 90, height=260), title, description, theme)
+
+
 def _data(values: list[dict[str, Any]]) -> Any:
     import altair as alt
 

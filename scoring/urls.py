@@ -2,7 +2,7 @@
 
 from django.urls import path, register_converter
 
-from .views import boards, evaluators, items, plots, trained
+from .views import annotate, boards, enhanced, evaluators, items, live, plots, reference_sets, trained
 
 
 class Ending:
@@ -42,5 +42,17 @@ urlpatterns = [
     path(P + "evaluation/plot.svg", plots.evaluation_svg, name="evaluation-svg"),
     path(P + "evaluation/table.<table_ending:ending>", boards.evaluation_file, name="evaluation-file"),
     path(P + "evaluation/<slug:evaluator>/scatter.svg", plots.scatter_svg, name="scatter-svg"),
+    path("my/writing/<slug:public>/score/", live.score, name="live-score"),
+    path(P + "references/", reference_sets.reference_set_list, name="reference-sets"),
+    path(P + "references/annotate/", annotate.annotate, name="annotate"),
+    path(P + "references/compare/", reference_sets.compare, name="reference-sets-compare"),
+    path(P + "references/merge/", reference_sets.merge, name="reference-sets-merge"),
+    path(P + "references/enhanced/", enhanced.enhanced, name="enhanced"),
+    path(P + "references/enhanced/table.<table_ending:ending>", enhanced.enhanced_file, name="enhanced-file"),
+    path(P + "references/curves/", enhanced.reliability_curves, name="reliability-curves"),
+    path(P + "references/curves/<int:pk>/<slug:panel>.svg", plots.curves_svg, name="reliability-curves-svg"),
+    path(P + "references/<str:name>/", reference_sets.reference_set, name="reference-set"),
+    path(P + "references/<str:name>/delete/", reference_sets.delete, name="reference-set-delete"),
+    path(P + "references/<str:name>/references.jsonl", reference_sets.reference_set_file, name="reference-set-file"),
     path(P + "items/<int:item>/scores/", items.item_scores, name="item-scores"),
 ]

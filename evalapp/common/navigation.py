@@ -17,6 +17,7 @@ PLACES: tuple[tuple[str, str, Need], ...] = (
     ("Uploads", "annotation:upload-list", "write"),
     ("Campaigns", "annotation:campaign-list", "read"),
     ("Corpora", "retrieval:corpus-list", "read"),
+    ("References", "scoring:reference-sets", "read"),
     ("Evaluators", "scoring:evaluator-list", "read"),
     ("Systems", "scoring:systems", "read"),
     ("Evaluation", "scoring:evaluation", "read"),

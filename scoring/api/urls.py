@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import online, trained, views
+from . import online, references, trained, views
 
 P = "projects/<slug:slug>/"
 urlpatterns = [
@@ -17,6 +17,14 @@ urlpatterns = [
         trained.TrainedFile.as_view(),
         name="api-trained-file",
     ),
+    path(P + "reference-sets/", references.ReferenceSetList.as_view(), name="api-reference-set-list"),
+    path(P + "reference-sets/<str:name>/", references.ReferenceSetShow.as_view(), name="api-reference-set"),
+    path(
+        P + "reference-sets/<str:name>/comparison/<str:other>/",
+        references.ReferenceSetComparison.as_view(),
+        name="api-reference-set-comparison",
+    ),
+    path(P + "reference-sets/<str:name>/traces/", references.TraceList.as_view(), name="api-reference-set-traces"),
     path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
     path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
     path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),

@@ -13,9 +13,12 @@ from django.views.decorators.http import require_GET
 
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.selectors import find_run
 
 from .. import plots
 from ..selectors.leaderboards import COEFFICIENTS, LEVELS, EvaluatorsQuery, SystemsQuery, parse_query, stamp_of
+from ..selectors.reliability_curves import KIND as CURVES
+from ..selectors.reliability_curves import PANELS
 from ..services.leaderboards import answer_leaderboard
 from .boards import get_plotted_set
 from .evaluators import get_set
@@ -110,6 +113,34 @@ def distribution_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpRes
         )
 
     return _svg(request, ["distribution", score_set.pk, score_set.scored_at], draw)
+
+
+@login_required
+@require_GET
+def curves_svg(request: HttpRequest, slug: str, pk: int, panel: str) -> HttpResponse:
+    """One panel of the reliability curves that a run computed."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    run = find_run(user=request.user, pk=pk, slug=project.slug)
+    if run.kind != CURVES or run.result is None:
+        raise BadInput(f"Run {pk} has computed no curves.")
+    found = run.result["panels"].get(panel)
+    if not found or not found["lines"]:
+        raise NotThere("There is no such curve.")
+
+    def draw() -> str:
+        words = "; ".join(
+            f"{line['name']}: from {line['points'][0]['value']:.3f} to {line['points'][-1]['value']:.3f}"
+            for line in found["lines"]
+        )
+        return plots.draw_lines(
+            found["lines"],
+            title=PANELS.get(panel, panel),
+            description=words,
+            axes=(str(found["axes"][0]), f"{found['axes'][1]}, 95 %"),
+            theme=_theme(request),
+        )
+
+    return _svg(request, ["curves", pk, panel], draw)
 
 
 def _table(project: Any, query: Any, user: Any) -> dict[str, Any]:

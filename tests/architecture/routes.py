@@ -110,6 +110,40 @@ PAGES: dict[str, list[Rule]] = {
     "retrieval:corpus-index": [R("write", "post", name="corpus")],
     "retrieval:corpus-delete": [R("write", name="corpus"), R("write", "post", name="corpus")],
     "retrieval:candidates": [R("mine", public="writing task")],
+    # ---- writing
+    "annotation:write": [R("annotate", pk="writing campaign")],
+    "annotation:write-guidelines": [R("annotate", pk="writing campaign")],
+    "annotation:write-confirm": [
+        R("annotate", pk="writing campaign"),
+        R("annotate", "post", {"submission": UUID, "text": "no-such-text", "better": "a"}, pk="writing campaign"),
+    ],
+    "annotation:write-one": [
+        R("mine", pk="writing campaign", public="writing task"),
+        R("mine", "post", {"submission": UUID, "text": ""}, pk="writing campaign", public="writing task"),
+    ],
+    "annotation:write-draft": [
+        R("mine", "post", {"version": 0, "draft": {}}, pk="writing campaign", public="writing task")
+    ],
+    "annotation:write-drop": [
+        R("mine", "post", {"submission": UUID, "candidate": ""}, pk="writing campaign", public="writing task")
+    ],
+    "annotation:write-done": [R("mine", "post", {"submission": UUID}, pk="writing campaign", public="writing task")],
+    "annotation:write-skip": [
+        R("mine", pk="writing campaign", public="writing task"),
+        R("mine", "post", {"reason": "unclear"}, pk="writing campaign", public="writing task"),
+    ],
+    "annotation:writing-new": [R("write"), R("write", "post")],
+    "annotation:writing": [R("read", pk="writing campaign")],
+    "annotation:writing-edit": [R("write", pk="writing campaign"), R("write", "post", pk="writing campaign")],
+    "annotation:writing-preview": [R("read", pk="writing campaign")],
+    "annotation:writing-references": [R("read", pk="writing campaign")],
+    "annotation:writing-attempts": [R("read", pk="writing campaign")],
+    "annotation:writing-withdraw": [R("write", pk="writing campaign", reference="written")],
+    "annotation:writing-restore": [R("write", "post", pk="writing campaign", reference="written")],
+    "annotation:writing-people": [R("write", pk="writing campaign"), R("write", "post", pk="writing campaign")],
+    "annotation:writing-invitation-revoke": [R("write", "post", pk="writing campaign", invitation="writing link")],
+    "annotation:writing-move": [R("write", "post", pk="writing campaign", move="pause")],
+    "annotation:writing-delete": [R("write", pk="writing campaign")],
     # ---- scores and rankings
     "scoring:evaluator-list": [R("read")],
     "scoring:score-sentinels": [R("write", "post")],
@@ -133,6 +167,18 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:scatter-svg": [R("read", evaluator="evaluator")],
     "scoring:live-score": [R("mine", "post", public="writing task")],
     "scoring:item-scores": [R("read", item="item")],
+    # ---- references
+    "scoring:reference-sets": [R("read")],
+    "scoring:reference-set": [R("read", name="original")],
+    "scoring:reference-set-file": [R("read", name="original")],
+    "scoring:reference-set-delete": [R("write", name="original"), R("write", "post", name="original")],
+    "scoring:reference-sets-compare": [R("read")],
+    "scoring:reference-sets-merge": [R("write"), R("write", "post")],
+    "scoring:annotate": [R("write"), R("write", "post")],
+    "scoring:enhanced": [R("read")],
+    "scoring:enhanced-file": [R("read", ending="csv")],
+    "scoring:reliability-curves": [R("read"), R("write", "post")],
+    "scoring:reliability-curves-svg": [R("read", pk="run", panel="size")],
 }
 
 API: dict[str, list[Rule]] = {
@@ -204,6 +250,10 @@ API: dict[str, list[Rule]] = {
     "api-trained-file": [R("read", evaluator="trained", name="card.md")],
     "api-online-score": [R("signed-in", "post", name="chrf")],
     "api-online-reliability": [R("signed-in", "post", name="chrf")],
+    "api-reference-set-list": [R("read"), R("write", "post", {"name": "x", "merge": ["original", "original"]})],
+    "api-reference-set": [R("read", name="original"), R("write", "delete", name="original")],
+    "api-reference-set-comparison": [R("read", name="original", other="original")],
+    "api-reference-set-traces": [R("read", name="original")],
     "api-score-list": [R("read")],
     "api-leaderboard-systems": [R("read")],
     "api-leaderboard-evaluators": [R("read")],

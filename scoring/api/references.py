@@ -1,0 +1,143 @@
+"""Reference sets for programs. Annotating is a run: `POST projects/{slug}/runs/` with `{"kind": "annotate", ...}`; the
+texts of a set are in `references/?set=NAME`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from evalapp.accounts.selectors import get_project
+from evalapp.common.pagination import KeysetPagination
+
+from ..models import AnnotationTrace
+from ..selectors.reference_sets import compare_sets, get_set, list_sets
+from ..services.reference_sets import delete_set, merge_sets
+
+
+class ReferenceSetSerializer(serializers.Serializer):
+    """A named set; `score_sets` were measured against it, `learned` names trained evaluators that learned with it,
+    `derived` sets that were made from it."""
+
+    name = serializers.CharField()
+    kind = serializers.CharField(help_text="original, annotate, raw, random, merge, writing or other")
+    origin = serializers.CharField(help_text="Where it comes from, in words.")
+    n_references = serializers.IntegerField()
+    n_items = serializers.IntegerField()
+    created_at = serializers.DateTimeField(source="set.created_at")
+    score_sets = serializers.SerializerMethodField()
+    learned = serializers.ListField(child=serializers.CharField())
+    derived = serializers.ListField(child=serializers.CharField())
+    meta = serializers.JSONField(help_text="Evaluator, candidates, options, counts: whatever made it.")
+
+    def get_score_sets(self, row: Any) -> list[int]:
+        return [score_set.pk for score_set in row.score_sets]
+
+
+class ReferenceSetsSerializer(serializers.Serializer):
+    results = ReferenceSetSerializer(many=True)
+
+
+class MergeSerializer(serializers.Serializer):
+    """A new set with the references of others."""
+
+    name = serializers.CharField(max_length=63)
+    merge = serializers.ListField(child=serializers.CharField(max_length=63), min_length=2, max_length=50)
+
+
+class SizeSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    references = serializers.IntegerField()
+    items = serializers.IntegerField()
+
+
+class ComparisonSerializer(serializers.Serializer):
+    """Two sets; a text counts once per item. `overlap` is shared / (shared + only_first + only_second)."""
+
+    first = SizeSerializer()
+    second = SizeSerializer()
+    items_both = serializers.IntegerField()
+    shared = serializers.IntegerField()
+    only_first = serializers.IntegerField()
+    only_second = serializers.IntegerField()
+    overlap = serializers.FloatField(allow_null=True)
+
+
+class TraceSerializer(serializers.ModelSerializer):
+    """What was looked at for one item, in order."""
+
+    item = serializers.CharField(source="item.key")
+
+    class Meta:
+        model = AnnotationTrace
+        fields = ["item", "before", "after", "in_training", "steps"]
+        read_only_fields = fields
+
+
+class ReferenceSetList(APIView):
+    @extend_schema(operation_id="reference_sets_list", responses=ReferenceSetsSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """All sets of a project, `original` first."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response({"results": ReferenceSetSerializer(list_sets(project), many=True).data})
+
+    @extend_schema(
+        operation_id="reference_sets_create", request=MergeSerializer, responses={201: ReferenceSetSerializer}
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Merge sets into a new one; those that are merged stay."""
+        project = get_project(user=request.user, slug=slug, need="write")
+        given = MergeSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        wishes = given.validated_data
+        made = merge_sets(project=project, user=request.user, names=wishes["merge"], into=wishes["name"])
+        return Response(ReferenceSetSerializer(get_set(project, made.name)).data, status=201)
+
+
+class ReferenceSetShow(APIView):
+    @extend_schema(operation_id="reference_sets_retrieve", responses=ReferenceSetSerializer)
+    def get(self, request: Request, slug: str, name: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response(ReferenceSetSerializer(get_set(project, name)).data)
+
+    @extend_schema(
+        operation_id="reference_sets_destroy",
+        parameters=[OpenApiParameter("with_scores", OpenApiTypes.BOOL, description="Scores made with it go, too.")],
+        responses={
+            204: OpenApiResponse(description="Gone."),
+            409: OpenApiResponse(description="Something rests on it."),
+        },
+    )
+    def delete(self, request: Request, slug: str, name: str) -> Response:
+        """The set with its traces; refused for `original` and while scores rest on it, unless they may go, too."""
+        project = get_project(user=request.user, slug=slug, need="write")
+        with_scores = request.query_params.get("with_scores") == "true"
+        delete_set(project=project, user=request.user, name=name, with_scores=with_scores)
+        return Response(status=204)
+
+
+class ReferenceSetComparison(APIView):
+    @extend_schema(operation_id="reference_sets_compare", responses=ComparisonSerializer)
+    def get(self, request: Request, slug: str, name: str, other: str) -> Response:
+        """Sizes of two sets and what they share."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response(compare_sets(project, name, other).as_dict())
+
+
+class TraceList(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("item_id",)
+
+    @extend_schema(operation_id="reference_sets_traces", responses=TraceSerializer(many=True))
+    def get(self, request: Request, slug: str, name: str) -> Response:
+        """How the references of each item were chosen, of a set that an evaluator chose."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        rows = AnnotationTrace.objects.filter(set=get_set(project, name).set.pk).select_related("item")
+        paginator = KeysetPagination()
+        found = paginator.paginate_queryset(rows, request, self)
+        return paginator.get_paginated_response(TraceSerializer(found, many=True).data)

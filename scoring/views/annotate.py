@@ -1,0 +1,72 @@
+"""Pages of automatic annotation: the form, its preview on five items, the start of the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import EvalappError
+from evalapp.common.models import Run
+from evalapp.common.pages import page
+from evalapp.common.queue import queue_has_worker
+
+from ..annotate_form import AnnotateForm, initial_from
+from ..selectors.training import trained_of
+from ..services.annotating import start_annotation, start_preview
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def annotate(request: HttpRequest, slug: str) -> HttpResponse:
+    """One form with two buttons: try it on five items, or do it."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    shown = _find_preview(project, request.GET.get("preview", ""))
+    initial = initial_from(shown.params) if shown else None
+    form = AnnotateForm(request.POST or None, project=project, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        trying = request.POST.get("do") == "preview"
+        start = start_preview if trying else start_annotation
+        try:
+            run = start(project=project, user=request.user, wishes=form.wishes())
+        except EvalappError as error:
+            _add_faults(form, error)
+        else:
+            if trying:
+                return redirect(f"{reverse('scoring:annotate', args=[slug])}?preview={run.pk}#preview")
+            messages.success(request, f"{run.title}: in the queue.")
+            return redirect("run", project.slug, run.pk)
+    context = {
+        "project": project,
+        "form": form,
+        "shown": shown,
+        "waiting": shown is not None and shown.is_active,
+        "result": shown.result if shown else None,
+        "has_worker": shown is None or not shown.is_active or queue_has_worker(shown.queue),
+        "has_judge": trained_of(project).filter(name="ream").exists(),
+    }
+    status = 422 if form.errors else 200
+    return page(request, "scoring/references/annotate.html", context, fragment="preview", status=status)
+
+
+def _find_preview(project: Project, number: str) -> Run | None:
+    if not number.isdigit():
+        return None
+    return Run.objects.filter(project=project, kind="annotate-preview", pk=int(number)).first()
+
+
+def _add_faults(form: Any, error: EvalappError) -> None:
+    placed = False
+    for fault in error.faults:
+        if fault.field in form.fields:
+            form.add_error(fault.field, fault.message)
+            placed = True
+    if not placed:
+        form.add_error(None, error.detail)

@@ -1,0 +1,160 @@
+"""Pages and API of reference sets and of annotation, as people and programs use them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from annotation.models import ReferenceSet
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from tests.factories import make_outputs, make_ratings
+from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through
+
+pytestmark = pytest.mark.django_db
+
+CURVES = {
+    "evaluator": "judge", "metric": "bleu-star", "other": "", "other_metric": "", "references": "original", "seed": 13,
+    "n_items": 4, "n_groups": 4, "n_left_out": 1,
+    "panels": {
+        "size": {"axes": ["references", "reliability of bleu-star"], "lines": [
+            {"name": "gold", "points": [{"x": 1, "value": 0.2, "low": 0.1, "high": 0.3, "n": 4},
+                                        {"x": 2, "value": 0.3, "low": 0.2, "high": 0.4, "n": 4}]}]},
+    },
+    "table": [{"size": 1, "n": 4, "gold": 0.2, "predicted": 0.25, "mse": 0.01, "constant": 0.02, "r2": 0.5}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def project(cast, monkeypatch, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    items = fill_references(cast.project)
+    make_ratings(cast.project, make_outputs(cast.project, items, ("sys-a", "sys-b", "sys-c")))
+    see_through(monkeypatch, cast.project, judge=[SeeThrough("judge")], second=[SeeThrough("second")])
+    annotate(cast.project, controls=True)
+    return cast.project
+
+
+@pytest.fixture
+def researcher(client, cast):
+    client.force_login(cast.researcher)
+    return client
+
+
+def page(client, name, *args, status=200, **query):
+    response = client.get(reverse(f"scoring:{name}", args=args), query)
+    assert response.status_code == status, response.content[:500]
+    return response.content.decode()
+
+
+def test_list_show_compare_download(project, researcher) -> None:
+    text = page(researcher, "reference-sets", "alpha")
+    assert "chosen by judge for bleu-star" in text
+    assert "chosen-random" in text
+    text = page(researcher, "reference-set", "alpha", "chosen", item="k1")
+    assert "gained" in text
+    assert "candidates looked at" in text
+    assert "k2" not in text
+    text = page(researcher, "reference-sets-compare", "alpha", first="chosen", second="chosen-raw")
+    assert "4 references stand in both" in text
+    page(researcher, "reference-set", "alpha", "none", status=404)
+    lines = b"".join(
+        researcher.get(reverse("scoring:reference-set-file", args=["alpha", "chosen-raw"])).streaming_content
+    )
+    assert [json.loads(line)["item"] for line in lines.splitlines()] == ["k0", "k1", "k2", "k3"]
+
+
+def test_preview_then_annotate(project, researcher) -> None:
+    form = {
+        "evaluator": "judge", "candidates": "withheld", "references": "original", "start": "one", "max": 10,
+        "min_gain": 0, "per_item": 100, "seed": 13, "into": "mine",
+    }  # fmt: skip
+    address = reverse("scoring:annotate", args=["alpha"])
+    shown = researcher.post(address, {**form, "do": "preview"})
+    run = execute_run(Run.objects.get(kind="annotate-preview").pk)
+    assert run.state == Run.State.SUCCEEDED
+    text = researcher.get(shown.headers["Location"]).content.decode()
+    assert "Nothing has been stored" in text
+    assert 'value="mine"' in text
+    taken = researcher.post(address, {**form, "into": "chosen", "do": "start"})
+    assert taken.status_code == 422
+    assert "none is overwritten" in taken.content.decode()
+    unnamed = researcher.post(address, {**form, "into": "", "do": "start"})
+    assert unnamed.status_code == 422
+    started = researcher.post(address, {**form, "do": "start"})
+    assert started.status_code == 302
+    run = execute_run(Run.objects.filter(kind="annotate").latest("pk").pk)
+    assert run.result["references"] == "mine"
+
+
+def test_merge_and_delete(project, researcher, score) -> None:
+    address = reverse("scoring:reference-sets-merge", args=["alpha"])
+    assert researcher.post(address, {"names": ["chosen"], "into": "one"}).status_code == 422
+    assert researcher.post(address, {"names": ["chosen", "original"], "into": "both"}).status_code == 302
+    score(project, "token-f1", references="both")
+    text = page(researcher, "reference-set-delete", "alpha", "both")
+    assert "12 scores were made with it, by token-f1" in text
+    address = reverse("scoring:reference-set-delete", args=["alpha", "both"])
+    assert "Say that they go with it" in researcher.post(address).content.decode()
+    assert researcher.post(address, {"with_scores": "on"}).status_code == 302
+    assert not ReferenceSet.objects.filter(name="both").exists()
+    assert "cannot be deleted here" in page(researcher, "reference-set-delete", "alpha", "original")
+
+
+def test_evaluators_by_set(project, researcher, score) -> None:
+    assert "Nothing to compare yet" in page(researcher, "enhanced", "alpha")
+    for name in ("original", "chosen"):
+        score(project, "chrf", references=name)
+    text = page(researcher, "enhanced", "alpha")
+    assert "chosen by judge for bleu-star" in text
+    assert "Williams" in text
+    ordered = page(researcher, "enhanced", "alpha", set=["original", "chosen"], first="chosen")
+    assert "difference to chosen" in ordered
+    for ending, expected in (("csv", "difference_low"), ("tex", r"\toprule"), ("json", '"enhanced"')):
+        assert expected in page(researcher, "enhanced-file", "alpha", ending)
+
+
+def test_curves(project, researcher) -> None:
+    assert "None have been computed yet" in page(researcher, "reliability-curves", "alpha")
+    response = researcher.post(
+        reverse("scoring:reliability-curves", args=["alpha"]),
+        {"evaluator": "judge", "other": "second", "references": "original", "sample": 10, "seed": 3},
+    )
+    assert response.status_code == 302
+    run = Run.objects.get(kind="reliability")
+    assert run.params["other"] == "second"
+    Run.objects.filter(pk=run.pk).update(state="succeeded", result=CURVES)
+    text = page(researcher, "reliability-curves", "alpha")
+    assert "Reliability by number of references" in text
+    assert "1 left out" in text
+    svg = page(researcher, "reliability-curves-svg", "alpha", run.pk, "size")
+    assert svg.startswith("<svg")
+    assert "gold: from 0.200 to 0.300" in svg
+    page(researcher, "reliability-curves-svg", "alpha", run.pk, "transfer", status=404)
+
+
+def test_by_program(project, researcher, score) -> None:
+    base = "/api/v1/projects/alpha/"
+    rows = researcher.get(f"{base}reference-sets/").json()["results"]
+    assert [row["name"] for row in rows] == ["original", "chosen-random", "chosen-raw", "chosen"]
+    one = researcher.get(f"{base}reference-sets/chosen/").json()
+    assert one["n_items"] == 4
+    assert one["meta"]["evaluator"] == "judge"
+    assert researcher.get(f"{base}reference-sets/chosen/comparison/chosen-raw/").json()["shared"] == 4
+    traces = researcher.get(f"{base}reference-sets/chosen/traces/").json()["results"]
+    assert traces[0]["item"] == "k0"
+    assert traces[0]["steps"]
+    wishes = {"kind": "annotate", "evaluator": "judge", "into": "by-api", "max": 3}
+    made = researcher.post(f"{base}runs/", wishes, content_type="application/json")
+    assert made.status_code == 202, made.content
+    wrong = researcher.post(f"{base}runs/", {**wishes, "max": "3", "odd": 1}, content_type="application/json")
+    assert {fault["field"] for fault in wrong.json()["errors"]} == {"max", "odd"}
+    merged = researcher.post(
+        f"{base}reference-sets/", {"name": "both", "merge": ["chosen", "original"]}, content_type="application/json"
+    )
+    assert merged.status_code == 201
+    score(project, "token-f1", references="both")
+    assert researcher.delete(f"{base}reference-sets/both/").status_code == 409
+    assert researcher.delete(f"{base}reference-sets/both/?with_scores=true").status_code == 204
