@@ -2,11 +2,33 @@
 
 from django.urls import path
 
-from .views import campaign_checks, campaign_lists, campaign_people, campaigns, exports, items, judging, uploads
+from .views import (
+    campaign_checks,
+    campaign_lists,
+    campaign_people,
+    campaigns,
+    exports,
+    items,
+    judging,
+    uploads,
+    writing,
+    writing_campaigns,
+    writing_lists,
+    writing_people,
+    writing_preview,
+)
 
 app_name = "annotation"
 urlpatterns = [
     path("my/", judging.my_work, name="my-work"),
+    path("my/writing/<int:pk>/", writing.write, name="write"),
+    path("my/writing/<int:pk>/confirm/", writing.write_confirm, name="write-confirm"),
+    path("my/writing/<int:pk>/guidelines/", writing.write_guidelines, name="write-guidelines"),
+    path("my/writing/<int:pk>/<slug:public>/", writing.write_one, name="write-one"),
+    path("my/writing/<int:pk>/<slug:public>/draft/", writing.write_draft, name="write-draft"),
+    path("my/writing/<int:pk>/<slug:public>/drop/", writing.write_drop, name="write-drop"),
+    path("my/writing/<int:pk>/<slug:public>/done/", writing.write_done, name="write-done"),
+    path("my/writing/<int:pk>/<slug:public>/skip/", writing.write_skip, name="write-skip"),
     path("my/<int:pk>/", judging.judge, name="judge"),
     path("my/<int:pk>/next/", judging.judge_next, name="judge-next"),
     path("my/<int:pk>/back/", judging.judge_back, name="judge-back"),
@@ -48,6 +70,32 @@ urlpatterns = [
         name="campaign-invitation-revoke",
     ),
     path("projects/<slug:slug>/campaigns/<int:pk>/<str:move>/", campaigns.campaign_move, name="campaign-move"),
+    path("projects/<slug:slug>/writing/new/", writing_campaigns.writing_new, name="writing-new"),
+    path("projects/<slug:slug>/writing/<int:pk>/", writing_campaigns.writing_show, name="writing"),
+    path("projects/<slug:slug>/writing/<int:pk>/plan/", writing_campaigns.writing_edit, name="writing-edit"),
+    path("projects/<slug:slug>/writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),
+    path("projects/<slug:slug>/writing/<int:pk>/delete/", writing_campaigns.writing_delete, name="writing-delete"),
+    path(
+        "projects/<slug:slug>/writing/<int:pk>/references/", writing_lists.reference_list, name="writing-references"
+    ),
+    path(
+        "projects/<slug:slug>/writing/<int:pk>/references/<int:reference>/withdraw/",
+        writing_lists.reference_withdraw,
+        name="writing-withdraw",
+    ),
+    path(
+        "projects/<slug:slug>/writing/<int:pk>/references/<int:reference>/restore/",
+        writing_lists.reference_restore,
+        name="writing-restore",
+    ),
+    path("projects/<slug:slug>/writing/<int:pk>/attempts/", writing_lists.attempt_list, name="writing-attempts"),
+    path("projects/<slug:slug>/writing/<int:pk>/people/", writing_people.invitations, name="writing-people"),
+    path(
+        "projects/<slug:slug>/writing/<int:pk>/people/<int:invitation>/revoke/",
+        writing_people.invitation_revoke,
+        name="writing-invitation-revoke",
+    ),
+    path("projects/<slug:slug>/writing/<int:pk>/<str:move>/", writing_campaigns.writing_move, name="writing-move"),
     path("projects/<slug:slug>/uploads/", uploads.upload_list, name="upload-list"),
     path("projects/<slug:slug>/uploads/<int:pk>/", uploads.upload_show, name="upload-show"),
     path("projects/<slug:slug>/uploads/<int:pk>/store/", uploads.upload_store, name="upload-store"),

@@ -15,6 +15,7 @@ from annotation.models import Campaign, Unit
 from annotation.selectors.campaigns import campaign_plan, list_campaigns, plan_choices
 from annotation.selectors.campaigns_watch import CampaignProgress, latest_judgements, watch_campaign
 from annotation.selectors.judging_sheet import make_sheet
+from annotation.selectors.writing import list_writing
 from annotation.services import campaigns as services
 from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.campaigns_units import estimate_units
@@ -42,6 +43,8 @@ from .campaign_tables import answer_lines, coverage
 
 PAGE_SIZE = 50
 LATEST_SHOWN = 8
+#: Writing campaigns on the first page of the list, the newest of them.
+WRITING_SHOWN = 100
 #: Up to so many judgements wanted, agreement and coverage are part of the watch page itself.
 FIGURES_AT_ONCE = 5_000
 MOVES = ("open", "pause", "resume", "close")
@@ -75,6 +78,8 @@ def campaign_list(request: HttpRequest, slug: str) -> HttpResponse:
         list_campaigns(project=project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE
     )
     context = {"project": project, "page": found, "campaigns": found.rows, "may_write": may_write(request, project)}
+    if "cursor" not in request.GET:
+        context["writing"] = list(list_writing(project=project)[:WRITING_SHOWN])
     return page(request, "annotation/campaigns/list.html", context)
 
 

@@ -27,6 +27,7 @@ from annotation.selectors.judging import (
     wire_own,
 )
 from annotation.selectors.judging_sheet import Sheet
+from annotation.selectors.writing import my_writing
 from annotation.services.judging import WHY_TEXT, Progress, Turn, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.common.errors import BadInput, Conflict
@@ -105,9 +106,8 @@ def turn_context(request: HttpRequest, campaign: Campaign, turn: Turn) -> dict[s
 @require_GET
 def my_work(request: HttpRequest) -> HttpResponse:
     """An annotator's campaigns: what is left and at what pace."""
-    return page(
-        request, "annotation/my/work.html", {"campaigns": my_campaigns(user=request.user)}, fragment="campaigns"
-    )
+    context = {"campaigns": my_campaigns(user=request.user), "writing": my_writing(user=request.user)}
+    return page(request, "annotation/my/work.html", context, fragment="campaigns")
 
 
 @login_required

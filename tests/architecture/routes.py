@@ -115,7 +115,7 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:write-guidelines": [R("annotate", pk="writing campaign")],
     "annotation:write-confirm": [
         R("annotate", pk="writing campaign"),
-        R("annotate", "post", {"submission": UUID, "text": "no-such-text", "better": "a"}, pk="writing campaign"),
+        R("annotate", "post", {"submission": UUID, "text": "no-such-text", "better": "?"}, pk="writing campaign"),
     ],
     "annotation:write-one": [
         R("mine", pk="writing campaign", public="writing task"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
-from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign
+from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign, WrittenReference
 from annotation.services import campaigns, exports, judging
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import create_writing, next_task, open_writing
+from annotation.services.writing import create_writing, next_task, open_writing, submit_attempt
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
@@ -82,6 +83,11 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     corpus = make_corpus(project, f"corpus-{project.slug}")
     writing = make_writing(project, owner=owner, corpus=corpus.name)
     desk = next_task(user=annotator, campaign_id=writing.pk)
+    sent = "A reference of one's own."
+    submit_attempt(user=annotator, public=desk.public, submission=uuid4(), text=sent, unscored=True)
+    written = WrittenReference.objects.get(campaign=writing)
+    landing = f"/my/writing/{writing.pk}/"
+    writing_link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=landing)
     return Side(
         project,
         {
@@ -104,6 +110,8 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "corpus": corpus.name,
             "writing campaign": writing.pk,
             "writing task": desk.public,
+            "written": written.pk,
+            "writing link": writing_link.pk,
         },
     )
 

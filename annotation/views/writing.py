@@ -1,0 +1,253 @@
+"""The annotator's page of reference writing: next item, one item (write, add, drop, take back), done, skip, draft, and
+what others have added meanwhile. Everything works as plain forms; static/js/write.js makes it live. How a desk is drawn
+is in `writing_desk`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotation.selectors.writing import get_my_desk_task, get_my_writing
+from annotation.services.writing import (
+    Desk,
+    confirm_reference,
+    drop_candidate,
+    finish_task,
+    get_desk,
+    next_confirmation,
+    next_task,
+    save_draft,
+    skip_task,
+    submit_attempt,
+)
+from evalapp.common.errors import BadInput, Conflict, EvalappError
+from evalapp.common.markdown import render_markdown
+from evalapp.common.pages import page
+from evalapp.common.problems import CONTENT_TYPE, from_domain
+
+from .writing_desk import desk_context, outcome_words, plain_candidates
+
+PAGE = "annotation/writing/page.html"
+DESK = "annotation/writing/page/_desk.html"
+FLAGS = {"yes": True, "no": False}
+CHOICES = (("a", "The first is better"), ("tie", "Equal"), ("b", "The second is better"))
+
+
+@login_required
+@never_cache
+@require_GET
+def write(request: HttpRequest, pk: int) -> HttpResponse:
+    """The item to write for now, or why there is none."""
+    return page(request, PAGE, desk_context(request, next_task(user=request.user, campaign_id=pk)))
+
+
+def _own(request: HttpRequest, pk: int, public: str) -> Any:
+    """One's own task, in the campaign that the address names."""
+    task = get_my_desk_task(user=request.user, public=public)
+    if task.campaign_id != pk:
+        raise BadInput("This item belongs to another campaign. Go back to your work.")
+    return task
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return request.content_type == "application/json"
+
+
+def _body(request: HttpRequest) -> dict[str, Any]:
+    """What was sent, as a form or as JSON, in one shape."""
+    if _wants_json(request):
+        try:
+            body = json.loads(request.body)
+        except (ValueError, RecursionError) as error:
+            raise BadInput("The body must be JSON.") from error
+        if not isinstance(body, dict):
+            raise BadInput("The body must be a JSON object.")
+        return body
+    form = request.POST
+    return {
+        "submission": form.get("submission", ""),
+        "text": form.get("text", ""),
+        "candidate": form.get("candidate") or None,
+        "relevant": FLAGS.get(form.get("relevant", "")),
+        "unscored": form.get("unscored") == "1",
+        "reference": form.get("reference", ""),
+        "reason": form.get("reason", ""),
+    }
+
+
+def _uuid(body: dict[str, Any]) -> UUID:
+    try:
+        return UUID(str(body.get("submission", "")))
+    except ValueError as error:
+        raise BadInput("The form was not complete. Reload the page and send it again.") from error
+
+
+def _problem(error: EvalappError, html: str = "") -> JsonResponse:
+    body = from_domain(error) | ({"html": html} if html else {})
+    return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """One item: look at it, add a text to it. `?part=references` is the item as it stands now, for an open page."""
+    try:
+        _own(request, pk, public)
+        if request.method == "POST":
+            return _submit(request, pk, public)
+    except EvalappError as error:
+        if not _wants_json(request):
+            raise
+        return _problem(error)
+    desk = get_desk(user=request.user, public=public)
+    if request.GET.get("part") == "references":
+        context = desk_context(request, desk)
+        if request.GET.get("stamp") == context["stamp"]:
+            return HttpResponse(status=204)
+        return page(request, DESK, context)
+    more = plain_candidates(request, desk)
+    return page(request, PAGE, desk_context(request, desk, **more))
+
+
+def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    body = _body(request)
+    seconds = body.get("seconds")
+    relevant = body.get("relevant")
+    try:
+        outcome = submit_attempt(
+            user=request.user,
+            public=public,
+            submission=_uuid(body),
+            text=str(body.get("text") or ""),
+            relevant=relevant if isinstance(relevant, bool) else None,
+            candidate=str(body["candidate"]) if body.get("candidate") else None,
+            seconds=float(seconds) if isinstance(seconds, (int, float)) else None,
+            unscored=bool(body.get("unscored")),
+        )
+    except EvalappError as error:
+        desk = get_desk(user=request.user, public=public)
+        if _wants_json(request):
+            return _problem(error, _drawn(request, desk))
+        told = " ".join(fault.message for fault in error.faults) or error.detail
+        context = desk_context(request, desk, typed=body, outcome={"level": "bad", "message": told})
+        return page(request, PAGE, context, status=422)
+    words = outcome_words(outcome)
+    if _wants_json(request):
+        return _answer(request, outcome.desk, words)
+    if words["finished"]:
+        messages.success(request, words["message"])
+        return redirect("annotation:write", pk)
+    typed = body if outcome.decision in ("edit", "wait") else None
+    return page(request, PAGE, desk_context(request, outcome.desk, typed=typed, outcome=words))
+
+
+def _answer(request: HttpRequest, desk: Desk, words: dict[str, Any]) -> JsonResponse:
+    """What became of it, and the item as it stands now."""
+    return JsonResponse({**words, "html": "" if words["finished"] else _drawn(request, desk)})
+
+
+def _drawn(request: HttpRequest, desk: Desk) -> str:
+    return render_to_string(DESK, desk_context(request, desk), request=request)
+
+
+@login_required
+@require_POST
+def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Keep what is typed. JSON only: without script nothing is typed between two pages."""
+    try:
+        _own(request, pk, public)
+        body = _body(request)
+        draft, version = body.get("draft"), body.get("version")
+        if not isinstance(draft, dict) or not isinstance(version, int):
+            raise BadInput("A draft is an object, its version a whole number.")
+        saved = save_draft(user=request.user, public=public, draft=draft, version=version)
+    except EvalappError as error:
+        return _problem(error)
+    return JsonResponse({"version": saved.version})
+
+
+@login_required
+@require_POST
+def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Put the candidate aside; the next one follows."""
+    try:
+        _own(request, pk, public)
+        body = _body(request)
+        if not body.get("candidate"):
+            raise BadInput("There is no candidate to drop.")
+        outcome = drop_candidate(
+            user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"])
+        )
+    except EvalappError as error:
+        if _wants_json(request):
+            return _problem(error)
+        raise
+    words = {**outcome_words(outcome), "message": "Dropped."}
+    if _wants_json(request):
+        return _answer(request, outcome.desk, words)
+    return redirect("annotation:write", pk) if words["finished"] else redirect("annotation:write-one", pk, public)
+
+
+@login_required
+@require_POST
+def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Finish the item, however many references it has."""
+    _own(request, pk, public)
+    finish_task(user=request.user, public=public, submission=_uuid(_body(request)))
+    return redirect("annotation:write", pk)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Leave the item, with a reason if one likes; it is not shown to the same person again."""
+    task = _own(request, pk, public)
+    if request.method == "POST":
+        skip_task(user=request.user, public=public, reason=request.POST.get("reason", "")[:300])
+        messages.info(request, "Skipped. You will not be shown that item again.")
+        return redirect("annotation:write", pk)
+    return page(request, "annotation/writing/skip.html", {"campaign": task.campaign, "task": task})
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
+    """Which is better, a text of somebody else or the original? Nobody is told which is which."""
+    get_my_writing(user=request.user, campaign_id=pk)
+    if request.method == "POST":
+        try:
+            confirm_reference(
+                user=request.user,
+                public=request.POST.get("text", "")[:40],
+                submission=_uuid(_body(request)),
+                better=request.POST.get("better", ""),
+            )
+        except (BadInput, Conflict) as error:
+            messages.error(request, error.detail)
+        return redirect("annotation:write-confirm", pk)
+    found = next_confirmation(user=request.user, campaign_id=pk)
+    if not found.public:
+        messages.info(request, "There is nothing left to compare.")
+        return redirect("annotation:write", pk)
+    context = {"campaign": found.campaign, "pair": found, "submission": uuid4(), "answers": CHOICES}
+    return page(request, "annotation/writing/confirm.html", context)
+
+
+@login_required
+@require_GET
+def write_guidelines(request: HttpRequest, pk: int) -> HttpResponse:
+    """The guidelines on a page of their own."""
+    campaign = get_my_writing(user=request.user, campaign_id=pk)
+    context = {"campaign": campaign, "guidelines": render_markdown(campaign.guidelines)}
+    return page(request, "annotation/writing/guidelines.html", context)

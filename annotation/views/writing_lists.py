@@ -1,0 +1,163 @@
+"""The long lists of a writing campaign, page by page: what was written and every text that was sent, with where it
+came from. A reference is withdrawn and restored here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
+from annotation.selectors.writing import list_written
+from annotation.services import writing as services
+from evalapp.accounts.models import Membership
+from evalapp.common.errors import Conflict, NotThere
+from evalapp.common.pages import page
+from evalapp.common.pagination import keyset
+
+from .campaigns import may_write
+from .writing_forms import ARM_NAMES
+from .writing_parts import get_parts
+
+PAGE_SIZE = 50
+WHY_WORDS = {
+    "irrelevant": "does not fit the context",
+    "no-gain": "the set would not be more reliable",
+    "no-score": "no score",
+    "limit": "no attempt left",
+}
+
+
+def pseudonyms_of(campaign: WritingCampaign) -> dict[int, str]:
+    """Names under which people write in this project, by their number."""
+    rows = Membership.objects.filter(project_id=campaign.project_id, user__in=campaign.members.values("annotator"))
+    return dict(rows.values_list("user_id", "pseudonym"))
+
+
+def source_words(source: dict[str, Any]) -> str:
+    """Where a candidate came from: corpus, row, licence, as far as they are known."""
+    parts = [str(source.get("corpus") or "")]
+    if source.get("row") is not None:
+        parts.append(f"row {source['row']}")
+    parts += [str(source[name]) for name in ("origin", "licence") if source.get(name)]
+    return ", ".join(part for part in parts if part)
+
+
+def _chosen(request: HttpRequest, rows: Any, pseudonyms: dict[int, str]) -> tuple[Any, dict[str, str]]:
+    """The rows of one person, arm or item, as the address says."""
+    wanted = {name: request.GET.get(name, "")[:200] for name in ("rater", "arm", "item")}
+    if wanted["rater"]:
+        people = [user for user, name in pseudonyms.items() if name == wanted["rater"]]
+        rows = rows.filter(member__annotator__in=people)
+    if wanted["arm"] in ARM_NAMES:
+        rows = rows.filter(task__arm=wanted["arm"])
+    if wanted["item"]:
+        rows = rows.filter(task__unit__item__key=wanted["item"])
+    return rows, {name: value for name, value in wanted.items() if value}
+
+
+def written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "row": row,
+            "item": row.unit.item,
+            "rater": pseudonyms.get(row.member.annotator_id, ""),
+            "arm": ARM_NAMES.get(row.task.arm, row.task.arm),
+            "attempt": row.attempt,
+            "source": source_words(row.attempt.source),
+        }
+        for row in rows
+    ]
+
+
+@login_required
+@require_safe
+def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """What was written, newest first."""
+    project, campaign = get_parts(request, slug, pk)
+    pseudonyms = pseudonyms_of(campaign)
+    rows, wanted = _chosen(request, list_written(campaign=campaign), pseudonyms)
+    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "page": found,
+        "lines": written_lines(found.rows, pseudonyms),
+        "wanted": wanted,
+        "may_write": may_write(request, project),
+    }
+    return page(request, "annotation/writing/references.html", context)
+
+
+@login_required
+@require_safe
+def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Every text that was sent and every candidate put aside, newest first."""
+    project, campaign = get_parts(request, slug, pk)
+    pseudonyms = pseudonyms_of(campaign)
+    rows = WritingAttempt.objects.filter(campaign=campaign).select_related("task__unit__item", "member")
+    rows, wanted = _chosen(request, rows, pseudonyms)
+    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    lines = [
+        {
+            "row": row,
+            "item": row.task.unit.item,
+            "rater": pseudonyms.get(row.member.annotator_id, ""),
+            "arm": ARM_NAMES.get(row.task.arm, row.task.arm),
+            "source": source_words(row.source),
+            "why": WHY_WORDS.get(row.why, row.why),
+        }
+        for row in found.rows
+    ]
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "page": found,
+        "lines": lines,
+        "wanted": wanted,
+        "may_write": may_write(request, project),
+    }
+    return page(request, "annotation/writing/attempts.html", context)
+
+
+def _written(campaign: WritingCampaign, pk: int) -> WrittenReference:
+    row = WrittenReference.objects.select_related("unit__item").filter(campaign=campaign, pk=pk).first()
+    if row is None:
+        raise NotThere("There is no such reference in this campaign.")
+    return row
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
+    """Take a reference out of its set, with a reason; it stays on record and can be restored."""
+    project, campaign = get_parts(request, slug, pk, "write")
+    row = _written(campaign, reference)
+    if request.method == "POST":
+        reason = request.POST.get("reason", "")[:300]
+        try:
+            services.withdraw_reference(user=request.user, reference_id=row.pk, reason=reason)
+        except Conflict as error:
+            messages.error(request, error.detail)
+        else:
+            messages.success(request, "Withdrawn. It is out of its set and can be restored.")
+        return redirect("annotation:writing-references", slug, pk)
+    return page(request, "annotation/writing/withdraw.html", {"project": project, "campaign": campaign, "row": row})
+
+
+@login_required
+@require_POST
+def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
+    _, campaign = get_parts(request, slug, pk, "write")
+    row = _written(campaign, reference)
+    try:
+        services.restore_reference(user=request.user, reference_id=row.pk)
+    except Conflict as error:
+        messages.error(request, error.detail)
+    else:
+        messages.success(request, "Restored. It is in its set again.")
+    return redirect("annotation:writing-references", slug, pk)

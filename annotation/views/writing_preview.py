@@ -1,0 +1,76 @@
+"""The annotator's page as it will look, with an item of the plan; nothing can be sent and nothing is stored."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from annotation.models import Item, Reference, WritingCampaign
+from annotation.services.writing import Desk, DeskCandidate, DeskReference
+from annotation.services.writing_plans import writing_items
+from evalapp.common.markdown import render_markdown
+from evalapp.common.pages import page
+
+from .writing_desk import item_context
+from .writing_forms import ARM_NAMES
+from .writing_parts import get_parts
+
+
+def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
+    rows = Reference.objects.filter(item=item, set=campaign.start_set_id).order_by("position")
+    texts = tuple(rows.values_list("text", flat=True))
+    under_constraint = campaign.kind == WritingCampaign.Kind.CONSTRAINT
+    candidate = DeskCandidate("", "The candidate of the round stands here.", "", None, {})
+    return Desk(
+        campaign=campaign,
+        task=SimpleNamespace(  # type: ignore[arg-type]
+            public="", arm=arm, shows_scores=arm == "scores" and bool(campaign.evaluator), shows_candidates=False
+        ),
+        state="write",
+        context=tuple(item.context),
+        source=item.source,
+        originals=texts if under_constraint else (),
+        references=() if under_constraint else tuple(DeskReference(text) for text in texts),
+        candidate=candidate if campaign.in_rounds else None,
+        attempts_left=int(campaign.options["max_attempts"]),
+        rounds=int(campaign.options["candidates"]),
+    )
+
+
+@login_required
+@require_safe
+def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """`?item=` counts through the items of the plan, `?arm=` chooses one of its arms."""
+    project, campaign = get_parts(request, slug, pk)
+    raw = request.GET.get("item", "0")
+    number = int(raw) if raw.isdecimal() and len(raw) < 7 else 0
+    arms = campaign.options["arms"]
+    arm = request.GET.get("arm", "") if request.GET.get("arm", "") in arms else arms[0]
+    item = writing_items(campaign).order_by("pk")[number : number + 1].first()
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "number": number,
+        "arm": arm,
+        "arms": [(name, ARM_NAMES[name]) for name in arms],
+        "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
+        "preview": True,
+    }
+    if item is not None:
+        desk = _desk(campaign, item, arm)
+        candidate = desk.candidate.text if desk.candidate else ""
+        context |= {
+            **item_context(desk),
+            "desk": desk,
+            "state": "write",
+            "rounds": campaign.in_rounds,
+            "references": [{"row": row, "who": "", "gain": ""} for row in desk.references],
+            "written": len(desk.references),
+            "hand": {"text": candidate, "candidate": ""},
+            "progress": {"number": number + 1},
+            "now": None,
+        }
+    return page(request, "annotation/writing/preview.html", context)

@@ -1,0 +1,63 @@
+"""What the watch page of a writing campaign shows: figures, plots by round with intervals, the arms side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from annotation.models import WritingCampaign
+from annotation.selectors.writing_watch import watch
+
+from .writing_forms import ARM_NAMES
+from .writing_plots import Dot, Line, draw_rounds, looks
+
+#: More lines than this say nothing in one plot; the table has them all.
+MOST_LINES = 8
+
+
+def _lines(rows: Mapping[str, Sequence[Any]], names: Mapping[str, str]) -> list[Line]:
+    found = []
+    for name, points in rows.items():
+        dots = tuple(
+            Dot(point.round, point.mean, point.low, point.high, point.n) for point in points if point.mean is not None
+        )
+        if dots:
+            found.append(Line(names.get(name, name), dots))
+    return found
+
+
+def plot(
+    rows: Mapping[str, Sequence[Any]], names: Mapping[str, str], *, title: str, across: str
+) -> dict[str, Any] | None:
+    """One plot with legend and table; None without any point."""
+    lines = _lines(rows, names)
+    if not lines:
+        return None
+    shown = lines[:MOST_LINES]
+    return {
+        "title": title,
+        "svg": draw_rounds(shown, title=title, axis="predicted reliability, 95 %", across=across),
+        "legend": [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(shown)],
+        "lines": lines,
+        "hidden": len(lines) - len(shown),
+    }
+
+
+def watch_context(user: Any, campaign: WritingCampaign) -> dict[str, Any]:
+    found = watch(user=user, campaign=campaign)
+    across = "candidates dealt with" if campaign.in_rounds else "references written"
+    plots = [
+        plot(found.by_arm, ARM_NAMES, title="By arm", across=across),
+        plot(found.by_person, {}, title="By annotator", across=across),
+    ]
+    return {
+        "figures": found.figures,
+        "arms": [{"row": row, "name": ARM_NAMES.get(row.name, row.name)} for row in found.arms],
+        "people": [{"row": row, "arm": ARM_NAMES.get(row.arm, row.arm)} for row in found.people],
+        "plots": [one for one in plots if one is not None],
+        "across": across,
+        "comparisons": [
+            {"a": ARM_NAMES.get(row.a, row.a), "b": ARM_NAMES.get(row.b, row.b), "row": row}
+            for row in found.comparisons
+        ],
+    }

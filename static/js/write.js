@@ -1,0 +1,718 @@
+/* The page on which references are written: keyboard, live score, drafts, texts through the outbox, references that
+   others added. The page works without this file as plain forms; nothing here ever stands between a person and
+   the editor. */
+(function () {
+  "use strict";
+
+  const page = document.getElementById("writing");
+  if (!page) return;
+  const stage = document.getElementById("stage");
+  const status = document.getElementById("saved");
+  const trouble = document.getElementById("trouble");
+  const REST = 300; // milliseconds without a key before the score is asked for
+  const SCORE_TIMEOUT = 2000;
+  const SCORE_AGAIN = 5000;
+  const DRAFT_DELAY = 600;
+  const POLL = 5000;
+  const IDLE = 60000;
+  const MOST_SCORED = 100; // candidates of the list that get a score
+  const CHORD = 1500; // milliseconds from "c" to its digit
+
+  let card = null; // the item on show
+  let watch = { seconds: 0, since: 0, last: 0 };
+  let draftTimer = null;
+  let draftSending = false;
+  let aside = null; // a text put aside, to be taken back
+  let busy = ""; // the submission whose answer the page waits for
+  let chord = 0;
+
+  const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || page.dataset.csrf;
+  const clock = () => new Date().toLocaleTimeString([], { hour12: false });
+  const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
+  const part = (name) => card && card.querySelector("#" + name);
+  const editor = () => part("text");
+  const form = () => card && card.querySelector("form.write");
+  const typed = () => (editor() ? editor().value : "");
+
+  function say(text) {
+    if (status.textContent !== text) status.textContent = text;
+  }
+
+  function warn(text) {
+    trouble.textContent = text || "";
+    trouble.hidden = !text;
+  }
+
+  function uuid() {
+    if (crypto.randomUUID) return crypto.randomUUID();
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    bytes[6] = (bytes[6] & 15) | 64;
+    bytes[8] = (bytes[8] & 63) | 128;
+    const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  }
+
+  const post = (url, body, more) =>
+    fetch(url, {
+      method: "POST",
+      credentials: "same-origin",
+      headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRFToken": token() },
+      body: JSON.stringify(body),
+      ...more,
+    });
+
+  /* ---- time spent: only while the page is seen and somebody is there ---- */
+
+  function tick() {
+    const now = Date.now();
+    if (!document.hidden && watch.since && now - watch.last < IDLE) watch.seconds += (now - watch.since) / 1000;
+    watch.since = document.hidden ? 0 : now;
+    const shown = document.getElementById("elapsed");
+    if (shown) {
+      const total = Math.floor(watch.seconds);
+      shown.textContent = String(Math.floor(total / 60)).padStart(2, "0") + ":" + String(total % 60).padStart(2, "0");
+    }
+  }
+  setInterval(tick, 1000);
+  for (const name of ["keydown", "pointerdown", "pointermove", "scroll"]) {
+    document.addEventListener(name, () => { watch.last = Date.now(); }, { passive: true });
+  }
+
+  /* ---- the candidate in hand ---- */
+
+  const inHand = () => (form() ? form().elements.candidate.value : "");
+  const offered = () => [...card.querySelectorAll("[data-candidate]")];
+
+  function relevant() {
+    const chosen = form() && form().querySelector("input[name=relevant]:checked");
+    return chosen ? chosen.value === "yes" : null;
+  }
+
+  function setRelevant(value) {
+    for (const input of form().querySelectorAll("input[name=relevant]")) {
+      input.checked = value !== null && input.value === (value ? "yes" : "no");
+    }
+  }
+
+  /** What stands in the editor, so that it can be put aside and taken back. */
+  const hold = () => ({ text: typed(), candidate: inHand(), relevant: relevant() });
+
+  function showAttempts(left) {
+    const place = part("attempts");
+    if (place && form() && !editor().readOnly) place.textContent = left;
+  }
+
+  function put(held) {
+    editor().value = held.text || "";
+    form().elements.candidate.value = held.candidate || "";
+    setRelevant(held.relevant === undefined ? null : held.relevant);
+    showHand();
+    keepDraft();
+    askSoon(0);
+  }
+
+  function showHand() {
+    const id = inHand();
+    const box = part("relevance");
+    if (box) box.hidden = !id;
+    const drop = part("drop");
+    if (drop) drop.hidden = !id;
+    const label = part("hand-name");
+    if (label && !editor().readOnly) label.textContent = id ? "The candidate, as you edit it" : "Your text";
+    for (const row of offered()) row.toggleAttribute("data-taken", row.dataset.candidate === id);
+  }
+
+  /** Words about the text that was last put aside, with a button that brings it back. */
+  function offerBack(words, held) {
+    const place = part("aside");
+    if (!place) return;
+    aside = held;
+    place.replaceChildren();
+    place.hidden = !words;
+    if (!words) return;
+    place.append(words + " ");
+    if (!held) return;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "link", textContent: "Take it back" });
+    button.addEventListener("click", () => {
+      const back = aside;
+      const now = hold();
+      offerBack("", null);
+      put(back);
+      if (now.text.trim() && now.text !== back.text) offerBack("The other text was put aside.", now);
+      editor().focus();
+    });
+    place.append(button);
+  }
+
+  function take(row) {
+    if (!form()) return;
+    const before = hold();
+    const mine = before.text.trim() && !(before.candidate && before.candidate === row.dataset.candidate);
+    put({ text: row.dataset.text, candidate: row.dataset.candidate, relevant: null });
+    showAttempts(card.dataset.maxAttempts);
+    offerBack(mine ? "The text before was put aside." : "", mine ? before : null);
+    editor().focus();
+    editor().setSelectionRange(typed().length, typed().length);
+  }
+
+  function drop() {
+    const before = hold();
+    if (!before.candidate) {
+      editor().blur();
+      part("heading").focus({ preventScroll: true });
+      return;
+    }
+    const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.dropUrl, kind: "drop", held: before };
+    entry.body = { submission: entry.id, candidate: before.candidate };
+    outbox.add(entry);
+    localStorage.removeItem(draftKey(card.dataset.id));
+    if (card.dataset.rounds) {
+      busy = entry.id; // the next candidate comes with the answer
+      return;
+    }
+    for (const row of offered()) if (row.dataset.candidate === before.candidate) row.remove();
+    put({ text: "" });
+    offerBack("Dropped.", { text: before.text, candidate: "", relevant: null });
+    part("heading").focus({ preventScroll: true });
+  }
+
+  /* ---- the live score: after a rest, the latest wins, never in the way ----
+     Two lanes, so that neither holds up the other: the text in the editor, and the candidates of the list. */
+
+  let ticket = 0;
+  const lanes = { text: null, list: null }; // {number, stop} of the question on its way
+  const timers = { text: null, list: null };
+  const known = new Map(); // candidate -> reliability with it, for the present references
+
+  const figure = (value) => value.toFixed(3);
+  const difference = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
+  const isNumber = (value) => typeof value === "number";
+
+  /** Ask the server; null when there is no answer in time, undefined when a newer question took its place. */
+  async function ask(lane, body) {
+    const mine = card;
+    ticket = Math.max(ticket + 1, Date.now());
+    const number = ticket;
+    if (lanes[lane]) lanes[lane].stop.abort();
+    const stop = new AbortController();
+    lanes[lane] = { number, stop };
+    const late = setTimeout(() => stop.abort(), SCORE_TIMEOUT);
+    let answer = null;
+    try {
+      const response = await post(mine.dataset.scoreUrl, { ticket: number, ...body }, { signal: stop.signal });
+      if (response.ok) answer = await response.json();
+    } catch (error) {
+      answer = null;
+    }
+    clearTimeout(late);
+    if (mine !== card || !lanes[lane] || lanes[lane].number !== number) return undefined;
+    lanes[lane] = null;
+    if (answer && isNumber(answer.now)) mine.dataset.now = answer.now;
+    return answer;
+  }
+
+  function askSoon(delay) {
+    if (!card || !card.dataset.scoreUrl) return;
+    clearTimeout(timers.text);
+    if (!typed().trim()) {
+      if (lanes.text) lanes.text.stop.abort();
+      lanes.text = null;
+      showScore("empty");
+      return;
+    }
+    showScore("asking");
+    timers.text = setTimeout(askText, delay);
+  }
+
+  async function askText() {
+    const text = typed().trim();
+    if (!card || !text) return;
+    const answer = await ask("text", { text, candidates: [] });
+    if (answer === undefined) return; // a newer question is on its way, its answer counts
+    if (!answer || !isNumber(answer.with_text)) {
+      showScore("none", answer);
+      timers.text = setTimeout(askText, SCORE_AGAIN);
+    } else showScore("known", answer);
+  }
+
+  function askList(delay) {
+    if (!card || !card.dataset.scoreUrl) return;
+    clearTimeout(timers.list);
+    timers.list = setTimeout(async () => {
+      const ids = offered().slice(0, MOST_SCORED).map((row) => row.dataset.candidate);
+      if (!ids.length && card.dataset.now) return;
+      const answer = await ask("list", { text: "", candidates: ids });
+      if (answer === undefined) return;
+      const before = known.size;
+      for (const [id, value] of Object.entries((answer && answer.candidates) || {})) if (isNumber(value)) known.set(id, value);
+      if (answer) {
+        showNow(answer.now);
+        markCandidates(answer.now);
+      }
+      // Few at a time are scored, so that the text in the editor comes first.
+      if (!answer || answer.left > 0) askList(answer && known.size > before ? 20 : SCORE_AGAIN);
+    }, delay || 20);
+  }
+
+  function showNow(value) {
+    const now = part("now");
+    if (now && isNumber(value)) now.textContent = figure(value);
+  }
+
+  function showScore(state, answer) {
+    const line = part("score");
+    if (!line) return;
+    line.dataset.state = state;
+    line.setAttribute("aria-busy", String(state === "asking")); // nothing is read out before the answer is there
+    const arrow = part("with-text");
+    if (arrow) arrow.replaceChildren();
+    if (state === "known" && !isNumber(answer.now)) {
+      line.dataset.sign = "same";
+      line.textContent = "With this text " + figure(answer.with_text) + ", the first of the set";
+    } else if (state === "known") {
+      const gain = answer.with_text - answer.now;
+      const sign = gain > 0 ? "up" : gain < 0 ? "down" : "same";
+      line.dataset.sign = sign;
+      line.textContent =
+        "With this text " + figure(answer.with_text) + ", " + difference(gain) +
+        (gain > Number(card.dataset.minGain || 0) ? " ▲ more reliable" : " ▽ not more reliable");
+      if (arrow) arrow.textContent = " → " + figure(answer.with_text) + (gain > 0 ? " ▲" : gain < 0 ? " ▽" : "");
+    } else if (state === "asking") line.textContent = "scoring…";
+    else if (state === "none") line.textContent = "Score not available. Write on; it comes back by itself.";
+    else line.textContent = "The score of your text appears here.";
+    if (answer) showNow(answer.now);
+  }
+
+  function markCandidates(now) {
+    if (!isNumber(now)) return;
+    for (const row of offered()) {
+      const value = known.get(row.dataset.candidate);
+      if (value === undefined) continue;
+      let place = row.querySelector(".gain");
+      if (!place) {
+        place = Object.assign(document.createElement("span"), { className: "gain" });
+        const button = row.querySelector(".use");
+        if (button) button.before(place);
+        else row.append(place);
+      }
+      const gain = value - now;
+      place.dataset.sign = gain > 0 ? "up" : gain < 0 ? "down" : "same";
+      place.textContent = difference(gain) + (gain > 0 ? " ▲" : gain < 0 ? " ▽" : "");
+      place.title = "reliability with it: " + figure(value);
+    }
+  }
+
+  /* ---- drafts: in this browser at once, on the server after a moment ---- */
+
+  const draftKey = (id) => "evalapp.draft." + page.dataset.user + "." + id;
+
+  function keepDraft() {
+    if (!form()) return;
+    try {
+      localStorage.setItem(draftKey(card.dataset.id), JSON.stringify(hold()));
+    } catch (error) {
+      // A full store costs the local copy only; the server's draft remains.
+    }
+    clearTimeout(draftTimer);
+    draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
+  }
+
+  async function sendDraft() {
+    if (!card || !form() || draftSending || busy) return;
+    const mine = card;
+    draftSending = true;
+    try {
+      const response = await post(mine.dataset.draftUrl, { version: Number(mine.dataset.draftVersion), draft: hold() });
+      const body = await response.json().catch(() => ({}));
+      if (response.ok) {
+        mine.dataset.draftVersion = body.version;
+        say("Saved " + clock());
+      } else if (response.status === 409 && body.stored) {
+        // Another tab saved in between: this one is what the person sees now, so it goes on top of that version.
+        mine.dataset.draftVersion = body.stored.version;
+        draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
+      } else if (response.status === 401 || response.status === 403) kept(body);
+    } catch (error) {
+      offline();
+    } finally {
+      draftSending = false;
+    }
+  }
+
+  /* ---- the outbox ---- */
+
+  const waitingTexts = () => outbox.entries().filter((entry) => entry.kind === "text");
+
+  function offline() {
+    const waiting = waitingTexts().length;
+    say(waiting ? "Offline, " + plural(waiting, "text") + " kept here" : "Offline, your text is kept here");
+  }
+
+  function showWaiting() {
+    const place = part("waiting");
+    if (!place) return;
+    const mine = waitingTexts().filter((entry) => entry.task === card.dataset.id && entry.id !== busy);
+    place.hidden = !mine.length;
+    place.querySelector("ul").replaceChildren(
+      ...mine.map((entry) => Object.assign(document.createElement("li"), { textContent: entry.body.text, dir: "auto" })),
+    );
+  }
+
+  const outbox = new window.evalapp.Outbox(page.dataset.user, token, {
+    changed() { showWaiting(); },
+    waiting(entries, entry) {
+      offline();
+      if (busy !== entry.id) return;
+      free();
+      // The text is safe in the outbox; the editor is free for the next one.
+      if (entry.kind === "text" && card && card.dataset.id === entry.task && typed() === entry.held.text && !card.dataset.rounds) {
+        put({ text: "" });
+        localStorage.removeItem(draftKey(entry.task));
+      }
+      showWaiting();
+    },
+    sent(entry, answer) {
+      if (busy === entry.id) free();
+      if (!outbox.entries().length) warn("");
+      say("Saved " + clock());
+      answered(entry, answer);
+    },
+    refused(entry, problem, code) {
+      if (busy === entry.id) free();
+      if (code === 401 || code === 403) kept(problem);
+      else refused(entry, problem);
+    },
+  });
+
+  function free() {
+    busy = "";
+    const button = card && card.querySelector("[data-submit]");
+    if (button) button.removeAttribute("aria-disabled");
+  }
+
+  /** Signed out, or no right to write any more: the texts stay here. */
+  function kept(problem) {
+    if ((problem.type || "").endsWith("#not-allowed")) {
+      warn((problem.detail || "You may not write here.") + " Your texts are kept in this browser.");
+      return;
+    }
+    warn("You are signed out. Your texts are kept in this browser and leave when you are back. ");
+    const link = document.createElement("a");
+    link.href = page.dataset.login;
+    link.textContent = "Sign in";
+    trouble.append(link);
+  }
+
+  /* ---- what the server decided ---- */
+
+  const parse = (html) => new DOMParser().parseFromString(html || "", "text/html");
+
+  /** Everything but the editor and the candidates follows the server's page. */
+  function refresh(next) {
+    for (const name of ["references", "reliability"]) {
+      const mine = part(name);
+      const theirs = next.querySelector("#" + name);
+      if (mine && theirs) mine.replaceWith(document.importNode(theirs, true));
+    }
+    for (const name of ["stamp", "now", "draftVersion", "state"]) {
+      if (next.dataset[name] !== undefined) card.dataset[name] = next.dataset[name];
+    }
+    known.clear();
+    askSoon(0);
+    askList();
+    showWaiting();
+  }
+
+  function tell(message, level) {
+    const place = part("outcome");
+    if (!place) return;
+    place.textContent = message || "";
+    place.className = "note " + (level || "");
+    place.hidden = !message;
+  }
+
+  function answered(entry, answer) {
+    if (!card || entry.task !== card.dataset.id) return;
+    const parsed = parse(answer.html);
+    const next = parsed.querySelector("article[data-id]");
+    if (answer.finished || !next || next.dataset.id !== card.dataset.id) {
+      if (!outbox.entries().length) leave(answer.message);
+      return;
+    }
+    if (entry.kind === "drop") {
+      if (card.dataset.rounds) swap(next);
+      else refresh(next);
+      return;
+    }
+    const level = answer.decision === "accept" ? "good" : "warn";
+    if (answer.decision === "accept" || answer.decision === "drop") {
+      if (card.dataset.rounds) {
+        swap(next);
+        tell(answer.message, level);
+        return;
+      }
+      for (const row of offered()) if (row.dataset.candidate === entry.held.candidate) row.remove();
+      if (typed() === entry.held.text) {
+        put({ text: "" });
+        localStorage.removeItem(draftKey(card.dataset.id));
+        const heading = part("heading");
+        if (heading && document.activeElement === editor()) heading.focus({ preventScroll: true });
+      }
+      refresh(next);
+      tell(answer.message, level);
+      offerBack(answer.decision === "drop" ? "The text is not lost." : "", answer.decision === "drop" ? { ...entry.held, candidate: "" } : null);
+      return;
+    }
+    // To be edited, or kept as a draft without a score: the text goes on in the editor.
+    refresh(next);
+    if (answer.decision === "edit") showAttempts(answer.attempts_left);
+    if (typed() !== entry.held.text) {
+      if (typed().trim()) offerBack("“" + entry.held.text.slice(0, 60) + "” needs another look.", entry.held);
+      else put(entry.held);
+    }
+    tell(answer.message, level);
+    const unscored = part("unscored");
+    if (unscored) unscored.hidden = !answer.offer_unscored;
+    editor().focus();
+  }
+
+  /** The server did not take it (a fault, a conflict, a closed campaign): the text comes back. */
+  function refused(entry, problem) {
+    const why = (problem.errors || []).map((fault) => fault.message).join(" ");
+    const here = card && entry.task === card.dataset.id;
+    if (entry.kind !== "text" || !here) {
+      warn((problem.detail || "The server did not take it.") + " " + why + (entry.kind === "text" ? " The text was: " + entry.held.text : ""));
+      return;
+    }
+    const next = parse(problem.html).querySelector("article[data-id]");
+    if (next && next.dataset.id === card.dataset.id) {
+      // The item or the round may be over by now; the server keeps the text as a draft.
+      if (next.dataset.state !== card.dataset.state || (card.dataset.rounds && next.dataset.stamp !== card.dataset.stamp)) swap(next);
+      else refresh(next);
+    }
+    if (editor()) {
+      if (!typed().trim()) put(entry.held);
+      else if (typed() !== entry.held.text) offerBack("A text was not taken.", entry.held);
+    }
+    tell(why || problem.detail || "The server did not take the text.", "bad");
+    if (editor()) editor().focus();
+  }
+
+  function leave(message) {
+    if (message) sessionStorage.setItem("evalapp.told", message);
+    window.location.assign(page.dataset.home);
+  }
+
+  /* ---- adding ---- */
+
+  function add(unscored) {
+    const text = typed().trim();
+    if (!text) {
+      tell(card.dataset.ownText ? "Write a text first." : "Choose a candidate first.", "bad");
+      editor().focus();
+      return;
+    }
+    if (busy) return;
+    if (!inHand() && !card.dataset.ownText) {
+      tell("Begin with a candidate: c and its number, or the button beside it.", "bad");
+      return;
+    }
+    tick();
+    const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.url, kind: "text", held: { ...hold(), text: typed() } };
+    entry.body = {
+      submission: entry.id,
+      text,
+      candidate: inHand() || null,
+      relevant: relevant(),
+      seconds: Math.round(watch.seconds * 10) / 10,
+    };
+    if (unscored) entry.body.unscored = true;
+    watch = { seconds: 0, since: Date.now(), last: Date.now() };
+    clearTimeout(draftTimer);
+    busy = entry.id;
+    card.querySelector("[data-submit]").setAttribute("aria-disabled", "true");
+    tell("", "");
+    say("Adding…");
+    outbox.add(entry);
+  }
+
+  stage.addEventListener("submit", (event) => {
+    if (event.target.matches("form.write")) {
+      const pressed = event.submitter;
+      if (pressed && !pressed.matches("[data-submit], #unscored, #drop")) return; // done and skip go the plain way
+      event.preventDefault();
+      if (pressed && pressed.id === "drop") drop();
+      else add(Boolean(pressed && pressed.id === "unscored"));
+    }
+  });
+
+  stage.addEventListener("click", (event) => {
+    const use = event.target.closest("[data-candidate] .use");
+    if (use) {
+      event.preventDefault();
+      take(use.closest("[data-candidate]"));
+    }
+  });
+
+  stage.addEventListener("input", (event) => {
+    if (event.target === editor()) {
+      keepDraft();
+      askSoon(REST);
+    }
+  });
+  stage.addEventListener("change", (event) => {
+    if (event.target.name === "relevant") keepDraft();
+  });
+
+  /* ---- keyboard ---- */
+
+  const typing = (element) => element.closest("textarea, select, [contenteditable=true], input:not([type=radio]):not([type=checkbox])");
+
+  document.addEventListener("keydown", (event) => {
+    if (!card || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form()) {
+      event.preventDefault();
+      if (!event.repeat) add(false);
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") {
+      if (event.target === editor() || (form() && form().contains(event.target)) || !typing(event.target)) {
+        if (form() && !event.repeat) {
+          event.preventDefault();
+          drop();
+        }
+      } else event.target.blur();
+      return;
+    }
+    if (typing(event.target) || event.repeat || !form()) return;
+    if (chord && Date.now() - chord < CHORD && event.key >= "1" && event.key <= "9") {
+      const row = offered()[Number(event.key) - 1];
+      chord = 0;
+      event.preventDefault();
+      if (row) take(row);
+      return;
+    }
+    chord = event.key === "c" ? Date.now() : 0;
+    if (chord) {
+      event.preventDefault();
+      return;
+    }
+    if (event.key === "e") {
+      event.preventDefault();
+      editor().focus();
+      return;
+    }
+    if ((event.key === "y" || event.key === "n") && part("relevance") && inHand()) {
+      event.preventDefault();
+      setRelevant(event.key === "y");
+      keepDraft();
+      editor().focus();
+      return;
+    }
+    const button = document.querySelector(`#stage [data-key="${CSS.escape(event.key)}"], header [data-key="${CSS.escape(event.key)}"]`);
+    if (button && !button.disabled) {
+      event.preventDefault();
+      button.click();
+    }
+  });
+
+  /* ---- candidates, which come by htmx ---- */
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (!card || !event.target.closest || !event.target.closest("#candidates")) return;
+    offered().slice(0, 9).forEach((row, place) => {
+      const use = row.querySelector(".use");
+      if (use && !use.querySelector("kbd")) {
+        use.append(" ", Object.assign(document.createElement("kbd"), { textContent: "c" + (place + 1) }));
+      }
+    });
+    showHand();
+    askList();
+  });
+
+  /* ---- what others add, without touching the editor ---- */
+
+  let polling = false;
+  async function poll() {
+    if (!card || document.hidden || polling || busy || !["write", "wait"].includes(card.dataset.state)) return;
+    const mine = card;
+    polling = true;
+    try {
+      const response = await fetch(mine.dataset.url + "?part=references&stamp=" + encodeURIComponent(mine.dataset.stamp), {
+        credentials: "same-origin",
+        headers: { "X-Requested-With": "fetch" },
+      });
+      if (response.status === 200 && !response.redirected && mine === card && !busy) {
+        const next = parse(await response.text()).querySelector("article[data-id]");
+        if (next && next.dataset.state !== card.dataset.state && !typed().trim()) swap(next);
+        else if (next && next.dataset.stamp !== card.dataset.stamp) {
+          const before = card.querySelectorAll("#references [data-reference]").length;
+          refresh(next);
+          const more = card.querySelectorAll("#references [data-reference]").length - before;
+          if (more > 0) say(more === 1 ? "Somebody added a reference" : "Others added " + more + " references");
+        }
+      }
+    } catch (error) {
+      // The next one will tell.
+    } finally {
+      polling = false;
+    }
+  }
+  setInterval(poll, POLL);
+  document.addEventListener("visibilitychange", poll);
+
+  /* ---- the item on show ---- */
+
+  function swap(next) {
+    stage.replaceChildren(document.importNode(next, true));
+    if (window.htmx) window.htmx.process(stage);
+    window.scrollTo(0, 0);
+    mount();
+  }
+
+  function mount() {
+    card = stage.querySelector("article[data-id]");
+    if (!card) return;
+    watch = { seconds: 0, since: document.hidden ? 0 : Date.now(), last: Date.now() };
+    aside = null;
+    busy = "";
+    known.clear();
+    if (form()) {
+      let local = null;
+      try {
+        local = JSON.parse(localStorage.getItem(draftKey(card.dataset.id)));
+      } catch (error) {
+        local = null;
+      }
+      const sameHand = !card.dataset.rounds || !local || local.candidate === inHand();
+      if (local && local.text && sameHand && local.text !== typed()) {
+        put(local);
+        say("Draft restored");
+      }
+      showHand();
+      showWaiting();
+      askSoon(0);
+      askList();
+    }
+    const heading = part("heading");
+    if (heading) heading.focus({ preventScroll: true });
+    const told = sessionStorage.getItem("evalapp.told");
+    if (told) {
+      sessionStorage.removeItem("evalapp.told");
+      tell(told, "good");
+    }
+  }
+
+  window.addEventListener("offline", offline);
+  window.addEventListener("online", () => {
+    say("Back online");
+    if (card && form() && typed().trim()) sendDraft();
+    askSoon(0);
+  });
+  mount();
+  if (outbox.entries().length) {
+    say(plural(outbox.entries().length, "text") + " on the way");
+    outbox.flush();
+  }
+})();

@@ -1,0 +1,235 @@
+"""The annotator's page of reference writing, as plain forms and as its script calls it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import Reference, WritingAttempt, WritingTask, WrittenReference
+from evalapp.accounts.roles import Role
+from tests.cast import Cast, join, person
+from tests.writing import FakePorts, desk_of, fill_ports, send, start_constraint, start_writing
+
+pytestmark = pytest.mark.django_db
+SCORE = re.compile(r"score|reliab|0\.\d\d\d", re.IGNORECASE)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
+    return fill_ports(monkeypatch)
+
+
+@pytest.fixture
+def anna(client: Client, cast: Cast) -> Client:
+    client.force_login(cast.annotator)
+    return client
+
+
+def at(campaign: Any, public: str = "", name: str = "one") -> str:
+    arguments = [campaign.pk, public] if public else [campaign.pk]
+    return reverse(f"annotation:write-{name}" if public else "annotation:write", args=arguments)
+
+
+def form(text: str, **more: Any) -> dict[str, Any]:
+    return {"submission": str(uuid4()), "text": text, **more}
+
+
+def post_json(client: Client, url: str, body: dict[str, Any]) -> Any:
+    return client.post(url, json.dumps(body), content_type="application/json")
+
+
+def test_a_text_that_helps_is_added_by_a_plain_form(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, references=1, options={"target": 3})
+    page = anna.get(at(campaign))
+    assert page.status_code == 200
+    html = page.content.decode()
+    assert "Hello number 0?" in html
+    assert "Answer 0 to i000." in html
+    public = page.context["desk"].public
+    answer = anna.post(at(campaign, public), form("A good reply."))
+    html = answer.content.decode()
+    assert "Added. Reliability 0.000 → 0.125." in html
+    assert 'yours, <span class="nowrap">+0.125</span>' in html
+    assert Reference.objects.filter(set=campaign.target_set, text="A good reply.").exists()
+
+
+def test_a_text_that_does_not_help_comes_back_into_the_editor(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = anna.get(at(campaign)).context["desk"].public
+    html = anna.post(at(campaign, public), form("A plain reply.")).content.decode()
+    assert "does not become more reliable. Edit it. 2 attempts left." in html
+    assert re.search(r"<textarea[^>]*>A plain reply\.</textarea>", html)
+    assert not WrittenReference.objects.exists()
+
+
+def test_a_fault_keeps_what_was_typed(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = anna.get(at(campaign)).context["desk"].public
+    answer = anna.post(at(campaign, public), form("Answer 0 to i000."))
+    assert answer.status_code == 422
+    html = answer.content.decode()
+    assert "This text is a reference of the item already." in html
+    assert re.search(r"<textarea[^>]*>Answer 0 to i000\.</textarea>", html)
+
+
+def test_without_a_score_the_text_waits_and_can_be_added_without(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = anna.get(at(campaign)).context["desk"].public
+    fake.down = True
+    answer = post_json(anna, at(campaign, public), form("A good reply.")).json()
+    assert (answer["decision"], answer["offer_unscored"]) == ("wait", True)
+    assert "Score not available; kept as a draft" in answer["message"]
+    assert WritingTask.objects.get().draft["text"] == "A good reply."
+    answer = post_json(anna, at(campaign, public), form("A good reply.", unscored=True)).json()
+    assert (answer["decision"], answer["message"]) == ("accept", "Added without a score.")
+    assert WritingAttempt.objects.get().improved is None
+
+
+@pytest.mark.parametrize("arm", ["control", "candidates"])
+def test_other_arms_never_show_a_score(anna: Client, cast: Cast, fake: FakePorts, arm: str) -> None:
+    campaign = start_writing(cast, items=1, options={"arms": [arm]})
+    page = anna.get(at(campaign))
+    desk = page.context["desk"]
+    seen = [page.content.decode()]
+    from annotation.services.writing import remember_candidates
+    from tests.writing import Candidate
+
+    one = remember_candidates(task=desk.task, rows=[Candidate("A good reply.", "Question?", 0.5, {})])[0]
+    answer = post_json(anna, at(campaign, desk.public), form("A good reply.", candidate=one)).json()
+    assert (answer["decision"], answer["score_before"], answer["score_after"]) == ("accept", None, None)
+    seen += [answer["html"], answer["message"], anna.get(at(campaign, desk.public)).content.decode()]
+    assert WritingAttempt.objects.get().score_after == 0.125  # the server knows it all the same
+    for html in seen:
+        assert not SCORE.search(re.sub(r"<head>.*?</head>|data-[a-z-]+=\"[^\"]*\"", "", html, flags=re.DOTALL))
+    assert "readonly" in seen[0] if arm == "candidates" else "readonly" not in seen[0]
+
+
+def test_the_same_submission_twice_is_one_reference(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = anna.get(at(campaign)).context["desk"].public
+    body = form("A good reply.")
+    first, again = (post_json(anna, at(campaign, public), body).json() for _ in range(2))
+    assert first["decision"] == again["decision"] == "accept"
+    assert WrittenReference.objects.count() == 1
+
+
+def test_a_draft_is_kept_by_version_and_restored(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = anna.get(at(campaign)).context["desk"].public
+    url = at(campaign, public, "draft")
+    assert post_json(anna, url, {"version": 0, "draft": {"text": "Half a"}}).json() == {"version": 1}
+    stale = post_json(anna, url, {"version": 0, "draft": {"text": "other"}})
+    assert (stale.status_code, stale.json()["stored"]["draft"]) == (409, {"text": "Half a"})
+    assert post_json(anna, url, {"version": "x", "draft": {}}).status_code == 400
+    assert re.search(r"<textarea[^>]*>Half a</textarea>", anna.get(at(campaign)).content.decode())
+
+
+def test_what_another_adds_is_seen_and_the_page_asks_only_for_changes(
+    anna: Client, cast: Cast, fake: FakePorts
+) -> None:
+    campaign = start_writing(cast, items=1)
+    page = anna.get(at(campaign))
+    url, stamp = at(campaign, page.context["desk"].public), page.context["stamp"]
+    part = {"part": "references", "stamp": stamp}
+    assert anna.get(url, part).status_code == 204
+    otto = person("otto")
+    join(cast.project, otto, Role.ANNOTATOR)
+    send(otto, desk_of(otto, campaign), "Another good reply.")
+    html = anna.get(url, part).content.decode()
+    assert "Another good reply." in html
+    assert "added by another" in html
+    assert "otto" not in html
+
+
+def test_done_skip_and_the_end(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=2)
+    public = anna.get(at(campaign)).context["desk"].public
+    assert anna.post(at(campaign, public, "done"), form("")).url == at(campaign)
+    public = anna.get(at(campaign)).context["desk"].public
+    assert "Skip this item?" in anna.get(at(campaign, public, "skip")).content.decode()
+    anna.post(at(campaign, public, "skip"), {"reason": "unclear"})
+    assert WritingTask.objects.get(public=public).skip_reason == "unclear"
+    assert "There is nothing left for you to write here." in anna.get(at(campaign)).content.decode()
+
+
+def test_a_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    from annotation.services.writing import close_writing
+
+    campaign = start_writing(cast, items=1)
+    public = anna.get(at(campaign)).context["desk"].public
+    close_writing(user=cast.researcher, campaign=campaign)
+    answer = post_json(anna, at(campaign, public), form("A good reply."))
+    assert (answer.status_code, answer.headers["Content-Type"]) == (409, "application/problem+json")
+    assert "kept as a draft" in answer.json()["detail"]
+    assert "A good reply." in answer.json()["html"]
+
+
+def test_candidates_without_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    url = at(campaign, anna.get(at(campaign)).context["desk"].public)
+    html = anna.get(url, {"candidates": "1"}).content.decode()
+    use = re.search(r'\?use=(\w+)">use', html)
+    assert use is not None
+    assert "Question 0?" in html
+    html = anna.get(url, {"use": use[1]}).content.decode()
+    assert re.search(r"<textarea[^>]*>A good reply 0\.</textarea>", html)
+    assert anna.post(url, form("A good reply 0.", candidate=use[1])).status_code == 200
+    assert WritingAttempt.objects.get().source["corpus"] == "replies"
+    dropped = anna.get(url, {"candidates": "1"}).content.decode()
+    assert use[1] not in dropped
+
+
+def test_rounds_show_one_candidate_after_the_other(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, options={"mode": "rounds", "target": 5})
+    page = anna.get(at(campaign))
+    html, public = page.content.decode(), page.context["desk"].public
+    assert "Candidate 1 of 3" in html
+    assert 'id="candidates"' not in html
+    first = page.context["hand"]["candidate"]
+    answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
+    assert "Candidate 2 of 3" in answer["html"]
+    assert WritingAttempt.objects.get().decision == "drop"
+
+
+def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_constraint(cast, "better-than-original", items=2, instruction="Write a better ending.")
+    otto = person("otto")
+    join(cast.project, otto, Role.ANNOTATOR)
+    send(otto, desk_of(otto, campaign), "A much better reply.")
+    client.force_login(cast.annotator)
+    page = client.get(at(campaign)).content.decode()
+    assert "Write a better ending." in page
+    assert "Compare 1" in page
+    url = reverse("annotation:write-confirm", args=[campaign.pk])
+    page = client.get(url)
+    html = page.content.decode()
+    assert "A much better reply." in html
+    assert "Answer 0 to i000." in html
+    better = "ab"[page.context["pair"].texts.index("A much better reply.")]
+    body = {"submission": str(uuid4()), "text": page.context["pair"].public, "better": better}
+    assert client.post(url, body).status_code == 302
+    assert WrittenReference.objects.get().state == "shown"
+    assert client.get(url).url == at(campaign)
+
+
+def test_strangers_and_viewers_stay_out(client: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = desk_of(cast.annotator, campaign).public
+    for user, status in ((cast.stranger, 404), (cast.viewer, 403)):
+        client.force_login(user)
+        assert client.get(at(campaign)).status_code == status
+    client.force_login(cast.researcher)
+    assert client.get(at(campaign, public)).status_code == 404
+
+
+def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=2)
+    html = anna.get(reverse("annotation:my-work")).content.decode()
+    assert at(campaign) in html
+    assert "0 of 2" in html

@@ -1,0 +1,186 @@
+"""The researcher's pages of writing campaigns: plan, open, watch, lists, withdraw."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import Reference, WritingCampaign, WrittenReference
+from evalapp.accounts.models import Invitation
+from evalapp.accounts.roles import Role
+from tests.cast import Cast, join, person
+from tests.factories import make_items
+from tests.writing import CORPUS, EVALUATOR, FakePorts, desk_of, draft_writing, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+
+FIELDS: dict[str, Any] = {
+    "name": "More replies", "kind": "ream", "evaluator": EVALUATOR, "corpus": CORPUS, "arms": ["scores", "control"],
+    "assign": "annotator", "mode": "free", "group_size": 3, "max_attempts": 3, "min_gain": 0.0, "target": 4,
+    "candidates": 50, "candidate_turns": 1, "own_text": "on", "constraint": "free", "confirmations": 0,
+    "shared_words": 0, "items_choice": "all", "items_text": "", "start_set": "original", "lease_minutes": 30,
+    "guidelines": "Write **replies**.", "seed": 13,
+}  # fmt: skip
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
+    return fill_ports(monkeypatch)
+
+
+@pytest.fixture
+def rita(client: Client, cast: Cast) -> Client:
+    client.force_login(cast.researcher)
+    return client
+
+
+def at(cast: Cast, name: str, *arguments: Any) -> str:
+    return reverse(f"annotation:writing{'-' if name else ''}{name}", args=[cast.project.slug, *arguments])
+
+
+def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    make_items(cast.project, 3, 1)
+    page = rita.get(at(cast, "new"))
+    assert page.context["form"].initial["arms"] == ["scores", "control"]
+    answer = rita.post(at(cast, "new"), FIELDS)
+    campaign = WritingCampaign.objects.get()
+    assert answer.url == at(cast, "", campaign.pk)
+    assert (campaign.slug, campaign.corpus, campaign.options["candidate_turns"]) == ("more-replies", CORPUS, 1)
+    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert "with scores, without scores, given by annotator" in html
+    assert "50 from replies, nearest to the last turn" in html
+    assert "<strong>replies</strong>" in html
+    again = rita.get(at(cast, "edit", campaign.pk)).context["form"].initial
+    assert {name: again[name] for name in ("arms", "target", "start_set")} == {
+        "arms": ["scores", "control"], "target": 4, "start_set": "original",
+    }  # fmt: skip
+    rita.post(at(cast, "edit", campaign.pk), {**FIELDS, "target": 3})
+    rita.post(at(cast, "move", campaign.pk, "open"))
+    campaign.refresh_from_db()
+    assert (campaign.state, campaign.options["target"], campaign.unit_count) == ("open", 3, 3)
+    assert "Nobody has begun yet." in rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert at(cast, "", campaign.pk) in rita.get(
+        reverse("annotation:campaign-list", args=[cast.project.slug])
+    ).content.decode()  # fmt: skip
+
+
+def test_without_an_evaluator_the_form_offers_to_train_one_or_to_write_without_scores(
+    rita: Client, cast: Cast, fake: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from annotation.services import ports
+
+    monkeypatch.setitem(ports._WRITING, "evaluators", lambda project: [])
+    page = rita.get(at(cast, "new"))
+    html = page.content.decode()
+    assert "No trained REAM evaluator yet." in html
+    assert reverse("scoring:train", args=[cast.project.slug, "ream"]) in html
+    assert page.context["form"].initial["arms"] == ["control"]
+    make_items(cast.project, 1, 1)
+    refused = rita.post(at(cast, "new"), {**FIELDS, "evaluator": ""})
+    assert refused.status_code == 422
+    assert "The arm with scores needs a trained evaluator." in refused.content.decode()
+    assert rita.post(at(cast, "new"), {**FIELDS, "evaluator": "", "arms": ["control"]}).status_code == 302
+
+
+def test_a_constraint_campaign(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    make_items(cast.project, 1, 1)
+    typed = {**FIELDS, "kind": "constraint", "constraint": "avoid-original-words", "instruction": "Other words."}
+    assert rita.post(at(cast, "new"), typed).status_code == 302
+    campaign = WritingCampaign.objects.get()
+    assert (campaign.options["arms"], campaign.options["constraint"]) == (["control"], "avoid-original-words")
+    html = rita.get(at(cast, "preview", campaign.pk)).content.decode()
+    assert "Use other words than the original." in html
+    assert "Answer 0 to i000." in html
+
+
+def test_faults_stand_where_they_were_typed(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    answer = rita.post(at(cast, "new"), {**FIELDS, "name": "", "target": 0, "items_choice": "keys"})
+    assert answer.status_code == 422
+    assert set(answer.context["form"].errors) == {"name", "target", "items_text"}
+
+
+def test_preview_by_arm_shows_no_score_where_there_is_none(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = draft_writing(cast, options={"arms": ["scores", "control"]})
+    url = at(cast, "preview", campaign.pk)
+    assert 'id="score"' in rita.get(url, {"arm": "scores"}).content.decode()
+    assert 'id="score"' not in rita.get(url, {"arm": "control"}).content.decode()
+    assert "No item here." in rita.get(url, {"item": "99"}).content.decode()
+
+
+def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=3, options={"arms": ["scores", "control"], "target": 5})
+    otto = person("otto")
+    join(cast.project, otto, Role.ANNOTATOR)
+    for user in (cast.annotator, otto):
+        desk = desk_of(user, campaign)
+        for number in range(2):
+            send(user, desk, f"A good reply number {number} by {user.username}.")
+    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert html.count('class="curve rounds"') == 2
+    assert "The arms side by side" in html
+    assert "<dd><a href=" in html
+    assert "p-anna" in html
+    assert "Predicted reliability" in html
+    assert "style=" not in html
+    part = rita.get(at(cast, "", campaign.pk), headers={"HX-Request": "true"}).content.decode()
+    assert part.lstrip().startswith('<div id="live"')
+
+
+def test_references_are_listed_withdrawn_and_restored(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, options={"target": 5})
+    desk = desk_of(cast.annotator, campaign)
+    send(cast.annotator, desk, "A plain reply.")
+    send(cast.annotator, desk, "A good reply.")
+    written = WrittenReference.objects.get()
+    html = rita.get(at(cast, "references", campaign.pk)).content.decode()
+    assert "A good reply." in html
+    assert "own text" in html
+    html = rita.get(at(cast, "attempts", campaign.pk), {"arm": "scores"}).content.decode()
+    assert "To be edited" in html
+    assert "the set would not be more reliable" in html
+    assert "Withdraw this reference?" in rita.get(at(cast, "withdraw", campaign.pk, written.pk)).content.decode()
+    rita.post(at(cast, "withdraw", campaign.pk, written.pk), {"reason": "a copy"})
+    assert not Reference.objects.filter(text="A good reply.").exists()
+    html = rita.get(at(cast, "references", campaign.pk), {"rater": "p-anna"}).content.decode()
+    assert re.search(r"Withdrawn.*a copy", html, re.DOTALL)
+    rita.post(at(cast, "restore", campaign.pk, written.pk))
+    assert Reference.objects.filter(text="A good reply.").count() == 1
+
+
+def test_pause_close_and_delete(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    for move, state in (("pause", "paused"), ("resume", "open"), ("close", "closed")):
+        rita.post(at(cast, "move", campaign.pk, move))
+        campaign.refresh_from_db()
+        assert campaign.state == state
+    form = rita.get(at(cast, "edit", campaign.pk)).context["form"]
+    assert set(form.fields) == {"name", "guidelines", "max_per_annotator", "lease_minutes"}
+    assert "Delete “More replies”?" in rita.get(at(cast, "delete", campaign.pk)).content.decode()
+    rita.post(at(cast, "delete", campaign.pk))
+    assert not WritingCampaign.objects.exists()
+
+
+def test_invitations_lead_to_the_first_item(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    url = at(cast, "people", campaign.pk)
+    made = rita.post(url, {"label": "students", "max_uses": 3, "days": 7})
+    assert "The link is ready." in made.content.decode()
+    row = Invitation.objects.get()
+    assert row.landing == reverse("annotation:write", args=[campaign.pk])
+    rita.post(at(cast, "invitation-revoke", campaign.pk, row.pk))
+    row.refresh_from_db()
+    assert row.revoked_at is not None
+
+
+def test_viewers_watch_and_change_nothing(client: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    client.force_login(cast.viewer)
+    assert client.get(at(cast, "", campaign.pk)).status_code == 200
+    assert client.get(at(cast, "new")).status_code == 403
+    assert client.post(at(cast, "move", campaign.pk, "pause")).status_code == 403
+    client.force_login(cast.annotator)
+    assert client.get(at(cast, "references", campaign.pk)).status_code in (403, 404)
