@@ -20,7 +20,7 @@ import glicko2
 import numpy as np
 from _texts import machine, spread
 
-from evalapp.stats.glicko2 import play_games
+from evalapp.stats.glicko2_games import play_games
 from evalapp.stats.skill import VerdictTable, rank_by_games
 
 

@@ -14,12 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.estimate import Estimate
-from evalapp.stats.glicko2 import DRAW_SHARE, RATING, SCALE, TAU, GameState, TieRule, levels_of
+from evalapp.stats.glicko2 import DRAW_SHARE, RATING, SCALE, TAU, TieRule
+from evalapp.stats.glicko2_games import play_sequences, start
 
 #: Plays that every player has between two looks at the order.
 WINDOW = 50
 #: Without convergence a simulation ends after so many games for each pair of K^2.
 GAMES_CAP = 200
+# Windows of one seed played in one go grow up to so many, as long as all seeds together play no more games than that.
+_MOST_WINDOWS, _MOST_GAMES = 8, 400_000
 Z95 = 1.959963984540054
 
 
@@ -138,47 +141,47 @@ def rank_by_games(
     if not table.n_pairs:
         raise ValueError("the table holds no verdict between two systems")
     cap = fixed_games if fixed_games is not None else max_games or GAMES_CAP * n * n
-    state = GameState(n * seeds)
+    states = start(seeds, n)
     streams = [_Stream(table, np.random.default_rng([seed, number]), cap, fixed_games is not None)
                for number in range(seeds)]  # fmt: skip
-    plays = np.zeros(n * seeds, dtype=np.int64)
-    orders: list[IntArray | None] = [None] * seeds
-    converged, total = np.zeros(seeds, dtype=np.bool_), np.zeros(seeds, dtype=np.int64)
-    running = list(range(seeds))
-    while running:
-        windows = [streams[number].window() for number in running]
-        _play_windows(state, windows, running, n, tie, share, tau)
-        still = []
-        for number, (one, two, _) in zip(running, windows, strict=True):
-            total[number] += len(one)
-            own = slice(number * n, (number + 1) * n)
-            plays[own] += np.bincount(one, minlength=n) + np.bincount(two, minlength=n)
-            order = np.argsort(-state.mu[own], kind="stable")
-            before, orders[number] = orders[number], order
-            if not streams[number].ended:
-                converged[number] = before is not None and np.array_equal(before, order)
-                if not converged[number]:
-                    still.append(number)
-        running = still
-    return _summary(table, state, plays, converged, total, tie, seed, seeds)
+    plays = np.zeros((seeds, n), dtype=np.int64)
+    orders = np.full((seeds, n), -1)
+    converged = np.zeros(seeds, dtype=np.bool_)
+    running, ahead = np.arange(seeds), 1
+    while len(running):
+        block = _Block.of([streams[number] for number in running.tolist()], ahead)
+        found = play_sequences(states[:, running], *block.games, block.ends, tie, share, tau)
+        # The order at the end of each window, behind the one before the block.
+        seen = np.concatenate([orders[running][:, None], np.argsort(-found.numbers[0], axis=2, kind="stable")], axis=1)
+        rests = (seen[:, 1:] == seen[:, :-1]).all(axis=2) & ~block.last & (fixed_games is None)
+        stops = rests | block.last
+        last = np.where(stops.any(axis=1), stops.argmax(axis=1), -1)
+        rows = np.arange(len(running))
+        states[:, running] = found.numbers[:, rows, last]
+        plays[running] += found.plays[rows, last]
+        orders[running] = seen[rows, last]
+        converged[running] = rests[rows, last]
+        games = int(block.ends[:, -1].sum())
+        running = running[last < 0]
+        ahead = min(2 * ahead, _MOST_WINDOWS, max(1, ahead * _MOST_GAMES // games))
+    return _summary(table, states, plays, converged, tie, seed, seeds)
 
 
 def _summary(
     table: VerdictTable,
-    state: GameState,
+    states: FloatArray,
     plays: IntArray,
     converged: BoolArray,
-    total: IntArray,
     tie: TieRule,
     seed: int,
     seeds: int,
 ) -> SkillRatings:
-    shape = (seeds, len(table.systems))
-    ratings = (SCALE * state.mu + RATING).reshape(shape)
-    deviations, volatilities = (SCALE * state.phi).reshape(shape).mean(0), state.sigma.reshape(shape).mean(0)
-    games = plays.reshape(shape).mean(0)
+    mu, phi2, _, variance = states
+    ratings = SCALE * mu + RATING
+    deviations, volatilities = (SCALE * np.sqrt(phi2)).mean(0), np.sqrt(variance).mean(0)
+    games = plays.mean(0)
     rating = ratings.mean(0)
-    spread = ratings.std(0, ddof=1) if seeds > 1 else np.full(shape[1], np.nan)
+    spread = ratings.std(0, ddof=1) if seeds > 1 else np.full(len(rating), np.nan)
     rows: list[SystemSkill] = []
     for place in np.lexsort((np.array(table.systems), -rating, games == 0)).tolist():
         if games[place] == 0:
@@ -194,7 +197,9 @@ def _summary(
                 float(volatilities[place]), float(games[place]), 1 + better,
             )
         )  # fmt: skip
-    return SkillRatings(tuple(rows), ratings, tie, seeds, seed, float(converged.mean()), float(total.mean()))
+    return SkillRatings(
+        tuple(rows), ratings, tie, seeds, seed, float(converged.mean()), float(plays.sum(axis=1).mean() / 2)
+    )
 
 
 class _Stream:
@@ -206,63 +211,79 @@ class _Stream:
         none = np.zeros(0, dtype=np.int64)
         self.one, self.two, self.score = none, none, np.zeros(0)
 
-    @property
-    def ended(self) -> bool:
-        """Whether the games allowed are played."""
-        return self.left == 0
+    def take(self, windows: int) -> tuple[IntArray, IntArray, FloatArray, list[int]]:
+        """First, second, score of the games of so many windows, and their sizes; fewer where the games allowed end.
 
-    def window(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """The next games until every player has 50 more (or as many as are left): first, second, score."""
-        if self.fixed:
-            self._draw(self.left)
-            size = self.left
-        else:
-            size = self._size()
-        found = self.one[:size], self.two[:size], self.score[:size]
-        self.one, self.two, self.score = self.one[size:], self.two[size:], self.score[size:]
-        self.left -= size
+        A window ends when every player has 50 more plays; of a fixed number of games it is a part without meaning.
+        """
+        sizes = self._parts(windows) if self.fixed else self._sizes(windows)
+        n = sum(sizes)
+        found = self.one[:n], self.two[:n], self.score[:n], sizes
+        self.one, self.two, self.score = self.one[n:], self.two[n:], self.score[n:]
+        self.left -= n
         return found
 
-    def _size(self) -> int:
-        while True:
-            # Numbers of 16 bits are sorted by counting.
-            flat = np.stack([self.one, self.two], axis=1).ravel().astype(np.int16)
-            order = np.argsort(flat, kind="stable")
-            starts = np.searchsorted(flat[order], self.players)
-            plays = np.diff(np.append(starts, len(flat)))
-            if len(flat) and plays.min() >= WINDOW:
-                return min(self.left, int(order[starts + WINDOW - 1].max()) // 2 + 1)
-            if len(self.one) >= self.left:
-                return self.left
-            self._draw(2 * WINDOW * len(self.players))
+    def _parts(self, windows: int) -> list[int]:
+        if not len(self.one):
+            self._draw(self.left)
+        size = WINDOW * len(self.players)
+        return [min(size, self.left - done) for done in range(0, min(self.left, windows * size), size)]
+
+    def _sizes(self, windows: int) -> list[int]:
+        sizes: list[int] = []
+        seen, begin, order = np.zeros(len(self.players), dtype=np.int64), 0, None
+        while len(sizes) < windows and begin < self.left:
+            if order is None:
+                flat = np.stack([self.one, self.two], axis=1).ravel()
+                # Numbers of 16 bits are sorted by counting.
+                order = np.argsort(flat.astype(np.int16), kind="stable")
+                counts = np.bincount(flat, minlength=len(self.table.systems))[self.players]
+                starts = np.cumsum(counts) - counts
+            if len(flat) and (counts - seen).min() >= WINDOW:
+                end = min(self.left, int(order[starts + seen + WINDOW - 1].max()) // 2 + 1)
+            elif len(self.one) >= self.left:
+                end = self.left
+            else:
+                for _ in range(1 + (windows - len(sizes)) // 3):
+                    self._draw(2 * WINDOW * len(self.players))
+                order = None
+                continue
+            seen += np.bincount(flat[2 * begin : 2 * end], minlength=len(self.table.systems))[self.players]
+            sizes.append(end - begin)
+            begin = end
+        return sizes
 
     def _draw(self, n: int) -> None:
         table = self.table
         pair = self.rng.integers(table.n_pairs, size=n)
-        counts = np.diff(table.starts)[pair]
-        row = table.starts[pair] + np.minimum((self.rng.random(n) * counts).astype(np.int64), counts - 1)
+        begins = table.starts[pair]
+        counts = table.starts[pair + 1] - begins
+        row = begins + np.minimum((self.rng.random(n) * counts).astype(np.int64), counts - 1)
         self.one = np.concatenate([self.one, table.first[pair]])
         self.two = np.concatenate([self.two, table.second[pair]])
         self.score = np.concatenate([self.score, (table.verdicts[row].astype(np.float64) + 1) / 2])
 
 
-def _play_windows(
-    state: GameState,
-    windows: Sequence[tuple[IntArray, IntArray, FloatArray]],
-    numbers: Sequence[int],
-    n: int,
-    tie: TieRule,
-    share: float,
-    tau: float,
-) -> None:
-    """All windows at once: games of different seeds, and of one seed without a common player, side by side."""
-    longest = max(len(one) for one, _, _ in windows)
-    firsts = np.full((len(windows), longest), -1, dtype=np.int64)
-    seconds = np.full((len(windows), longest), -1, dtype=np.int64)
-    scores = np.zeros((len(windows), longest))
-    for row, (one, two, score) in enumerate(windows):
-        firsts[row, : len(one)], seconds[row, : len(one)], scores[row, : len(one)] = one, two, score
-    played = firsts >= 0
-    levels = levels_of(firsts, seconds, n)
-    shift = (np.asarray(numbers, dtype=np.int64) * n)[:, None]
-    state.advance((firsts + shift)[played], (seconds + shift)[played], scores[played], levels[played], tie, share, tau)
+@dataclass(frozen=True)
+class _Block:
+    """The next windows of several seeds: `games` are first, second and score (rows, games), -1 behind the end of a
+    row; `ends` (rows, windows) where each window ends; `last` whether the games allowed end with it."""
+
+    games: tuple[IntArray, IntArray, FloatArray]
+    ends: IntArray
+    last: BoolArray
+
+    @classmethod
+    def of(cls, streams: Sequence[_Stream], windows: int) -> _Block:
+        parts = [stream.take(windows) for stream in streams]
+        sizes = np.array([own + [0] * (windows - len(own)) for *_, own in parts])
+        ends = sizes.cumsum(axis=1)
+        left = np.array([[stream.left] for stream in streams])
+        # The last window is the one that all games allowed are played after.
+        last = (ends == ends[:, -1:]) & (left == 0)
+        shape = (len(streams), int(ends[:, -1].max()))
+        one, two, score = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)
+        for number, (own_one, own_two, own_score, _) in enumerate(parts):
+            size = len(own_one)
+            one[number, :size], two[number, :size], score[number, :size] = own_one, own_two, own_score
+        return cls((one, two, score), ends, last)

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from evalapp.stats.glicko2 import TieRule, play_games
+from evalapp.stats.glicko2 import TieRule
+from evalapp.stats.glicko2_games import play_games
 from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
