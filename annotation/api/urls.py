@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import assignments, campaigns, exports, judgements, rows, uploads
+from . import assignments, campaigns, exports, judgements, rows, uploads, writing
 
 urlpatterns: list = [
     path("projects/<slug:slug>/campaigns/", campaigns.ProjectCampaigns.as_view(), name="api-project-campaigns"),
@@ -21,6 +21,27 @@ urlpatterns: list = [
     path("assignments/<slug:public>/submit/", assignments.SubmitAssignment.as_view(), name="api-assignment-submit"),
     path("assignments/<slug:public>/skip/", assignments.SkipAssignment.as_view(), name="api-assignment-skip"),
     path("assignments/<slug:public>/flag/", assignments.FlagAssignment.as_view(), name="api-assignment-flag"),
+    path("projects/<slug:slug>/writing/", writing.ProjectWriting.as_view(), name="api-project-writing"),
+    path("writing/<int:pk>/", writing.WritingDetail.as_view(), name="api-writing"),
+    path("writing/<int:pk>/open/", writing.WritingMove.as_view(move="open"), name="api-writing-open"),
+    path("writing/<int:pk>/pause/", writing.WritingMove.as_view(move="pause"), name="api-writing-pause"),
+    path("writing/<int:pk>/resume/", writing.WritingMove.as_view(move="resume"), name="api-writing-resume"),
+    path("writing/<int:pk>/close/", writing.WritingMove.as_view(move="close"), name="api-writing-close"),
+    path("writing/<int:pk>/progress/", writing.WritingProgressView.as_view(), name="api-writing-progress"),
+    path("writing/<int:pk>/references/", writing.WritingReferences.as_view(), name="api-writing-references"),
+    path("writing/<int:pk>/attempts/", writing.WritingAttempts.as_view(), name="api-writing-attempts"),
+    path("writing/<int:pk>/next/", writing.NextWriting.as_view(), name="api-writing-next"),
+    path(
+        "writing/<int:pk>/next-confirmation/", writing.NextConfirmation.as_view(), name="api-writing-next-confirmation"
+    ),
+    path("writing-tasks/<slug:public>/", writing.WritingDesk.as_view(), name="api-writing-task"),
+    path("writing-tasks/<slug:public>/submit/", writing.WritingSubmit.as_view(), name="api-writing-submit"),
+    path("writing-tasks/<slug:public>/drop/", writing.WritingDrop.as_view(), name="api-writing-drop"),
+    path("writing-tasks/<slug:public>/done/", writing.WritingDone.as_view(), name="api-writing-done"),
+    path("writing-tasks/<slug:public>/skip/", writing.WritingSkip.as_view(), name="api-writing-skip"),
+    path("written/<int:pk>/withdraw/", writing.WrittenWithdraw.as_view(), name="api-written-withdraw"),
+    path("written/<int:pk>/restore/", writing.WrittenRestore.as_view(), name="api-written-restore"),
+    path("confirmations/<slug:public>/", writing.ConfirmWritten.as_view(), name="api-confirm-written"),
     path("projects/<slug:slug>/uploads/", uploads.UploadList.as_view(), name="api-uploads"),
     path("uploads/<int:pk>/", uploads.UploadShow.as_view(), name="api-upload"),
     path("projects/<slug:slug>/items/", rows.ItemList.as_view(), name="api-items"),

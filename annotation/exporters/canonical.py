@@ -29,6 +29,8 @@ from annotation.parsers import canonical
 from annotation.selectors.stored import as_text, decode
 from evalapp.accounts.models import Project
 
+from . import writing
+
 BATCH = 500
 Row = dict[str, Any]
 
@@ -82,6 +84,7 @@ def rows(project: Project) -> Iterator[tuple[str, Row]]:
     pairs = CorpusPair.objects.filter(project=project).order_by("position")
     for query, response, meta in pairs.values_list("query", "response", as_text("meta")).iterator(2000):
         yield "corpus", {"query": query, "response": response, **_meta(meta)}
+    yield from writing.rows(project)
 
 
 def _meta(text: str) -> Row:

@@ -58,11 +58,15 @@ class CsvWriter:
 
 
 class ParquetWriter:
-    """Typed columns, in row groups; objects (`meta`, a reference in `system_b`) are JSON text."""
+    """Typed columns, in row groups; objects (`meta`, a reference in `system_b`, provenance) are JSON text."""
 
     GROUP = 20_000
     LISTS = frozenset({"context", "references", "turns", "speakers"})
-    WHOLE = frozenset({"step", "step_a", "step_b"})
+    WHOLE = frozenset(
+        {"step", "step_a", "step_b", "position", "annotator_group", "number", "round", "references_before"}
+    )
+    NUMBERS = frozenset({"value", "score_before", "score_after", "seconds"})
+    FLAGS = frozenset({"simulated", "relevant", "edited", "counted", "unscored", "improved"})
 
     def __init__(self, folder: Path, table: str) -> None:
         import pyarrow as pa
@@ -72,7 +76,7 @@ class ParquetWriter:
         self.rows = 0
         self.columns = COLUMNS[table]
         self.pa = pa
-        types = {"value": pa.float64(), "simulated": pa.bool_()}
+        types = {name: pa.float64() for name in self.NUMBERS} | {name: pa.bool_() for name in self.FLAGS}
         types |= {name: pa.list_(pa.string()) for name in self.LISTS} | {name: pa.int64() for name in self.WHOLE}
         self.schema = pa.schema([(name, types.get(name, pa.string())) for name in self.columns])
         self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")

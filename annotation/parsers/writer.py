@@ -20,6 +20,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "item", "system_a", "system_b", "rater", "aspect", "verdict", "step_a", "step_b", "simulated", "meta",
     ),
     "corpus": ("query", "response", "meta"),
+    "references": ("set", "item", "position", "text", "meta", "written"),
+    "attempts": (
+        "campaign", "item", "annotator", "arm", "annotator_group", "set", "number", "round", "decision", "why", "candidate",
+        "candidate_source", "text_before", "text", "relevant", "edited", "counted", "unscored", "references_before",
+        "score_before", "score_after", "improved", "signature", "seconds", "submission", "created_at",
+    ),
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from annotation.models import (
     Unit,
     Upload,
     UploadChange,
+    WritingUnit,
 )
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
@@ -124,6 +125,7 @@ def what_rests_on(upload: Upload) -> list[Fault]:
             "texts that campaigns show",
             Unit.objects.filter(Q(item__in=own_items) | Q(output_a__in=own_outputs) | Q(output_b__in=own_outputs)),
         ),
+        ("items that people write references for", WritingUnit.objects.filter(item__in=own_items)),
         ("later changes of its rows", _later_changes(upload)),
     ]
     lines = [(name, rows.count()) for name, rows in found]

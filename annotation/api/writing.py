@@ -1,0 +1,455 @@
+"""Reference writing for programs: campaigns for those who plan and watch, the desk for those who write."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
+from annotation.selectors.writing import get_writing, list_writing, list_written, writing_plan
+from annotation.selectors.writing_rows import attempt_row, list_attempts, pseudonyms_in, written_row
+from annotation.selectors.writing_watch import watch
+from annotation.services import writing as services
+from annotation.services.judging import CampaignNotOpen
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, Fault
+from evalapp.common.pagination import KeysetPagination
+
+from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body, read_number, read_text
+
+PAGES = [OpenApiParameter("cursor", str), OpenApiParameter("limit", int)]
+
+
+# ---- what goes over the wire, for the schema --------------------------------------------------------------
+
+
+class WritingSerializer(serializers.ModelSerializer):
+    project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+
+    class Meta:
+        model = WritingCampaign
+        fields: tuple[str, ...] = (
+            "id", "project", "slug", "name", "kind", "state", "seed", "lease_minutes", "max_per_annotator",
+            "evaluator", "corpus", "unit_count", "created_at", "opened_at", "closed_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class WritingPlanSerializer(serializers.Serializer):
+    """What is written and how; see the docs of reference writing."""
+
+    slug = serializers.CharField(required=False, max_length=40)
+    name = serializers.CharField(max_length=200)
+    kind = serializers.ChoiceField(choices=WritingCampaign.Kind.choices, required=False)
+    guidelines = serializers.CharField(required=False, allow_blank=True)
+    items = serializers.JSONField(required=False)
+    start_set = serializers.CharField(required=False, allow_blank=True)
+    evaluator = serializers.CharField(required=False, allow_blank=True)
+    corpus = serializers.CharField(required=False, allow_blank=True)
+    seed = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
+    lease_minutes = serializers.IntegerField(required=False, min_value=1, max_value=1440)
+    max_per_annotator = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    options = serializers.DictField(required=False)
+
+
+class WritingDetailSerializer(WritingSerializer):
+    plan = serializers.SerializerMethodField()
+
+    class Meta(WritingSerializer.Meta):
+        fields = (*WritingSerializer.Meta.fields, "guidelines", "plan")
+        read_only_fields = fields
+
+    @extend_schema(responses=WritingPlanSerializer)
+    def get_plan(self, campaign: WritingCampaign) -> dict[str, Any]:
+        return writing_plan(campaign)
+
+
+class WritingPointSerializer(serializers.Serializer):
+    round = serializers.IntegerField()
+    mean = serializers.FloatField()
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    n = serializers.IntegerField()
+
+
+class WritingProgressSerializer(serializers.Serializer):
+    campaign = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=WritingCampaign.State.choices)
+    figures = serializers.DictField()
+    arms = serializers.ListField(child=serializers.DictField())
+    people = serializers.ListField(child=serializers.DictField())
+    by_arm = serializers.DictField(child=WritingPointSerializer(many=True))
+    by_person = serializers.DictField(child=WritingPointSerializer(many=True))
+    comparisons = serializers.ListField(child=serializers.DictField())
+
+
+class DeskReferenceSerializer(serializers.Serializer):
+    text = serializers.CharField()
+    gain = serializers.FloatField(allow_null=True)
+    mine = serializers.BooleanField()
+    added_by_other = serializers.BooleanField()
+    waiting = serializers.BooleanField(help_text="Others have not confirmed it yet.")
+
+
+class DeskCandidateSerializer(serializers.Serializer):
+    public = serializers.CharField(help_text="Opaque.")
+    text = serializers.CharField()
+    query = serializers.CharField()
+    jaccard = serializers.FloatField(allow_null=True)
+    source = serializers.DictField()
+
+
+class DeskSerializer(serializers.Serializer):
+    id = serializers.CharField(help_text="Opaque.")
+    campaign = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=["write", "wait", "done", "skipped", "none"])
+    why = serializers.CharField()
+    message = serializers.CharField()
+    context = serializers.ListField(child=serializers.CharField())
+    source = serializers.CharField(allow_null=True)
+    originals = serializers.ListField(child=serializers.CharField())
+    references = DeskReferenceSerializer(many=True)
+    candidate = DeskCandidateSerializer(allow_null=True, help_text="That of the round.")
+    attempts_left = serializers.IntegerField()
+    max_attempts = serializers.IntegerField()
+    target = serializers.IntegerField()
+    growth = serializers.ListField(child=serializers.ListField(child=serializers.FloatField()))
+    draft = serializers.DictField(allow_null=True)
+    draft_version = serializers.IntegerField()
+    round = serializers.IntegerField()
+    rounds = serializers.IntegerField()
+    waiting_for = serializers.IntegerField()
+    note = serializers.CharField()
+    done = serializers.IntegerField()
+    goal = serializers.IntegerField()
+    to_confirm = serializers.IntegerField()
+    shows_scores = serializers.BooleanField()
+    shows_candidates = serializers.BooleanField()
+    allows_edit = serializers.BooleanField()
+    allows_own_text = serializers.BooleanField()
+
+
+class AttemptInputSerializer(serializers.Serializer):
+    submission = serializers.UUIDField(help_text="Made by the client, new for each text; sent again on a retry.")
+    text = serializers.CharField()
+    relevant = serializers.BooleanField(required=False, allow_null=True, help_text="Of the candidate, as it was found.")
+    candidate = serializers.CharField(required=False, allow_null=True, help_text="Opaque id of the candidate.")
+    seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
+    unscored = serializers.BooleanField(required=False, help_text="Add it although no score can be had.")
+
+
+class OutcomeSerializer(serializers.Serializer):
+    decision = serializers.ChoiceField(choices=["accept", "edit", "drop", "wait"])
+    score_before = serializers.FloatField(allow_null=True)
+    score_after = serializers.FloatField(allow_null=True)
+    improved = serializers.BooleanField(allow_null=True)
+    attempts_left = serializers.IntegerField()
+    why = serializers.CharField()
+    message = serializers.CharField()
+    repeated = serializers.BooleanField()
+    desk = DeskSerializer()
+
+
+class DropInputSerializer(serializers.Serializer):
+    submission = serializers.UUIDField()
+    candidate = serializers.CharField(required=False, allow_null=True)
+
+
+class WritingDraftInputSerializer(serializers.Serializer):
+    version = serializers.IntegerField(min_value=0, help_text="The draft version this follows.")
+    draft = serializers.DictField()
+
+
+class WritingDraftSerializer(serializers.Serializer):
+    draft_version = serializers.IntegerField()
+    saved_at = serializers.DateTimeField()
+
+
+class ReasonSerializer(serializers.Serializer):
+    reason = serializers.CharField(required=False, allow_blank=True, max_length=300)
+
+
+class ToConfirmSerializer(serializers.Serializer):
+    id = serializers.CharField(help_text="Opaque.")
+    campaign = serializers.IntegerField()
+    context = serializers.ListField(child=serializers.CharField())
+    source = serializers.CharField(allow_null=True)
+    texts = serializers.ListField(child=serializers.DictField())
+    left = serializers.IntegerField()
+
+
+class ConfirmInputSerializer(serializers.Serializer):
+    submission = serializers.UUIDField()
+    better = serializers.ChoiceField(choices=["a", "b", "tie"])
+
+
+class WrittenSerializer(serializers.Serializer):
+    id = serializers.IntegerField()
+    item = serializers.CharField()
+    set = serializers.CharField()
+    text = serializers.CharField()
+    meta = serializers.DictField()
+    written = serializers.DictField()
+
+
+# ---- those who plan and watch -----------------------------------------------------------------------------
+
+
+class ProjectWriting(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(
+        summary="Writing campaigns of a project, newest first", parameters=PAGES, responses=WritingSerializer(many=True)
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="read")
+        paginator = self.pagination_class()
+        rows = paginator.paginate_queryset(list_writing(project=project), request, view=self)
+        return paginator.get_paginated_response(WritingSerializer(rows, many=True).data)
+
+    @extend_schema(
+        summary="A new writing campaign, as a draft",
+        request=WritingPlanSerializer,
+        responses={201: WritingDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        campaign = services.create_writing(user=request.user, project=project, plan=read_body(request))
+        return Response(WritingDetailSerializer(campaign).data, status=201)
+
+
+class WritingDetail(APIView):
+    @extend_schema(summary="One writing campaign with its plan", responses=WritingDetailSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(WritingDetailSerializer(get_writing(user=request.user, campaign_id=pk)).data)
+
+    @extend_schema(
+        summary="Change a writing campaign",
+        description="A draft in any part; later only name, guidelines and limits.",
+        request=WritingPlanSerializer(partial=True),
+        responses={200: WritingDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        campaign = get_writing(user=request.user, campaign_id=pk, need="write")
+        changed = services.update_writing(user=request.user, campaign=campaign, changes=read_body(request))
+        return Response(WritingDetailSerializer(changed).data)
+
+    @extend_schema(summary="Delete a writing campaign without attempts", responses={204: None, 409: CONFLICT})
+    def delete(self, request: Request, pk: int) -> Response:
+        campaign = get_writing(user=request.user, campaign_id=pk, need="write")
+        services.delete_writing(user=request.user, campaign=campaign)
+        return Response(status=204)
+
+
+class WritingMove(APIView):
+    """POST opens, pauses, resumes or closes."""
+
+    move = ""
+
+    @extend_schema(request=None, responses={200: WritingSerializer, 400: ProblemSerializer, 409: CONFLICT})
+    def post(self, request: Request, pk: int) -> Response:
+        campaign = get_writing(user=request.user, campaign_id=pk, need="write")
+        moved = getattr(services, f"{self.move}_writing")(user=request.user, campaign=campaign)
+        return Response(WritingSerializer(moved).data)
+
+
+class WritingProgressView(APIView):
+    @extend_schema(summary="How far a writing campaign is, and how its sets grew", responses=WritingProgressSerializer)
+    def get(self, request: Request, pk: int) -> HttpResponse:
+        campaign = get_writing(user=request.user, campaign_id=pk)
+        return fast_json(watch(user=request.user, campaign=campaign).wire())
+
+
+class WritingReferences(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(
+        summary="What was written, newest first, with where it comes from", parameters=PAGES,
+        responses=WrittenSerializer(many=True),
+    )  # fmt: skip
+    def get(self, request: Request, pk: int) -> Response:
+        campaign = get_writing(user=request.user, campaign_id=pk)
+        paginator = self.pagination_class()
+        page = paginator.paginate_queryset(list_written(campaign=campaign), request, view=self)
+        pseudonyms = pseudonyms_in(campaign.project_id)
+        return paginator.get_paginated_response([_written(row, pseudonyms) for row in page])
+
+
+class WritingAttempts(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(
+        summary="Every text that was sent, newest first",
+        parameters=PAGES,
+        responses={200: serializers.ListSerializer(child=serializers.DictField())},
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        campaign = get_writing(user=request.user, campaign_id=pk)
+        paginator = self.pagination_class()
+        page: list[WritingAttempt] = paginator.paginate_queryset(list_attempts(campaign=campaign), request, view=self)
+        pseudonyms = pseudonyms_in(campaign.project_id)
+        return paginator.get_paginated_response([attempt_row(row, pseudonyms) for row in page])
+
+
+def _written(row: WrittenReference, pseudonyms: dict[int, str]) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "item": row.unit.item.key,
+        "set": row.set.name,
+        "text": row.text,
+        "meta": row.meta,
+        "written": written_row(row, pseudonyms),
+    }
+
+
+class WrittenWithdraw(APIView):
+    @extend_schema(summary="Take a written reference out of its set", request=ReasonSerializer, responses={204: None})
+    def post(self, request: Request, pk: int) -> Response:
+        reason = read_text(read_body(request), "reason")
+        services.withdraw_reference(user=request.user, reference_id=pk, reason=reason)
+        return Response(status=204)
+
+
+class WrittenRestore(APIView):
+    @extend_schema(summary="Put a withdrawn reference back", request=None, responses={204: None})
+    def post(self, request: Request, pk: int) -> Response:
+        services.restore_reference(user=request.user, reference_id=pk)
+        return Response(status=204)
+
+
+# ---- those who write --------------------------------------------------------------------------------------
+
+
+def read_submission(body: dict[str, Any]) -> UUID:
+    try:
+        return UUID(str(body["submission"]))
+    except (KeyError, ValueError) as error:
+        fault = Fault("Send a UUID made for this text.", field="submission")
+        raise BadInput("The submission number is missing or not a UUID.", faults=[fault]) from error
+
+
+def read_flag(body: dict[str, Any], name: str) -> bool | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise BadInput(f"{name} must be true or false.", faults=[Fault("Use true or false.", field=name)])
+    return value
+
+
+class NextWriting(APIView):
+    @extend_schema(
+        summary="The item to write for now",
+        request=None,
+        responses={200: DeskSerializer, 204: OpenApiResponse(description="Nothing is left."), 409: CONFLICT},
+    )
+    def post(self, request: Request, pk: int) -> HttpResponse:
+        desk = services.next_task(user=request.user, campaign_id=pk)
+        if desk.task is None and desk.why in ("empty", "limit"):
+            return HttpResponse(status=204)
+        if desk.task is None:
+            raise CampaignNotOpen(desk.why_text)
+        return fast_json(desk.wire())
+
+
+class WritingDesk(APIView):
+    @extend_schema(summary="A task of one's own as it stands now", responses=DeskSerializer)
+    def get(self, request: Request, public: str) -> HttpResponse:
+        return fast_json(services.get_desk(user=request.user, public=public).wire())
+
+    @extend_schema(
+        summary="Save a draft",
+        description="Compare and set by version; renews the lease.",
+        request=WritingDraftInputSerializer,
+        responses={200: WritingDraftSerializer, 409: CONFLICT},
+    )
+    def patch(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        version = read_number(body, "version", (int,))
+        if version is None:
+            fault = Fault("Send the draft version this follows, 0 at first.", field="version")
+            raise BadInput("The version is missing.", faults=[fault])
+        saved = services.save_draft(user=request.user, public=public, draft=body.get("draft"), version=version)
+        return fast_json(saved.wire())
+
+
+class WritingSubmit(APIView):
+    @extend_schema(
+        summary="Send a text",
+        description="The server asks for the scores itself and decides: accept, edit, drop, or wait for a score.",
+        request=AttemptInputSerializer,
+        responses={200: OutcomeSerializer, 400: ProblemSerializer, 409: CONFLICT},
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        outcome = services.submit_attempt(
+            user=request.user,
+            public=public,
+            submission=read_submission(body),
+            text=read_text(body, "text"),
+            relevant=read_flag(body, "relevant"),
+            candidate=read_text(body, "candidate") or None,
+            seconds=read_number(body, "seconds", (int, float)),
+            unscored=bool(read_flag(body, "unscored")),
+        )
+        return fast_json(outcome.wire())
+
+
+class WritingDrop(APIView):
+    @extend_schema(
+        summary="Put a candidate aside", request=DropInputSerializer, responses={200: OutcomeSerializer, 409: CONFLICT}
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        outcome = services.drop_candidate(
+            user=request.user, public=public, submission=read_submission(body),
+            candidate=read_text(body, "candidate") or None,
+        )  # fmt: skip
+        return fast_json(outcome.wire())
+
+
+class WritingDone(APIView):
+    @extend_schema(summary="One is done with the item", request=None, responses={200: DeskSerializer, 409: CONFLICT})
+    def post(self, request: Request, public: str) -> HttpResponse:
+        return fast_json(services.finish_task(user=request.user, public=public).wire())
+
+
+class WritingSkip(APIView):
+    @extend_schema(
+        summary="Give an item back", request=ReasonSerializer, responses={200: DeskSerializer, 409: CONFLICT}
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        reason = read_text(read_body(request), "reason")
+        return fast_json(services.skip_task(user=request.user, public=public, reason=reason).wire())
+
+
+class NextConfirmation(APIView):
+    @extend_schema(
+        summary="A text of somebody else to compare with the original",
+        request=None,
+        responses={200: ToConfirmSerializer, 204: OpenApiResponse(description="Nothing waits.")},
+    )
+    def post(self, request: Request, pk: int) -> HttpResponse:
+        found = services.next_confirmation(user=request.user, campaign_id=pk)
+        return fast_json(found.wire()) if found.public else HttpResponse(status=204)
+
+
+class ConfirmWritten(APIView):
+    @extend_schema(
+        summary="Which of the two is better", request=ConfirmInputSerializer,
+        responses={204: None, 400: ProblemSerializer, 409: CONFLICT},
+    )  # fmt: skip
+    def post(self, request: Request, public: str) -> HttpResponse:
+        body = read_body(request)
+        services.confirm_reference(
+            user=request.user, public=public, submission=read_submission(body), better=read_text(body, "better")
+        )
+        return HttpResponse(status=204)

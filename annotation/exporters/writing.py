@@ -1,0 +1,78 @@
+"""What an export holds beside the interchange files: every named reference set but `original` (references.jsonl), with
+the provenance of what people wrote, and every attempt of the writing campaigns (attempts.jsonl)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from django.db.models import F
+from django.db.models.functions import Collate
+
+from annotation.models import Reference, ReferenceSet, WritingAttempt, WritingCampaign, WrittenReference
+from annotation.models.data import ORIGINAL
+from annotation.parsers import canonical
+from annotation.selectors.writing_rows import attempt_row, pseudonyms_in, with_parts, written_row
+from evalapp.accounts.models import Project
+
+BATCH = 1000
+Row = dict[str, Any]
+
+
+def rows(project: Project) -> Iterator[tuple[str, Row]]:
+    """(table, row): sets by name, items by key, references by position; attempts in the order in which they came."""
+    pseudonyms = pseudonyms_in(project.pk)
+    names = sorted(ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", "pk"))
+    for name, pk in names:
+        yield from _references(name, pk, pseudonyms)
+        yield from _gone(name, pk, pseudonyms)
+    campaigns = sorted(WritingCampaign.objects.filter(project=project).values_list("slug", "pk"))
+    for _, pk in campaigns:
+        attempts = with_parts(WritingAttempt.objects.filter(campaign=pk)).order_by("pk")
+        for attempt in attempts.iterator(BATCH):
+            yield "attempts", canonical_row(attempt_row(attempt, pseudonyms))
+
+
+def canonical_row(row: Row) -> Row:
+    """Values in canonical form, columns in their own order."""
+    return {name: canonical(value) for name, value in row.items()}
+
+
+def _references(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tuple[str, Row]]:
+    stored = Reference.objects.filter(set=pk).select_related("item")
+    # By code point on every database, as the items of the export are.
+    keyed = stored.order_by(*_by_key(stored.db), "position")
+    found = keyed.iterator(BATCH)
+    while batch := list(islice(found, BATCH)):
+        written = {
+            row.reference_id: row
+            for row in WrittenReference.objects.filter(reference__in=[row.pk for row in batch]).select_related(
+                "campaign", "task", "member", "attempt"
+            )
+        }
+        for row in batch:
+            line: Row = {"set": name, "item": row.item.key, "position": row.position, "text": row.text}
+            line["meta"] = canonical(row.meta)
+            own = written.get(row.pk)
+            if own is not None:
+                line["written"] = canonical_row(written_row(own, pseudonyms))
+            yield "references", line
+
+
+def _by_key(using: str) -> tuple[Any, ...]:
+    from django.db import connections
+
+    column = F("item__key")
+    return (Collate(column, "C"),) if connections[using].vendor == "postgresql" else (column,)
+
+
+def _gone(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tuple[str, Row]]:
+    """What was written and does not stand in the set: withdrawn, refused, or waiting for others; without a place."""
+    gone = WrittenReference.objects.filter(set=pk, reference=None).order_by("pk")
+    parts = gone.select_related("campaign", "task", "member", "attempt", "unit__item")
+    for row in parts.iterator(BATCH):
+        yield "references", {
+            "set": name, "item": row.unit.item.key, "position": None, "text": row.text, "meta": canonical(row.meta),
+            "written": canonical_row(written_row(row, pseudonyms)),
+        }  # fmt: skip

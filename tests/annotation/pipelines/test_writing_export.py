@@ -1,0 +1,104 @@
+"""References and attempts beside the interchange files; a dump with them loads, and the rest of it is as it was."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from annotation.models import WrittenReference
+from annotation.pipelines.exports import write_folder
+from annotation.services.undo import take_back_upload
+from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from evalapp.accounts.models import Project
+from evalapp.common.errors import Conflict
+from tests.taking import ITEMS, take_in, written
+from tests.writing import desk_of, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    return fill_ports(monkeypatch)
+
+
+def lines(files, name):
+    return [json.loads(line) for line in files[name].splitlines()]
+
+
+def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
+    campaign = start_writing(cast, items=1)
+    desk = desk_of(cast.annotator, campaign)
+    for text in ("A plain one.", "A good one.", "Another good one."):
+        send(cast.annotator, desk, text, seconds=1.5)
+    withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.last().pk, reason="A name.")
+    files = written(cast.project, tmp_path)
+    rows = lines(files, "references.jsonl")
+    assert [(row["set"], row["item"], row["position"], row["text"]) for row in rows] == [
+        ("more-replies", "i000", 0, "Answer 0 to i000."),
+        ("more-replies", "i000", 1, "A good one."),
+        ("more-replies", "i000", None, "Another good one."),
+    ]
+    assert "written" not in rows[0]
+    first, gone = rows[1]["written"], rows[2]["written"]
+    assert (first["annotator"], first["arm"], first["gain"], first["signature"]) == (
+        "p-anna",
+        "scores",
+        0.125,
+        "fake|1",
+    )
+    assert (gone["state"], gone["reason"]) == ("withdrawn", "A name.")
+    attempts = lines(files, "attempts.jsonl")
+    assert [(row["text"], row["decision"], row["improved"]) for row in attempts] == [
+        ("A plain one.", "edit", False),
+        ("A good one.", "accept", True),
+        ("Another good one.", "accept", True),
+    ]
+    assert attempts[1]["text_before"] == "A plain one."
+    assert attempts[1]["submission"] == first["submission"]
+
+
+def test_a_dump_with_them_loads_again_and_what_it_loads_is_equal(cast, tmp_path):
+    campaign = start_writing(cast, items=2)
+    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
+    first = written(cast.project, tmp_path / "one")
+    again = Project.objects.create(slug="again", name="Again")
+    upload = take_in(again, first)
+    assert upload.state == "done"
+    assert sorted(upload.ignored) == [
+        "attempts.jsonl: not a file of the interchange format",
+        "references.jsonl: not a file of the interchange format",
+    ]
+    second = written(again, tmp_path / "two")
+    assert second["items.jsonl"] == first["items.jsonl"]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_the_other_formats_hold_them_too(cast, tmp_path, format):
+    campaign = start_writing(cast, items=1)
+    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.", seconds=2)
+    write_folder(cast.project, tmp_path, format, lambda done: None)
+    if format == "csv":
+        with (tmp_path / "attempts.csv").open(encoding="utf-8", newline="") as file:
+            (row,) = csv.DictReader(file)
+        assert (row["text"], row["score_after"]) == ("A good one.", "0.125")
+        return
+    import pyarrow.parquet as pq
+
+    (row,) = pq.read_table(tmp_path / "attempts.parquet").to_pylist()
+    assert (row["text"], row["score_after"], row["counted"], row["relevant"]) == ("A good one.", 0.125, True, None)
+    (_, added) = pq.read_table(tmp_path / "references.parquet").to_pylist()
+    assert (added["position"], json.loads(added["written"])["gain"]) == (1, 0.125)
+
+
+def test_an_upload_whose_items_are_written_for_stays(cast):
+    upload = take_in(cast.project, {"items.jsonl": ITEMS})
+    campaign = create_writing(
+        user=cast.owner, project=cast.project, plan={"name": "More", "options": {"arms": ["control"]}}
+    )
+    open_writing(user=cast.owner, campaign=campaign)
+    with pytest.raises(Conflict) as error:
+        take_back_upload(upload=upload, user=cast.owner)
+    assert any("people write references for" in str(fault) for fault in error.value.faults)
