@@ -1,0 +1,209 @@
+"""The way to an Elasticsearch server: addresses, credentials, its health, and its errors in our words. What lies in an
+index and how it is searched is elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from retrieval.index.errors import IndexUnavailable
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+MAJOR = 8
+#: A name within an index's own name: `corpus` serves, `corpus.3f9a...` lie behind it.
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who asks, and how long an answer is waited for. `ca_certs`: a file with the certificate authority of the
+    server; an API key goes before user name and password."""
+
+    username: str = ""
+    password: str = ""
+    api_key: str = ""
+    ca_certs: str = ""
+    timeout: float = 10.0
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server and the name of an index on it; user name and password are taken out of the address."""
+
+    server: str
+    name: str
+    access: Access
+
+    @classmethod
+    def parse(cls, where: str, access: Access) -> Address:
+        server, _, name = where.rstrip("/").rpartition("/")
+        if not urlsplit(server).hostname or not _NAME.fullmatch(name):
+            shown = _without_password(where)
+            raise ValueError(
+                f"{shown!r} is no address of an index; write http://host:9200/name, the name in lower-case letters, "
+                "digits, - and _"
+            )
+        shown, access = _split(server, access)
+        return cls(shown, name, access)
+
+
+def _split(server: str, access: Access) -> tuple[str, Access]:
+    """The address without user and password, which move to the access unless it names some."""
+    parts = urlsplit(server)
+    if parts.username and not access.username and not access.api_key:
+        access = replace(access, username=unquote(parts.username), password=unquote(parts.password or ""))
+    return _without_password(server), access
+
+
+def _without_password(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+
+
+def connect(server: str, access: Access) -> Elasticsearch:
+    """A client; nothing is sent yet."""
+    from elasticsearch import Elasticsearch
+    from elasticsearch.serializer import OrjsonSerializer
+
+    options: dict[str, Any] = {}
+    if access.api_key:
+        options["api_key"] = access.api_key
+    elif access.username:
+        options["basic_auth"] = (access.username, access.password)
+    if access.ca_certs and server.startswith("https:"):
+        options["ca_certs"] = access.ca_certs
+    server, _ = _split(server, access)
+    parts = urlsplit(server)
+    if not parts.port:
+        server = server.replace(parts.netloc, f"{parts.netloc}:{443 if parts.scheme == 'https' else 9200}", 1)
+    return Elasticsearch(
+        server,
+        request_timeout=access.timeout,
+        retry_on_timeout=False,
+        max_retries=1,
+        serializer=OrjsonSerializer(),
+        **options,
+    )
+
+
+# ---- errors ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def in_our_words(server: str) -> Iterator[None]:
+    """Turns what the client raises into IndexUnavailable. Errors that carry a meaning of their own (a missing index,
+    a conflict) are to be caught inside."""
+    import elasticsearch
+
+    try:
+        yield
+    except elasticsearch.UnsupportedProductError as error:
+        raise IndexUnavailable(f"what answers at {server} is no Elasticsearch {MAJOR}; check the address") from error
+    except elasticsearch.ConnectionTimeout as error:
+        raise IndexUnavailable(f"Elasticsearch at {server} gave no answer in time") from error
+    except elasticsearch.TransportError as error:
+        raise IndexUnavailable(
+            f"nothing answers at {server} ({_cause(error)}); start it or check the address"
+        ) from error
+    except elasticsearch.AuthenticationException as error:
+        raise IndexUnavailable(f"Elasticsearch at {server} does not know this user name, password or key") from error
+    except elasticsearch.AuthorizationException as error:
+        raise IndexUnavailable(f"Elasticsearch at {server} does not allow this user that: {reason(error)}") from error
+    except elasticsearch.ApiError as error:
+        raise IndexUnavailable(_said(server, error)) from error
+
+
+def _said(server: str, error: Any) -> str:
+    status = error.meta.status if error.meta else 0
+    if status == 429:
+        return f"Elasticsearch at {server} is overloaded; try again in a moment"
+    if status in {502, 503, 504}:
+        return f"Elasticsearch at {server} cannot answer now: {reason(error)}"
+    if "media_type" in str(error.error) or "compatible" in reason(error):
+        return f"Elasticsearch at {server} is of another version than {MAJOR}; install version {MAJOR}"
+    return f"Elasticsearch at {server} refused ({status}): {reason(error)}"
+
+
+def reason(error: Any) -> str:
+    """The server's own sentence in an error, short."""
+    body = error.body if isinstance(error.body, dict) else {}
+    found = body.get("error", {})
+    if isinstance(found, dict):
+        causes = found.get("root_cause") or [found]
+        text = str(causes[0].get("reason") or found.get("reason") or found.get("type") or error)
+    else:
+        text = str(found or error)
+    return text[:300]
+
+
+def _cause(error: Any) -> str:
+    inner = error.errors[0] if getattr(error, "errors", ()) else error
+    text = str(getattr(inner, "message", "") or inner)
+    return text.rpartition(": ")[2].strip("')\" ")[:200] or type(inner).__name__
+
+
+# ---- health ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ServerHealth:
+    """What a server says of itself. `message` is one line for people; `ok`: it can be used."""
+
+    reachable: bool
+    ok: bool
+    message: str
+    version: str = ""
+    status: str = ""
+
+
+def version_of(client: Elasticsearch) -> str:
+    """The version of the node that answers; empty where this user may not know. `GET /` is asked second, because the
+    minimal distribution does not answer it."""
+    import elasticsearch
+
+    try:
+        found = client.nodes.info(node_id="_local", metric="http", filter_path="nodes.*.version")
+        return next((str(node["version"]) for node in found.get("nodes", {}).values()), "")
+    except (elasticsearch.AuthorizationException, elasticsearch.NotFoundError):
+        pass
+    try:
+        return str(client.info()["version"]["number"])
+    except (elasticsearch.AuthorizationException, elasticsearch.NotFoundError, KeyError, TypeError):
+        return ""
+
+
+def check_version(server: str, client: Elasticsearch) -> str:
+    version = version_of(client)
+    if version and version.partition(".")[0] != str(MAJOR):
+        raise IndexUnavailable(f"Elasticsearch at {server} is {version}; version {MAJOR} is needed")
+    return version
+
+
+def health(url: str, access: Access | None = None) -> ServerHealth:
+    """Asks a server for version and state of its cluster; never raises for what it finds.
+
+    `url` may carry a user name and a password; neither shows in the message.
+    """
+    server, access = _split(url.rstrip("/"), access or Access())
+    client = connect(server, access)
+    version = ""
+    try:
+        with in_our_words(server):
+            version = check_version(server, client)
+            found = client.cluster.health(filter_path="status,number_of_nodes,unassigned_primary_shards")
+    except IndexUnavailable as error:
+        reached = not error.why.startswith("nothing answers") and "no answer in time" not in error.why
+        return ServerHealth(reached, False, error.why, version)
+    finally:
+        client.close()
+    status = str(found.get("status", "unknown"))
+    text = f"Elasticsearch {version or '(version unknown)'} at {server} is {status}"
+    if status == "red":
+        text += ": part of the data is missing; look at its log and at GET _cluster/allocation/explain"
+    return ServerHealth(True, status in {"green", "yellow"}, text, version, status)

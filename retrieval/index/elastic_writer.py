@@ -1,0 +1,305 @@
+"""Bringing rows into Elasticsearch: a whole index behind a name, single changes, and taking it away. Every document's
+id is its row number, so whatever is sent twice is there once."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from retrieval.index import elastic_layout as layout
+from retrieval.index import tokens as tokenisation
+from retrieval.index.elastic import State, read_state
+from retrieval.index.elastic_layout import Row
+from retrieval.index.elastic_server import Access, Address, check_version, connect, in_our_words, reason
+from retrieval.index.errors import IndexUnavailable
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+__all__ = ["Loaded", "Row", "append", "delete_rows", "drop", "rebuild", "state"]
+
+#: Rows of one request, and the bytes that close it earlier.
+_ROWS, _BYTES = 2000, 8 << 20
+_SENDERS = 2
+#: A server that is overloaded or away is asked again after .5, 1, 2, 4, 8, 8 ... seconds, this long in all.
+PATIENCE = 60.0
+_BUSY = frozenset({429, 502, 503, 504})
+_SLOW = 600.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An index that was made: how many rows, in how many seconds, under which version."""
+
+    count: int
+    seconds: float
+    version: str
+
+
+def rebuild(
+    where: str,
+    rows: Iterable[Row],
+    *,
+    language: str,
+    tokenizer: str,
+    version: str = "",
+    shards: int = 1,
+    access: Access | None = None,
+    progress: Callable[[int], None] | None = None,
+    patience: float = PATIENCE,
+) -> Loaded:
+    """Makes an index of the rows and lets it serve under the name in place of the one before.
+
+    The rows go into a new index; when all are there and counted, the name is moved in one step and older indexes
+    are deleted. Whatever ends this before leaves the old one serving; what was left behind is deleted by the next.
+    Raises IndexUnavailable when the server stays away for `patience` seconds or refuses.
+    """
+    began = time.monotonic()
+    address = Address.parse(where, access or Access())
+    version = version or uuid.uuid4().hex
+    behind = f"{address.name}.{uuid.uuid4().hex[:12]}"
+    loading = f"{behind}.loading"
+    meta = {
+        "format": layout.FORMAT,
+        "version": version,
+        "language": language,
+        "tokenizer": tokenisation.check_tokenizer(tokenizer),
+    }
+    with _client(address) as client:
+        check_version(address.server, client)
+        client.indices.create(
+            index=behind, mappings=layout.mapping(meta), settings=layout.settings(shards), aliases={loading: {}}
+        )
+        try:
+            cut = partial(tokenisation.tokens, tokenizer=tokenizer)
+            sent = _Sender(client, address, loading, patience).send(_operations(rows, cut), progress)
+            slow = client.options(request_timeout=_SLOW)
+            slow.indices.refresh(index=behind)
+            found = int(client.count(index=behind)["count"])
+            if found != sent:
+                raise IndexUnavailable(
+                    f"Elasticsearch at {address.server} holds {found:,} of the {sent:,} rows it was sent; the former "
+                    "index serves on, load again"
+                )
+            slow.indices.forcemerge(index=behind, max_num_segments=1)
+            client.indices.put_settings(index=behind, settings=layout.SERVING)
+            client.cluster.health(index=behind, wait_for_status="yellow", timeout="30s")
+        except BaseException:
+            _discard(client, behind)
+            raise
+        _swap(client, address.name, behind, loading)
+    return Loaded(sent, time.monotonic() - began, version)
+
+
+def append(
+    where: str, rows: Iterable[Row], *, version: str, access: Access | None = None, patience: float = PATIENCE
+) -> Loaded:
+    """Adds rows to the index that serves, or replaces those of the same number, and gives it the new version.
+
+    Cut in the middle, some rows are there and the version is the old one; the same call again completes it.
+    """
+    began = time.monotonic()
+    address = Address.parse(where, access or Access())
+    with _client(address) as client:
+        found = read_state(client, address)
+        cut = partial(tokenisation.tokens, tokenizer=found.tokenizer)
+        sent = _Sender(client, address, address.name, patience).send(_operations(rows, cut), None)
+        _finish(client, found, version)
+    return Loaded(sent, time.monotonic() - began, version)
+
+
+def delete_rows(
+    where: str, rows: Iterable[int], *, version: str, access: Access | None = None, patience: float = PATIENCE
+) -> Loaded:
+    """Takes rows out of the index that serves and gives it the new version; numbers that are not there are no error."""
+    began = time.monotonic()
+    address = Address.parse(where, access or Access())
+    with _client(address) as client:
+        found = read_state(client, address)
+        operations = ([_line({"delete": {"_id": str(row)}})] for row in rows)
+        sent = _Sender(client, address, address.name, patience).send(operations, None)
+        _finish(client, found, version)
+    return Loaded(sent, time.monotonic() - began, version)
+
+
+def drop(where: str, *, access: Access | None = None) -> None:
+    """Deletes the index and everything half made under its name; without one nothing happens."""
+    address = Address.parse(where, access or Access())
+    with _client(address) as client:
+        for behind in _all_behind(client, address.name):
+            client.options(ignore_status=404).indices.delete(index=behind)
+
+
+def state(where: str, *, access: Access | None = None) -> State:
+    """Count and version of the index that serves."""
+    address = Address.parse(where, access or Access())
+    with _client(address) as client:
+        return read_state(client, address)
+
+
+# ---- indexes behind a name -----------------------------------------------------------------------------------
+
+
+class _client:
+    """A client for the length of a block, whose errors come in our words."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def __enter__(self) -> Elasticsearch:
+        self._words = in_our_words(self._address.server)
+        self._words.__enter__()
+        self._client = connect(self._address.server, self._address.access)
+        return self._client
+
+    def __exit__(self, *error: Any) -> bool | None:
+        self._client.close()
+        return self._words.__exit__(*error)
+
+
+def _all_behind(client: Elasticsearch, name: str) -> list[str]:
+    return sorted(client.indices.get(index=f"{name}.*", filter_path="*.mappings._meta.format").body)
+
+
+def _swap(client: Elasticsearch, name: str, behind: str, loading: str) -> None:
+    """The name moves in one step; only then the others go."""
+    former = [other for other in _all_behind(client, name) if other != behind]
+    actions: list[dict[str, Any]] = [
+        {"add": {"index": behind, "alias": name}},
+        {"remove": {"index": behind, "alias": loading}},
+    ]
+    actions += [{"remove": {"index": other, "alias": name, "must_exist": False}} for other in former]
+    client.indices.update_aliases(actions=actions)
+    for other in former:
+        _discard(client, other)
+
+
+def _discard(client: Elasticsearch, behind: str) -> None:
+    """Deletes an index nobody searches; where the server is away the next rebuild does it."""
+    import elasticsearch
+
+    with suppress(elasticsearch.ApiError, elasticsearch.TransportError):
+        client.options(ignore_status=404, max_retries=0).indices.delete(index=behind)
+
+
+def _finish(client: Elasticsearch, found: State, version: str) -> None:
+    client.options(request_timeout=_SLOW).indices.refresh(index=found.behind)
+    meta = {
+        "format": layout.FORMAT,
+        "version": version,
+        "language": found.language,
+        "tokenizer": found.tokenizer,
+    }
+    client.indices.put_mapping(index=found.behind, meta=meta)
+
+
+# ---- sending -------------------------------------------------------------------------------------------------
+
+Operation = list[bytes]
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    import orjson
+
+    return orjson.dumps(value)
+
+
+def _operations(rows: Iterable[Row], cut: Callable[[str], frozenset[str]]) -> Iterator[Operation]:
+    for row in rows:
+        yield [b'{"index":{"_id":"%d"}}' % row.row, _line(layout.document(row, cut))]
+
+
+class _Sender:
+    """Sends operations in requests of moderate size, several under way, and sends again what a busy server refused."""
+
+    def __init__(self, client: Elasticsearch, address: Address, alias: str, patience: float) -> None:
+        self._client = client.options(request_timeout=max(60.0, address.access.timeout), max_retries=0)
+        self._server, self._alias, self._patience = address.server, alias, patience
+
+    def send(self, operations: Iterable[Operation], progress: Callable[[int], None] | None) -> int:
+        sent = 0
+        under_way: deque[Future[int]] = deque()
+        with ThreadPoolExecutor(_SENDERS) as pool:
+            try:
+                for batch in _batches(operations):
+                    under_way.append(pool.submit(self._send, batch))
+                    if len(under_way) > _SENDERS:
+                        sent += under_way.popleft().result()
+                        if progress:
+                            progress(sent)
+                while under_way:
+                    sent += under_way.popleft().result()
+            except BaseException:
+                for future in under_way:
+                    future.cancel()
+                raise
+        if progress:
+            progress(sent)
+        return sent
+
+    def _send(self, batch: list[Operation]) -> int:
+        """All of a batch, or IndexUnavailable."""
+        import elasticsearch
+
+        count, until, pause = len(batch), time.monotonic() + self._patience, 0.5
+        while True:
+            lines: list[Any] = [line for operation in batch for line in operation]
+            try:
+                # An alias is demanded because a bulk request would make an index that is not there, without mapping.
+                answer = self._client.bulk(
+                    index=self._alias,
+                    operations=lines,
+                    require_alias=True,
+                    filter_path="errors,items.*.status,items.*.error",
+                )
+                batch, why = self._refused(batch, answer.body)
+            except elasticsearch.TransportError as error:
+                failure: Exception = error
+                why = "does not answer"
+            except elasticsearch.ApiError as error:
+                if error.status_code not in _BUSY:
+                    raise
+                failure, why = error, reason(error)
+            else:
+                failure = IndexUnavailable(f"Elasticsearch at {self._server} is overloaded: {why}")
+            if not batch:
+                return count
+            if time.monotonic() + pause > until:
+                raise failure
+            time.sleep(pause)
+            pause = min(2 * pause, 8.0)
+
+    def _refused(self, batch: list[Operation], answer: dict[str, Any]) -> tuple[list[Operation], str]:
+        """The operations to send again. A row the server can never take is an error that names it."""
+        if not answer.get("errors"):
+            return [], ""
+        again, why = [], ""
+        for operation, item in zip(batch, answer["items"], strict=True):
+            (result,) = item.values()
+            if "error" not in result:
+                continue
+            why = str(result["error"].get("reason"))
+            if result["status"] not in _BUSY:
+                raise IndexUnavailable(f"Elasticsearch at {self._server} refused {operation[0].decode()}: {why[:300]}")
+            again.append(operation)
+        return again, why
+
+
+def _batches(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    batch: list[Operation] = []
+    size = 0
+    for operation in operations:
+        batch.append(operation)
+        size += sum(map(len, operation))
+        if len(batch) == _ROWS or size >= _BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
