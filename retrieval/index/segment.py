@@ -87,7 +87,7 @@ class Segment:
         return rows + self.base, values
 
     def hit(self, row: int, value: float) -> Hit:
-        return Hit(row, value, *json.loads(self.texts.record(row - self.base)))
+        return Hit(row, value, *json.loads(self.texts.record(row - self.base).decode()))
 
     def records(self) -> Iterator[bytes]:
         """All lines in order, without their ends."""

@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -17,6 +17,7 @@ Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
 _GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
+_scan: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder())["scan_once"]
 
 
 class Pair(NamedTuple):
@@ -79,24 +80,30 @@ class Reader:
 
     def _parsed(self, place: int, line: bytes) -> Any:
         try:
-            return json.loads(line.decode("utf-8"))
+            text = line.decode("utf-8").strip()
+            try:
+                row, end = _scan(text, 0)  # what json.loads calls in the end
+            except StopIteration:
+                end = -1
+            return row if end == len(text) else json.loads(text)
         except UnicodeDecodeError as error:
             raise self.fault(place, "is not UTF-8; save the file as UTF-8") from error
         except (ValueError, RecursionError) as error:
             raise self.fault(place, f'is not JSON ({error}); write one {{"query", "response"}} a line') from error
 
     def check(self, place: int, row: Any) -> Pair:
-        if not isinstance(row, Mapping):
+        if type(row) is not dict and not isinstance(row, Mapping):
             raise self.fault(place, 'is not an object; write one {"query", "response"} a line')
-        for name in ("query", "response"):
-            value = row.get(name)
-            if not isinstance(value, str) or not value or value.isspace():
+        query: Any = row.get("query")
+        response: Any = row.get("response")
+        meta = row.get("meta")
+        for name, value in (("query", query), ("response", response)):
+            if type(value) is not str or not value or value.isspace():
                 found = "is missing" if value is None else "is empty" if isinstance(value, str) else "is not a text"
                 raise self.fault(place, f'"{name}" {found}; give every row a query and a response')
-        meta = row.get("meta")
         if meta is not None and not isinstance(meta, dict):
             raise self.fault(place, '"meta" is not an object; write {"meta": {...}} or leave it out')
-        return Pair(place, row["query"], row["response"], meta or None)
+        return Pair(place, query, response, meta or None)
 
     def fault(self, place: int, message: str) -> CorpusError:
         return CorpusError(self.name, place, message)

@@ -23,6 +23,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from itertools import groupby
 
 WORDS, CHARACTERS = "words", "characters"
 TOKENIZERS = (WORDS, CHARACTERS)
@@ -65,10 +66,16 @@ def tokens_in_order(texts: Iterable[str], tokenizer: str = WORDS) -> list[str]:
     The same tokens as `tokens` finds one by one: a line end neither composes with its neighbours nor is part of a
     token, so the texts cannot touch each other.
     """
-    parts = [normalise(text.replace("\n", " ")) + "\n" for text in texts]
-    joined = "".join(parts)
-    found = _pattern(tokenizer, joined.isascii(), "|\n").findall(joined)
-    return _cut(found, max(map(len, parts), default=0))
+    found: list[str] = []
+    ready = [text.replace("\n", " ") if text.isascii() else normalise(text.replace("\n", " ")) for text in texts]
+    # ASCII texts are made normal together and have a pattern of their own, several times faster.
+    for plain, group in groupby(ready, str.isascii):
+        parts = [*group, ""]
+        joined = "\n".join(parts)
+        if plain:
+            joined = normalise(joined)
+        found += _cut(_pattern(tokenizer, plain, "|\n").findall(joined), max(map(len, parts)))
+    return found
 
 
 def check_tokenizer(name: str) -> str:
