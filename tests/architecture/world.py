@@ -111,6 +111,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "writing campaign": writing.pk,
             "writing task": desk.public,
             "written": written.pk,
+            "written public": written.public,
             "writing link": writing_link.pk,
         },
     )
