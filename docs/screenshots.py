@@ -62,6 +62,10 @@ SHOTS = (
     Shot("campaigns", P + "campaigns/"),
     Shot("campaign-new", P + "campaigns/new/"),
     Shot("campaign", P + "campaigns/", 'main table a[href*="/campaigns/"], main .list a[href*="/campaigns/"]'),
+    Shot("corpora", P + "corpora/"),
+    Shot("corpus", P + "corpora/dialogues/?q=where+are+you+going"),
+    Shot("corpus-new", P + "corpora/new/", who="olga"),
+    Shot("corpus-add", P + "corpora/dialogues/add/"),
     Shot("evaluators", P + "evaluators/"),
     Shot("evaluator", P + "evaluators/chrf/"),
     Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
@@ -135,6 +139,7 @@ def prepare(folder: Path) -> None:
     manage(folder, "train", "adem", "--project", "demo", *trained)
     manage(folder, "score", "my-adem", "--project", "demo", "--here")
     manage(folder, "meta", "demo", "--aspect", "naturalness")
+    manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
     (folder / "ready").touch()
 

@@ -43,7 +43,7 @@ def configure() -> None:
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
         timezone="UTC",
-        imports=["evalapp.common.tasks", "scoring.tasks"],
+        imports=["evalapp.common.tasks", "retrieval.tasks", "scoring.tasks"],
         beat_schedule={
             "reconcile": {
                 "task": "evalapp.reconcile",
@@ -52,6 +52,12 @@ def configure() -> None:
             },
         },
     )
+    if settings.ELASTICSEARCH_URL:
+        app.conf.beat_schedule["catch-up"] = {
+            "task": "retrieval.catch_up",
+            "schedule": 30.0,
+            "options": {"queue": "cpu", "expires": 30},
+        }
 
 
 @setup_logging.connect

@@ -14,8 +14,10 @@ from evalapp.common.runner import RunCancelled, RunContext
 
 from ..index.errors import CorpusError, IndexUnavailable
 from ..models import Corpus, CorpusPart
-from ..services import handles, outbox
+from ..services import elastic as elastic_service
+from ..services import handles
 from ..services.places import alone, index_path, remove_files
+from . import elastic
 from .parts import stored_pairs, take_in
 from .work import Work
 
@@ -57,13 +59,13 @@ def bring_up(corpus: Corpus, work: Work, *, part: int | None = None, again: bool
     corpus.refresh_from_db()
     if not corpus.revision:
         raise BadInput("The corpus is empty. Add a file, or rows of the project, first.")
+    told = True
     try:
-        if outbox.uses_elastic():
-            from .elastic import load
-
-            load(corpus, work, again=again)
-        else:
-            build_embedded(corpus, work, again=again)
+        build_embedded(corpus, work, again=again)
+        if elastic_service.is_used():
+            told = elastic.load(corpus, work, again=again)
+    except Corpus.DoesNotExist as error:
+        raise Conflict("The corpus was deleted meanwhile.") from error
     except FileNotFoundError as error:
         if Corpus.objects.filter(pk=corpus.pk).exists():
             text = f"A file of the corpus is gone ({error.filename}). Restore a backup, or delete the corpus."
@@ -72,13 +74,15 @@ def bring_up(corpus: Corpus, work: Work, *, part: int | None = None, again: bool
     except CorpusError as error:
         raise BadInput(f"The stored pairs are damaged: {error}. Delete the corpus and add its files again.") from error
     except IndexUnavailable as error:
-        raise Unavailable(
-            f"Elasticsearch: {error.why}. What was added is stored and is loaded as soon as it answers."
-        ) from error
+        raise Unavailable(error.why) from error
     corpus.refresh_from_db()
+    result = {"corpus": corpus.name, "pairs": corpus.count, "duplicates": corpus.duplicates, "bytes": corpus.bytes}
+    if not told:
+        result["elasticsearch"] = "is told later"
     done = corpus.parts.filter(pk=part).values("rows", "added", "blank").first() if part is not None else None
-    return {"corpus": corpus.name, "pairs": corpus.count, "duplicates": corpus.duplicates, "bytes": corpus.bytes,
-            **({"read": done["rows"], "added": done["added"], "left_out": done["blank"]} if done else {})}  # fmt: skip
+    if done is not None:
+        result |= {"read": done["rows"], "added": done["added"], "left_out": done["blank"]}
+    return result
 
 
 # ---- the embedded index -------------------------------------------------------------------------------------
@@ -110,10 +114,7 @@ def build_embedded(corpus: Corpus, work: Work, *, again: bool = False) -> None:
             built = build(pairs, place, language=corpus.language, tokenizer=corpus.tokenizer, progress=progress)
         size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
         seconds = time.monotonic() - began
-        publish(
-            corpus, {"embedded_revision": revision}, count=built.count, rows=total, size=size, version=built.version,
-            seconds=seconds,
-        )  # fmt: skip
+        publish(corpus, revision, count=built.count, rows=total, size=size, version=built.version, seconds=seconds)
     handles.forget(corpus.pk)
     work.log(f"{built.count:,} different pairs; {total - built.count:,} stood there already.")
     if built.without_tokens:
@@ -125,13 +126,12 @@ def _rows_of(corpus: Corpus, after: int = 0) -> int:
     return sum(parts.values_list("rows", flat=True))
 
 
-def publish(
-    corpus: Corpus, revision: dict[str, int], *, count: int, rows: int, size: int, version: str, seconds: float
-) -> None:
+def publish(corpus: Corpus, revision: int, *, count: int, rows: int, size: int, version: str, seconds: float) -> None:
     """The index is there: what people and searches are told of it from now on."""
     facts = {
-        **revision, "state": Corpus.State.READY, "error": "", "count": count, "duplicates": rows - count, "bytes": size,
-        "version": version[:100], "seconds": seconds, "indexed_at": timezone.now(),
+        "embedded_revision": revision, "state": Corpus.State.READY, "error": "", "count": count,
+        "duplicates": rows - count, "bytes": size, "version": version[:100], "seconds": seconds,
+        "indexed_at": timezone.now(),
     }  # fmt: skip
     with transaction.atomic():
         old = Corpus.objects.select_for_update().filter(pk=corpus.pk).first()

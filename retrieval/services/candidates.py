@@ -59,23 +59,24 @@ def search_corpus(
         return Candidates((), f"The corpus “{corpus}” is not there any more.")
     words = (words or "").strip()
     try:
-        hits = find_words(row, words, k, exclude) if words else find_like(row, context, k, exclude)
+        hits, note = find_words(row, words, k, exclude) if words else find_like(row, context, k, exclude)
     except IndexUnavailable as error:
         return Candidates((), f"No candidates from “{row.name}”: {error.why}.".replace("..", "."))
     rows = tuple(_candidate(row, hit) for hit in hits)
-    return Candidates(rows, "" if rows else _why_none(row, words, context))
+    return Candidates(rows, note if rows else _why_none(row, words, context))
 
 
-def find_like(corpus: Corpus, context: str, k: int, exclude: Collection[str] = ()) -> list[Hit]:
-    """Rows by Jaccard of their query with the context, different responses only."""
+def find_like(corpus: Corpus, context: str, k: int, exclude: Collection[str] = ()) -> tuple[list[Hit], str]:
+    """Rows by Jaccard of their query with the context, different responses only; and a note, mostly empty."""
     return ask(corpus, lambda index: index.search(context, k, distinct=True, exclude=exclude))
 
 
-def find_words(corpus: Corpus, words: str, k: int, exclude: Collection[str] = ()) -> list[Hit]:
-    """Rows that hold all words, different responses only. More are fetched, because some are left out."""
+def find_words(corpus: Corpus, words: str, k: int, exclude: Collection[str] = ()) -> tuple[list[Hit], str]:
+    """Rows that hold all words, different responses only; and a note. More are fetched, because some are left out."""
     from ..index.hits import take
 
-    return take(ask(corpus, lambda index: index.find(words, 3 * k + 20)), k, distinct=True, exclude=exclude)
+    hits, note = ask(corpus, lambda index: index.find(words, 3 * k + 20))
+    return take(hits, k, distinct=True, exclude=exclude), note
 
 
 def _candidate(corpus: Corpus, hit: Hit) -> Candidate:

@@ -157,12 +157,15 @@ def _keep(file: Incoming, target: Path) -> None:
             kept.write(chunk)
 
 
-def _queue(corpus: Corpus, part: CorpusPart | None, user: Any, through: Project | None, send: bool) -> Run | None:
+def _queue(
+    corpus: Corpus, part: CorpusPart | None, user: Any, through: Project | None, send: bool, again: bool = False
+) -> Run | None:
     """The run of a change, in the project of the corpus; None where there is no project to hold one."""
     place = corpus.project or through or corpus.home
     if place is None:
         return None
-    params = {"corpus": corpus.pk, "part": part.pk} if part is not None else {"corpus": corpus.pk, "again": True}
+    params: dict[str, Any] = {"corpus": corpus.pk}
+    params |= {"part": part.pk} if part is not None else {"again": again}
     with transaction.atomic():
         title = f"Index {corpus.name}" if part is None else f"Add {part.title} to {corpus.name}"
         run = enqueue_run(kind="index", project=place, user=user, params=params, title=title, send=send)
@@ -176,11 +179,15 @@ def _queue(corpus: Corpus, part: CorpusPart | None, user: Any, through: Project 
     return run
 
 
-def start_indexing(*, corpus: Corpus, user: Any, through: Project | None = None, send: bool = True) -> Run | None:
-    """Build the index anew from what is stored; the one before answers until then."""
+def start_indexing(
+    *, corpus: Corpus, user: Any, through: Project | None = None, send: bool = True, whole: bool = True
+) -> Run | None:
+    """Build the indexes anew from what is stored (or, without `whole`, only what is missing); those before answer until
+    then. None where there is no project to hold a run."""
     with transaction.atomic():
-        outbox.note_change(corpus)
-        return _queue(corpus, None, user, through, send)
+        if whole:
+            outbox.note_change(corpus)
+        return _queue(corpus, None, user, through, send, again=whole)
 
 
 def request_index(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:

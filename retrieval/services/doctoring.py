@@ -7,9 +7,8 @@ from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 from ..index.errors import RetrievalError
 from ..models import Corpus, OutboxRow
 from ..selectors.corpora import condition_of
-from . import outbox
-from .handles import open_corpus
-from .places import index_path
+from . import elastic
+from .handles import open_embedded
 
 OUTBOX = "corpora outbox"
 
@@ -39,12 +38,26 @@ def _check(corpus: Corpus) -> Check | None:
         return Check(name, OPTIONAL, condition_of(corpus))
     if corpus.state != Corpus.State.READY:
         return Check(name, MISSING, condition_of(corpus), way_out)
-    if not outbox.uses_elastic() and not index_path(corpus.pk).is_dir():
-        return Check(name, MISSING, "its index folder is gone", way_out)
     try:
-        count = open_corpus(corpus).count
+        index = open_embedded(corpus)
     except RetrievalError as error:
         return Check(name, MISSING, str(error), way_out)
+    count = index.count
+    index.close()
     if count != corpus.count:
         return Check(name, MISSING, f"{count:,} pairs in the index, {corpus.count:,} expected", way_out)
-    return None
+    return _check_elastic(corpus, name, way_out)
+
+
+def _check_elastic(corpus: Corpus, name: str, way_out: str) -> Check | None:
+    if not elastic.is_used():
+        return None
+    if corpus.elastic_revision < corpus.embedded_revision:
+        return Check(name, MISSING, "Elasticsearch does not hold the newest pairs yet", way_out)
+    try:
+        count = elastic.state_of(corpus).count
+    except RetrievalError as error:
+        return Check(name, MISSING, str(error), "Start Elasticsearch; the built-in index answers meanwhile.")
+    if count == corpus.count:
+        return None
+    return Check(name, MISSING, f"{count:,} pairs in Elasticsearch, {corpus.count:,} expected", way_out)

@@ -1,12 +1,13 @@
-"""Open indexes, kept for as long as their content is the newest: one per corpus and process. Everything that searches
-asks here; nothing else opens an index."""
+"""Open indexes, kept for as long as their content is the newest: one per corpus, backend and process. Everything that
+searches asks here; nothing else opens an index."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from django.conf import settings
 from ..index.errors import IndexFormatError, IndexUnavailable
 from ..models import Corpus
 from ..selectors.corpora import condition_of
-from . import outbox
+from . import elastic
 from .places import index_path
 
 if TYPE_CHECKING:
@@ -24,82 +25,114 @@ T = TypeVar("T")
 
 #: Indexes that stay open in one process.
 MOST_OPEN = 8
-#: After a server did not answer it is not asked again for so many seconds, so that pages come at once.
-REST_SECONDS = 5.0
+#: After Elasticsearch did not answer it is not asked again for so many seconds, so that pages come at once.
+REST_SECONDS = 10.0
 
-_open: OrderedDict[int, tuple[str, Index]] = OrderedDict()
+
+class _Kept:
+    """An open index, how many are searching in it now, and whether it is to close after the last of them."""
+
+    def __init__(self, state: str, index: Index) -> None:
+        self.state, self.index = state, index
+        self.users, self.retired = 0, False
+
+
+_open: OrderedDict[tuple[int, str], _Kept] = OrderedDict()
 _lock = threading.Lock()
 _resting: dict[str, tuple[float, str]] = {}
 
 
-def ask(corpus: Corpus, question: Callable[[Index], T]) -> T:
-    """`question(index)` for the newest index of the corpus. Raises IndexUnavailable with one line for people."""
+def ask(corpus: Corpus, question: Callable[[Index], T]) -> tuple[T, str]:
+    """`question(index)` for the newest content, and one line where Elasticsearch should have answered and could not:
+    then the embedded index did. Raises IndexUnavailable with one line for people where neither can."""
+    note = ""
+    if elastic.is_used():
+        try:
+            return _ask_elastic(corpus, question), ""
+        except IndexUnavailable as error:
+            note = f"{error.why}; the built-in index answers."
+    return _ask_embedded(corpus, question), note
+
+
+def _ask_elastic(corpus: Corpus, question: Callable[[Index], T]) -> T:
     url = settings.ELASTICSEARCH_URL
+    if corpus.elastic_revision < corpus.embedded_revision or not corpus.elastic_revision:
+        raise IndexUnavailable("Elasticsearch does not hold the newest pairs yet")
     until, why = _resting.get(url, (0.0, ""))
-    if outbox.uses_elastic() and time.monotonic() < until:
+    if time.monotonic() < until:
         raise IndexUnavailable(why)
     try:
-        try:
-            return question(open_corpus(corpus))
-        except IndexFormatError:
-            # A newer one may just have taken its place.
-            forget(corpus.pk)
-            return question(open_corpus(corpus))
-    except IndexFormatError as error:
-        raise IndexUnavailable("its index is damaged; build it again on its page") from error
+        with _opened(corpus, "elastic", str(corpus.elastic_revision)) as index:
+            return question(index)
     except IndexUnavailable as error:
-        if outbox.uses_elastic() and corpus.elastic_revision:
-            _resting[url] = (time.monotonic() + REST_SECONDS, error.why)
+        _resting[url] = (time.monotonic() + REST_SECONDS, error.why)
         raise
 
 
-def open_corpus(corpus: Corpus) -> Index:
-    """The index that holds the newest content there is. Raises IndexUnavailable while there is none."""
-    state = _state(corpus)
+def _ask_embedded(corpus: Corpus, question: Callable[[Index], T]) -> T:
+    if not corpus.embedded_revision:
+        raise IndexUnavailable(condition_of(corpus))
+    state = f"{settings.CORPORA_DIR} {corpus.embedded_revision} {corpus.version}"
+    try:
+        try:
+            with _opened(corpus, "embedded", state) as index:
+                return question(index)
+        except IndexFormatError:
+            forget(corpus.pk)  # a newer one may just have taken its place
+            with _opened(corpus, "embedded", state) as index:
+                return question(index)
+    except IndexFormatError as error:
+        raise IndexUnavailable("its index is damaged; build it again on its page") from error
+
+
+@contextmanager
+def _opened(corpus: Corpus, backend: str, state: str) -> Iterator[Index]:
+    """The index that is kept open if its content is still that of `state`, else opened now. One that was replaced
+    closes when nobody searches in it any more."""
+    key = (corpus.pk, backend)
     with _lock:
-        kept = _open.get(corpus.pk)
-        if kept is not None and kept[0] == state:
-            _open.move_to_end(corpus.pk)
-            return kept[1]
-    index = _open_index(corpus)
-    with _lock:
-        # Whoever still searches in the one before holds it; it closes when the last of them lets go.
-        _open[corpus.pk] = (state, index)
-        _open.move_to_end(corpus.pk)
-        while len(_open) > MOST_OPEN:
-            _open.popitem(last=False)
-    return index
+        kept = _open.get(key)
+        if kept is not None and kept.state == state:
+            kept.users += 1
+            _open.move_to_end(key)
+        else:
+            kept = None
+    if kept is None:
+        kept = _Kept(state, elastic.open_index(corpus) if backend == "elastic" else open_embedded(corpus))
+        kept.users = 1
+        with _lock:
+            _retire(_open.pop(key, None))
+            _open[key] = kept
+            while len(_open) > MOST_OPEN:
+                _retire(_open.popitem(last=False)[1])
+    try:
+        yield kept.index
+    finally:
+        with _lock:
+            kept.users -= 1
+            if kept.retired and not kept.users:
+                kept.index.close()
 
 
-def _state(corpus: Corpus) -> str:
-    """Changes with every index that takes the place of another."""
-    revision = corpus.elastic_revision if outbox.uses_elastic() else corpus.embedded_revision
-    if not revision:
-        raise IndexUnavailable(_why_not(corpus))
-    return f"{settings.ELASTICSEARCH_URL} {settings.CORPORA_DIR} {revision} {corpus.version} {corpus.indexed_at}"
+def _retire(kept: _Kept | None) -> None:
+    """Under the lock."""
+    if kept is not None:
+        kept.retired = True
+        if not kept.users:
+            kept.index.close()
 
 
-def _why_not(corpus: Corpus) -> str:
-    if corpus.state == Corpus.State.READY:
-        return "it is not in the present search engine yet; build its index again on its page"
-    return condition_of(corpus)
-
-
-def _open_index(corpus: Corpus) -> Index:
+def open_embedded(corpus: Corpus) -> Index:
+    """For the caller alone, who closes it."""
     from ..index import open_index
 
-    if outbox.uses_elastic():
-        from .elastic import address_of, options
-
-        return open_index(address_of(corpus), **options())
     return open_index(index_path(corpus.pk))
 
 
 def forget(corpus_id: int | None = None) -> None:
-    """Let go of the index of a corpus, or of all, and of what is known about servers."""
+    """Let go of the indexes of a corpus, or of all, and of what is known about servers."""
     with _lock:
-        if corpus_id is None:
-            _open.clear()
-        else:
-            _open.pop(corpus_id, None)
+        for key in list(_open):
+            if corpus_id in (None, key[0]):
+                _retire(_open.pop(key))
         _resting.clear()

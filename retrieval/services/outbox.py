@@ -3,42 +3,28 @@ once they are done, however long the server was away."""
 
 from __future__ import annotations
 
-import re
-
-from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from retrieval.models import Corpus, OutboxRow
-
-_UNFIT = re.compile(r"[^a-z0-9-]+")
-
-
-def uses_elastic() -> bool:
-    """Whether Elasticsearch answers for this installation; else the embedded index does."""
-    return bool(settings.ELASTICSEARCH_URL)
-
-
-def alias_of(corpus: Corpus) -> str:
-    """The name under which Elasticsearch knows the corpus; the number keeps two of the same name apart."""
-    return f"evalapp-corpus-{corpus.pk}-{_UNFIT.sub('-', corpus.name.lower()).strip('-')}"
+from ..models import Corpus, OutboxRow
+from . import elastic
 
 
 def note_change(corpus: Corpus) -> None:
     """In the transaction that gave the corpus its new revision. One row is enough: the newest revision counts."""
-    if not uses_elastic():
+    if not elastic.is_used():
         return
     OutboxRow.objects.filter(corpus=corpus.pk, action=OutboxRow.Action.LOAD).delete()
     OutboxRow.objects.create(
-        corpus=corpus.pk, action=OutboxRow.Action.LOAD, name=alias_of(corpus), revision=corpus.revision
+        corpus=corpus.pk, action=OutboxRow.Action.LOAD, name=elastic.name_of(corpus), revision=corpus.revision
     )
 
 
 def note_deletion(corpus: Corpus) -> None:
     """In the transaction that deletes the corpus."""
     OutboxRow.objects.filter(corpus=corpus.pk).delete()
-    if corpus.elastic_revision or uses_elastic():
-        OutboxRow.objects.create(corpus=corpus.pk, action=OutboxRow.Action.DELETE, name=alias_of(corpus))
+    if corpus.elastic_revision or elastic.is_used():
+        OutboxRow.objects.create(corpus=corpus.pk, action=OutboxRow.Action.DELETE, name=elastic.name_of(corpus))
 
 
 def note_done(*, corpus_id: int, action: str, revision: int) -> None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -23,8 +24,10 @@ from evalapp.common.queue import queue_has_worker
 
 from ..forms import FILE, AddForm, CorpusForm, add_faults
 from ..index.errors import IndexUnavailable
+from ..index.tokens import tokens as tokens_of
 from ..models import Corpus
 from ..selectors.corpora import condition_of, corpora_of, may_change, parts_of
+from ..services import elastic
 from ..services.candidates import find_like, find_words, source_of
 from ..services.corpora import (
     add_file,
@@ -34,7 +37,6 @@ from ..services.corpora import (
     delete_corpus,
     start_indexing,
 )
-from ..services.handles import ask
 
 SHOWN = 20
 SHOWN_FAULTS = 50
@@ -116,6 +118,7 @@ def corpus_show(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "shown_faults": SHOWN_FAULTS,
         "may_write": may_change(request.user, corpus),
         "by_choices": BY,
+        "answers_by": "Elasticsearch" if elastic.is_used() and corpus.elastic_revision else "the built-in index",
         **_tried(request, corpus),
     }
     return page(request, "retrieval/corpora/show.html", context, fragment="live")
@@ -141,16 +144,22 @@ def _tried(request: HttpRequest, corpus: Corpus) -> dict[str, Any]:
         return found
     began = time.monotonic()
     try:
-        hits = (find_words if by == "words" else find_like)(corpus, text, SHOWN)
-        tokens = ask(corpus, lambda index: index.tokens)
+        hits, note = (find_words if by == "words" else find_like)(corpus, text, SHOWN)
     except IndexUnavailable as error:
         return {**found, "unavailable": error.why}
+    tokens = partial(tokens_of, tokenizer=corpus.tokenizer)
     wanted = tokens(text)
     rows = [
         Found(hit.jaccard, list(_marked(hit.query, wanted, tokens)), hit.response, hit.row, source_of(corpus, hit))
         for hit in hits
     ]
-    return {**found, "hits": rows, "n_tokens": len(wanted), "milliseconds": 1000 * (time.monotonic() - began)}
+    return {
+        **found,
+        "hits": rows,
+        "note": note,
+        "n_tokens": len(wanted),
+        "milliseconds": 1000 * (time.monotonic() - began),
+    }
 
 
 def _marked(text: str, wanted: frozenset[str], tokens: Any) -> Iterator[tuple[str, bool]]:

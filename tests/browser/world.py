@@ -18,6 +18,7 @@ from annotation.services.judging_acts import flag_assignment
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from retrieval.services.corpora import add_file
 from scoring.models import CurvePoint
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.services.leaderboards import get_leaderboard
@@ -25,6 +26,7 @@ from scoring.services.scores import apply_evaluator
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.judging import PRACTICE, SCALES
+from tests.retrieval.corpora import execute, incoming, make_corpus
 from tests.scoring.training import make_trained
 
 #: Page routes that answer nothing to look at: they only take a POST, are files, or lead elsewhere.
@@ -36,7 +38,8 @@ NO_PAGE = {
     "annotation:upload-store", "annotation:upload-undo", "annotation:system-kind", "annotation:export-file",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
-    "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar",
+    "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "retrieval:corpus-index",
+    "retrieval:candidates",
 }  # fmt: skip
 
 STRANGE = (
@@ -96,6 +99,7 @@ def make_world(cast: Cast) -> World:
     _add_data(world, items[0], upload)
     _add_campaigns(world, judged, draft)
     _add_scoring(world)
+    _add_corpora(world)
     return world
 
 
@@ -213,11 +217,25 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:item-scores", slug, Item.objects.filter(project=cast.project).first().pk)
 
 
+def _add_corpora(world: World) -> None:
+    cast, slug = world.cast, world.cast.project.slug
+    corpus = make_corpus(cast.project, "daily-talk", licence="CC0 1.0", source="written for this test")
+    add_file(corpus=corpus, user=cast.researcher, file=incoming(b'{"query": "x"}\n', "more.jsonl"), send=False)
+    execute(corpus)  # refused: its page shows the faulty row
+    for who in (cast.researcher, cast.viewer):
+        world.add(who, "retrieval:corpus-list", slug)
+        world.add(who, "retrieval:corpus", slug, corpus.name, query="?q=where+are+you+going")
+    world.add(cast.owner, "retrieval:corpus-new", slug)
+    world.add(cast.researcher, "retrieval:corpus-add", slug, corpus.name)
+    world.add(cast.researcher, "retrieval:corpus-delete", slug, corpus.name)
+
+
 def project_places(slug: str) -> list[str]:
     """The places of a project's navigation."""
     names = ("project", "annotation:item-list", "annotation:upload-list", "annotation:campaign-list",
-             "annotation:campaign-new", "annotation:system-list", "scoring:evaluator-list", "scoring:systems",
-             "scoring:evaluation", "annotation:export-list", "run-list", "accounts:member-list")  # fmt: skip
+             "annotation:campaign-new", "annotation:system-list", "retrieval:corpus-list", "scoring:evaluator-list",
+             "scoring:systems", "scoring:evaluation", "annotation:export-list", "run-list",
+             "accounts:member-list")  # fmt: skip
     return [reverse(name, args=[slug]) for name in names]
 
 
@@ -239,9 +257,11 @@ def make_strange(cast: Cast) -> list[str]:
     plan = {"name": STRANGE[1], "kind": "likert", "aspects": aspects, "guidelines": STRANGE[1] + "\n\n" + STRANGE[3]}
     campaign = create_campaign(project=project, user=cast.stranger, plan=plan)
     campaign = open_campaign(campaign=campaign, user=cast.stranger, here=True)
+    corpus = make_corpus(project, "strange", zip(STRANGE, reversed(STRANGE), strict=True), source=STRANGE[3])
     own = [reverse("annotation:item-show", args=[project.slug, item.pk]) for item in items]
     for name in ("campaign", "campaign-units", "campaign-preview", "campaign-edit"):
         own.append(reverse(f"annotation:{name}", args=[project.slug, campaign.pk]))
     own.append(reverse("annotation:judge", args=[campaign.pk]))
+    own.append(reverse("retrieval:corpus", args=[project.slug, corpus.name]) + "?q=quotes+paragraphs+tabs")
     own.append(reverse("scoring:evaluator", args=[project.slug, "length"]))
     return [*project_places(project.slug), *own]

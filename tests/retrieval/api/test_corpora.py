@@ -89,9 +89,15 @@ def test_candidates(api, cast):
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [({}, 400), ({"corpus": "none", "q": "a"}, 404), ({"corpus": "talk"}, 400), ({"corpus": "talk", "q": "a", "k": "0"}, 400),
-     ({"corpus": "talk", "q": "a", "by": "magic"}, 400), ({"corpus": "talk", "item": "nothing"}, 404)],
-)  # fmt: skip
+    [
+        ({}, 400),
+        ({"corpus": "none", "q": "a"}, 404),
+        ({"corpus": "talk"}, 400),
+        ({"corpus": "talk", "q": "a", "k": "0"}, 400),
+        ({"corpus": "talk", "q": "a", "by": "magic"}, 400),
+        ({"corpus": "talk", "item": "nothing"}, 404),
+    ],
+)
 def test_faulty_questions(api, cast, query, status):
     make_corpus(cast.project)
     assert api.get(f"{ROOT}candidates/", query).status_code == status

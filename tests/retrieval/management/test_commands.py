@@ -102,6 +102,6 @@ def test_doctor_tells_what_is_well_and_what_is_not(cast):
     assert "reindex alpha --corpus talk" in wrong.way_out
     shutil.rmtree(index_path(corpus.pk))
     handles.forget()
-    assert "is gone" in checks()[1].found
+    assert "holds no index" in checks()[1].found
     OutboxRow.objects.create(corpus=corpus.pk, action="load", name="x", error="refused")
     assert "1 changes Elasticsearch was not told: refused" in checks()[-1].found

@@ -33,7 +33,7 @@ def add(corpus: Corpus, content: bytes, name: str = "corpus.jsonl") -> Run:
 
 
 def responses(corpus: Corpus, text: str = "where are you going") -> list[str]:
-    return [hit.response for hit in find_like(corpus, text, 10)]
+    return [hit.response for hit in find_like(corpus, text, 10)[0]]
 
 
 def test_a_file_becomes_an_index(cast):
@@ -42,7 +42,8 @@ def test_a_file_becomes_an_index(cast):
     assert corpus.bytes > 0
     part = corpus.parts.get()
     assert (part.state, part.rows, part.added) == ("stored", 6, 5)
-    hits = find_like(corpus, "Where are you going?", 3)
+    hits, note = find_like(corpus, "Where are you going?", 3)
+    assert note == ""
     assert [(hit.response, round(hit.jaccard, 3), hit.row) for hit in hits] == [
         ("To the lake.", 1.0, 0),
         ("To the hills behind the station.", 1.0, 4),
@@ -68,7 +69,7 @@ def test_what_is_added_extends_the_index(cast):
     corpus = make_corpus(cast.project)
     assert add(corpus, as_jsonl([PAIRS[0], ("Where to?", "Home.")])).result["added"] == 1
     assert (corpus.count, corpus.duplicates) == (6, 1)
-    assert find_words(corpus, "home where", 5)[0].response == "Home."
+    assert find_words(corpus, "home where", 5)[0][0].response == "Home."
     version = corpus.version
     assert add(corpus, as_jsonl([PAIRS[0]])).result["added"] == 0
     assert corpus.version == version
@@ -133,7 +134,7 @@ def test_csv_and_gzip_are_read_with_their_further_columns(cast):
     corpus = create_corpus(project=cast.project, user=None, name="table")
     content = gzip.compress(b"query,response,licence\nwhere,here,CC0\n")
     assert add(corpus, content, "pairs.csv.gz").state == Run.State.SUCCEEDED
-    assert find_like(corpus, "where", 1)[0].meta == {"licence": "CC0"}
+    assert find_like(corpus, "where", 1)[0][0].meta == {"licence": "CC0"}
 
 
 def test_the_rows_of_a_project_become_pairs(cast):
@@ -150,7 +151,7 @@ def test_the_rows_of_a_project_become_pairs(cast):
     assert found["dialogues"]["left_out"] == 2
     assert found["corpus"]["added"] == 0  # stands among the dialogues
     assert found["items"]["read"] == 4
-    assert [hit.response for hit in find_like(corpus, "Yes?", 9)] == [
+    assert [hit.response for hit in find_like(corpus, "Yes?", 9)[0]] == [
         "Answer 0 to i000.", "Answer 1 to i000.", "Answer 0 to i001.", "Answer 1 to i001.",
     ]  # fmt: skip
 
@@ -212,7 +213,7 @@ make_corpus(Project.objects.create(slug="p", name="P"))
 
 def show(state):
     corpus = Corpus.objects.get()
-    print(state, corpus.count, corpus.revision, [hit.response for hit in find_like(corpus, "where to", 1)])
+    print(state, corpus.count, corpus.revision, [hit.response for hit in find_like(corpus, "where to", 1)[0]])
 
 
 for number, (place, name) in enumerate([(index, "build_embedded"), (embedded, "_swap"), (index, "publish")]):

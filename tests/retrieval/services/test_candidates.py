@@ -86,16 +86,6 @@ def test_a_damaged_index_is_a_note_too(cast, item):
     assert "damaged" in ask(item).note
 
 
-def test_a_server_that_is_down_is_asked_once_in_a_while(cast, item, settings):
-    corpus = make_corpus(cast.project)
-    settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
-    assert "not in the present search engine" in ask(item).note
-    Corpus.objects.filter(pk=corpus.pk).update(elastic_revision=1)
-    assert ask(item).rows == ()
-    note = ask(item).note
-    assert note.startswith("No candidates from “talk”")
-
-
 def test_an_open_index_follows_its_corpus(cast, item):
     corpus = make_corpus(cast.project)
     before = len(ask(item, turns=1).rows)

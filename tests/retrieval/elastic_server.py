@@ -1,0 +1,97 @@
+"""A server in memory in the place of Elasticsearch: what the room asks of `retrieval.services.elastic`, nothing else.
+The real server is asked in `pipelines/test_elastic_server.py`."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from retrieval.index.errors import IndexUnavailable
+from retrieval.index.hits import take
+from retrieval.index.tokens import tokens
+from retrieval.services import elastic
+
+WHY = "nothing answers at http://127.0.0.1:9 (Connection refused); start it or check the address"
+
+
+class Server:
+    """`rows[name]`: what is held. `down`: nothing answers. `asked`: how often it was asked at all."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Any]] = {}
+        self.down = False
+        self.asked = 0
+        self.sent = 0
+
+    def answer(self) -> None:
+        self.asked += 1
+        if self.down:
+            raise IndexUnavailable(WHY)
+
+    def rebuild(self, corpus: Any, hits: Any, progress: Any) -> None:
+        self.answer()
+        rows = list(hits)
+        self.sent += len(rows)
+        progress(len(rows))
+        self.rows[elastic.name_of(corpus)] = rows
+
+    def append(self, corpus: Any, hits: Any) -> None:
+        self.answer()
+        rows = list(hits)
+        self.sent += len(rows)
+        self.rows[elastic.name_of(corpus)] += rows
+
+    def drop(self, name: str) -> None:
+        self.answer()
+        self.rows.pop(name, None)
+
+    def state_of(self, corpus: Any) -> SimpleNamespace:
+        self.answer()
+        held = self.rows.get(elastic.name_of(corpus))
+        if held is None:
+            raise IndexUnavailable("there is no such index")
+        return SimpleNamespace(count=len(held), language=corpus.language, tokenizer=corpus.tokenizer)
+
+    def health(self) -> SimpleNamespace:
+        return SimpleNamespace(ok=not self.down, message=WHY if self.down else "green")
+
+    def open_index(self, corpus: Any) -> Opened:
+        self.answer()
+        return Opened(self, elastic.name_of(corpus), corpus.tokenizer)
+
+
+class Opened:
+    """Counts and sorts every row."""
+
+    def __init__(self, server: Server, name: str, tokenizer: str) -> None:
+        self.server, self.name, self.tokenizer = server, name, tokenizer
+
+    def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Any = ()) -> list[Any]:
+        self.server.answer()
+        wanted = tokens(text, self.tokenizer)
+        found = []
+        for row in self.server.rows[self.name]:
+            own = tokens(row.query, self.tokenizer)
+            if wanted & own:
+                found.append(row._replace(jaccard=len(wanted & own) / len(wanted | own)))
+        found.sort(key=lambda hit: (-hit.jaccard, hit.row))
+        return take(found, k, distinct=distinct, exclude=exclude)
+
+    def close(self) -> None:
+        self.server.asked += 0
+
+
+def start_server(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Server:
+    """From now on the installation uses Elasticsearch, and this is it."""
+    settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
+    server = Server()
+    for name in ("rebuild", "append", "drop", "state_of", "health", "open_index"):
+        monkeypatch.setattr(elastic, name, getattr(server, name))
+    return server
+
+
+def quickly(began: float, seconds: float = 2.0) -> bool:
+    return time.monotonic() - began < seconds
