@@ -127,6 +127,12 @@ def redis_url() -> str:
 
 REDIS_URL = redis_url()
 ELASTICSEARCH_URL = env.address("ELASTICSEARCH_URL", {"http", "https"})
+ELASTICSEARCH_USERNAME = env.text("ELASTICSEARCH_USERNAME")
+ELASTICSEARCH_PASSWORD = env.text("ELASTICSEARCH_PASSWORD")
+ELASTICSEARCH_API_KEY = env.text("ELASTICSEARCH_API_KEY")
+ELASTICSEARCH_CA_CERTS = env.text("ELASTICSEARCH_CA_CERTS")
+ELASTICSEARCH_SHARDS = env.number("ELASTICSEARCH_SHARDS", 1, 1, 1024)
+ELASTICSEARCH_TIMEOUT = env.number("ELASTICSEARCH_TIMEOUT", 5, 1, 600)
 
 # ---- people ---------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 MAJOR = 8
 #: A name within an index's own name: `corpus` serves, `corpus.3f9a...` lie behind it.
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _without_password(url: str) -> str:
 
 
 def connect(server: str, access: Access) -> Elasticsearch:
-    """A client; nothing is sent yet."""
+    """A client; nothing is sent yet. Raises IndexUnavailable when the file of certificates is missing."""
     from elasticsearch import Elasticsearch
     from elasticsearch.serializer import OrjsonSerializer
 
@@ -77,6 +78,8 @@ def connect(server: str, access: Access) -> Elasticsearch:
     elif access.username:
         options["basic_auth"] = (access.username, access.password)
     if access.ca_certs and server.startswith("https:"):
+        if not Path(access.ca_certs).is_file():
+            raise IndexUnavailable(f"there is no file {access.ca_certs} with the server's certificate authority")
         options["ca_certs"] = access.ca_certs
     server, _ = _split(server, access)
     parts = urlsplit(server)
@@ -191,8 +194,11 @@ def health(url: str, access: Access | None = None) -> ServerHealth:
     `url` may carry a user name and a password; neither shows in the message.
     """
     server, access = _split(url.rstrip("/"), access or Access())
-    client = connect(server, access)
     version = ""
+    try:
+        client = connect(server, access)
+    except IndexUnavailable as error:
+        return ServerHealth(False, False, error.why)
     try:
         with in_our_words(server):
             version = check_version(server, client)
