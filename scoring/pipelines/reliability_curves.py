@@ -148,29 +148,30 @@ class _Curves:
         others = list(strangers)[: max(1, len(own) - 1)]
         one = _Looked(self.judge, item, own, others, self._group(item))
         self._by_size(one, rng)
-        orders = {"chosen": one.choose(self.wishes)}
-        pool = [*own, *others]
-        first = orders["chosen"][:1]
-        drawn = [text for text in _shuffled(pool, rng) if text not in first]
-        half = max(1, self.wishes.max // 2)
-        kept = orders["chosen"][:half]
-        orders[f"{half} chosen, then random"] = [*kept, *(text for text in drawn if text not in kept)]
-        orders["random"] = [*first, *drawn]
-        self._growth(one, orders)
-        if self.other is not None:
-            two = _Looked(self.other, item, own, others, one.group)
-            by_other = two.choose(self.wishes)
-            for panel, looked, mine, theirs in (
-                ("transfer", one, orders["chosen"], by_other), ("transfer-other", two, by_other, orders["chosen"]),
-            ):  # fmt: skip
-                metric, foreign = (self.judge.metric, self.other.metric)
-                if looked is two:
-                    metric, foreign = foreign, metric
-                self._grow(
-                    panel, looked,
-                    {f"chosen for {metric}": mine, f"chosen for {foreign}": theirs, "random": orders["random"]},
-                    looked.gold,
-                )  # fmt: skip
+        chosen = one.choose(self.wishes)
+        drawn = [text for text in _shuffled([*own, *others], rng) if text not in chosen[:1]]
+        most = self.wishes.max
+        half = max(1, most // 2)
+        kept = chosen[:half]
+        then = [text for text in drawn if text not in kept]
+        random_sets = _growing([*chosen[:1], *drawn], most)
+        growing = {
+            "chosen": _growing(chosen, most),
+            # The choice may end before half: its place is kept, so that the two lines part at the same point.
+            f"{half} chosen, then random": [
+                *_growing(chosen, half), *([*kept, *then[:more]] for more in range(1, most - half + 1)),
+            ],
+            "random": random_sets,
+        }  # fmt: skip
+        self._grow("growth", one, growing, one.gold)
+        self._grow("predicted", one, growing, one.predicted)
+        if self.other is None:
+            return
+        two = _Looked(self.other, item, own, others, one.group)
+        mine, theirs = _growing(chosen, most), _growing(two.choose(self.wishes), most)
+        by = {f"chosen for {self.judge.metric}": mine, f"chosen for {self.other.metric}": theirs}
+        self._grow("transfer", one, {**by, "random": random_sets}, one.gold)
+        self._grow("transfer-other", two, {**dict(reversed(by.items())), "random": random_sets}, two.gold)
 
     def _by_size(self, one: _Looked, rng: np.random.Generator) -> None:
         from scoring.ml.evaluators.ream.gold import draw_sets
@@ -187,20 +188,15 @@ class _Curves:
             self._line("size", PREDICTED).add(size, one.group, float(predicted[places].mean()))
             self.sets.setdefault(size, []).extend((float(gold[k]), float(predicted[k])) for k in places)
 
-    def _growth(self, one: _Looked, orders: Mapping[str, list[str]]) -> None:
-        self._grow("growth", one, orders, one.gold)
-        self._grow("predicted", one, orders, one.predicted)
-
-    def _grow(self, panel: str, one: _Looked, orders: Mapping[str, list[str]], measure: Any) -> None:
-        """Values of the first 1, 2, .. of each order; an order that ended keeps its last set. An item counts at a
-        place only when every order has a value there, so that the lines are of the same items."""
-        places = list(range(1, self.wishes.max + 1))
-        names = list(orders)
-        sets = [orders[name][: min(k, len(orders[name]))] for name in names for k in places]
-        values = np.asarray(measure(sets)).reshape(len(names), len(places))
+    def _grow(self, panel: str, one: _Looked, growing: Mapping[str, list[list[str]]], measure: Any) -> None:
+        """Values of the sets of each line, one for every place. An item counts at a place only when every line has a
+        value there, so that the lines are of the same items."""
+        places = range(1, self.wishes.max + 1)
+        values = np.asarray(measure([texts for sets in growing.values() for texts in sets]))
+        values = values.reshape(len(growing), len(places))
         for column, k in enumerate(places):
-            if np.isfinite(values[:, column]).all() and len(one.own) + len(one.others) >= k:
-                for row, name in enumerate(names):
+            if np.isfinite(values[:, column]).all() and len(one.texts) >= k:
+                for row, name in enumerate(growing):
                     self._line(panel, name).add(k, one.group, float(values[row, column]))
 
     def _table_row(self, size: int) -> dict[str, Any]:
@@ -242,6 +238,11 @@ class _Looked:
 
     def predicted(self, sets: Sequence[Sequence[str]]) -> Any:
         return self.member.reliabilities(self.query, sets)
+
+
+def _growing(order: list[str], most: int) -> list[list[str]]:
+    """The first 1, 2, .. `most` texts; an order that ended keeps its last set."""
+    return [order[: min(k, len(order))] for k in range(1, most + 1)]
 
 
 def _shuffled(texts: Sequence[str], rng: np.random.Generator) -> list[str]:
