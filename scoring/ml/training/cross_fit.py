@@ -16,8 +16,8 @@ from scoring.ml.errors import ArtefactError, TrainingDataError
 from scoring.ml.registry import get_entry
 from scoring.ml.signature import VERSION, SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.fit import fit
-from scoring.ml.training.job import Report, TrainingProgress
+from scoring.ml.training.fit import make_job, run_job
+from scoring.ml.training.job import Report, TrainingProgress, silent
 from scoring.ml.training.record import group_of
 from scoring.ml.training.store import write_folder
 from scoring.ml.types import Dataset, Record
@@ -163,7 +163,8 @@ def cross_fit(
 ) -> CrossFitted:
     """Train `folds` models, each on the groups outside its fold; an eighth of those chooses its weights.
 
-    `folder` keeps checkpoints and the models of finished folds, so that a training that was cut off goes on.
+    `folder` keeps checkpoints and the models of finished folds, so that a training that was cut off goes on, and the
+    vectors of texts by a frozen encoder, which the folds share.
     Arguments as `fit`. Raises `TrainingDataError` when there are fewer than two groups per fold.
     """
     entry = get_entry(name)
@@ -174,9 +175,11 @@ def cross_fit(
             member = entry.load_implementation().from_folder(entry, place / "model")
         else:
             report = None if progress is None else _of_fold(progress, number, folds)
-            member = fit(
-                name, train, dev=dev, profile=profile, encoder=encoder, seed=seed, aspect=aspect,
-                folder=place / "work", progress=report, **options,
+            member = run_job(
+                make_job(
+                    name, train, dev, profile, encoder, seed, aspect, place / "work", report or silent, options,
+                    shared=Path(folder) / "shared",
+                )
             )  # fmt: skip
             member.save_pretrained(place / "model")
         members.append(member)

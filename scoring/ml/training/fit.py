@@ -36,7 +36,7 @@ def plan(
 
     Raises what `fit` would raise before it begins.
     """
-    job = _job(name, train, dev, profile, encoder, seed, aspect, Path(), silent, options)
+    job = make_job(name, train, dev, profile, encoder, seed, aspect, Path(), silent, options)
     return job.entry.load_implementation().plan(job)
 
 
@@ -64,9 +64,13 @@ def fit(
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
-            job = _job(name, train, dev, profile, encoder, seed, aspect, Path(temporary), progress or silent, options)
+            job = make_job(
+                name, train, dev, profile, encoder, seed, aspect, Path(temporary), progress or silent, options
+            )
             return run_job(job)
-    return run_job(_job(name, train, dev, profile, encoder, seed, aspect, Path(folder), progress or silent, options))
+    return run_job(
+        make_job(name, train, dev, profile, encoder, seed, aspect, Path(folder), progress or silent, options)
+    )
 
 
 def run_job(job: FitJob) -> TrainedEvaluator:
@@ -106,7 +110,7 @@ def _aspects(dataset: Dataset) -> Sequence[str]:
     return tuple(dict.fromkeys(rating.aspect for rating in dataset.ratings))
 
 
-def _job(
+def make_job(
     name: str,
     train: Dataset,
     dev: Dataset | None,
@@ -117,10 +121,15 @@ def _job(
     folder: Path,
     report: Report,
     options: dict[str, Any],
+    shared: Path | None = None,
 ) -> FitJob:
+    """The training that `fit` runs for these arguments; `shared` is where several keep what they have in common.
+
+    Raises `UnknownEvaluator`, `InvalidOption` and `EncoderError`.
+    """
     entry = get_entry(name)
     if not entry.learns:
         raise InvalidOption(name, "fit", f"needs no training: load({name!r}) gives it")
     given = dict(options) if encoder is None else {**options, "encoder": encoder}
     parsed = entry.parse_train_options(profile, given)
-    return FitJob(entry, train, dev, profile, parsed, seed, folder, aspect, report)
+    return FitJob(entry, train, dev, profile, parsed, seed, folder, aspect, report, shared)

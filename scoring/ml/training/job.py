@@ -56,6 +56,13 @@ class FitJob:
     folder: Path
     aspect: str | None = None
     report: Report = silent
+    #: What several trainings on the same texts have in common (the folds of a cross-fitting); none is `folder`.
+    shared: Path | None = None
+
+    @property
+    def texts(self) -> Path:
+        """Where vectors of texts by a frozen encoder are kept."""
+        return (self.shared or self.folder) / "texts"
 
     @property
     def name(self) -> str:

@@ -292,7 +292,7 @@ def _encode(job: FitJob, records: Sequence[Record]) -> Components:
         job.report(TrainingProgress(done, total, phase="encoding"))
 
     encodings = encoder.tokenize(table.texts, table.left).encodings
-    vectors = cached_vectors(encoder, encodings, job.folder / "texts", "fp32", tick)
+    vectors = cached_vectors(encoder, encodings, job.texts, "fp32", tick)
     return _sides(np.asarray(vectors, dtype=np.float64), rows)
 
 

@@ -137,7 +137,7 @@ def _store_of(
         job.report(TrainingProgress(done, total, phase="encoding"))
 
     dtype: Literal["fp16", "fp32"] = "fp32" if job.text("cache_dtype") == "fp32" else "fp16"
-    vectors = cached_vectors(encoder, encodings, job.folder / "texts", dtype, tick)
+    vectors = cached_vectors(encoder, encodings, job.texts, dtype, tick)
     return VectorStore(vectors, device), found
 
 

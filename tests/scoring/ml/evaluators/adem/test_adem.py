@@ -11,9 +11,14 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml.encodings import Encodings
+from scoring.ml.evaluators.adem.evaluator import Adem
 from scoring.ml.evaluators.adem.network import AdemNetwork
 from scoring.ml.evaluators.adem.ridge import Components, features, first_scale, kernel, principal_axes, solve
-from scoring.ml.training.job import TrainingProgress
+from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
+from scoring.ml.training.cross_fit import fold_parts
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import FitJob, TrainingProgress, silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import WORDS, tiny_encoder
 
@@ -195,3 +200,38 @@ def test_what_is_missing_is_said_before_training(encoder: str, rated: Dataset) -
     found = plan("adem", rated, encoder=encoder)
     assert found.examples == {"rated outputs (overall)": 48}
     assert found.steps == 8
+
+
+def test_the_folds_share_their_vectors(
+    encoder: str, rated: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each text is encoded once, and the models are those of folds that encode everything by themselves."""
+    encoded: list[int] = []
+    batches = UtteranceEncoder.batches
+
+    def counted(self: UtteranceEncoder, encodings: Encodings) -> Any:
+        encoded.append(len(encodings))
+        return batches(self, encodings)
+
+    monkeypatch.setattr(UtteranceEncoder, "batches", counted)
+    parts = list(fold_parts("adem", rated, 3, 13))
+    arguments: dict[str, Any] = {"encoder": encoder, "l2": 0.1, **SMALL}
+
+    def job(number: int, folder: Path, shared: Path | None) -> FitJob:
+        train, dev = parts[number]
+        return make_job("adem", train, dev, "recommended", None, 13, None, folder, silent, arguments, shared=shared)
+
+    def train(number: int, folder: Path, shared: Path | None) -> tuple[Any, int]:
+        before = sum(encoded)
+        network = Adem.train(job(number, folder, shared)).network
+        return network, sum(encoded) - before
+
+    together = [train(number, tmp_path / f"a{number}", tmp_path / "shared") for number in range(3)]
+    alone = [train(number, tmp_path / f"b{number}", None) for number in range(3)]
+    texts = {text for item in rated.items for text in (*item.context, *item.references)}
+    texts |= {output.text for output in rated.outputs}
+    assert sum(n for _, n in together) <= len(texts) < sum(n for _, n in alone)
+    for (one, _), (other, _) in zip(together, alone, strict=True):
+        for mine, theirs in zip(one.state_dict().values(), other.state_dict().values(), strict=True):
+            torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-3)
+    assert train(2, tmp_path / "a2", tmp_path / "shared")[1] == 0
