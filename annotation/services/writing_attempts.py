@@ -81,6 +81,7 @@ def submit_attempt(
             if attempt is None:
                 return waiting_outcome(user, task, verdict, scores.note)
             return stored_outcome(user, task, attempt)
+    keep_draft(task, sent)
     raise Conflict("Others add references to this item just now. Your text is kept; send it again in a moment.")
 
 

@@ -28,8 +28,8 @@ from annotation.selectors.writing import CLOSING
 from .writing_answers import Sent
 from .writing_candidates import candidates_of_rounds
 
-#: How often a place in a set is tried that somebody else may take.
-TRIES = 6
+#: How often a text is judged anew, or a place in a set tried, because somebody else was faster.
+TRIES = 12
 _OPEN = WritingTask.State.OPEN
 
 
@@ -160,7 +160,9 @@ def go_on(task: WritingTask, sent: Sent, verdict: Verdict) -> None:
     now = timezone.now()
     member = WritingMember.objects.filter(pk=task.member_id)
     seconds = sent.seconds or 0.0
-    member.update(accepted=F("accepted") + (verdict.decision == "accept"), seconds=F("seconds") + seconds, last_at=now)
+    member.update(
+        accepted=F("accepted") + int(verdict.decision == "accept"), seconds=F("seconds") + seconds, last_at=now
+    )
     if not verdict.closes:
         keep_draft(task, sent)
         return
