@@ -22,3 +22,4 @@ class AnnotationConfig(AppConfig):
         overview.register_step("data", 10, data.data_step)
         overview.register_section("campaigns", 20, campaign_overview.campaigns_section)
         overview.register_step("campaigns", 30, campaign_overview.campaign_step)
+        overview.register_step("writing", 45, campaign_overview.writing_step)

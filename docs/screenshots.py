@@ -66,6 +66,8 @@ SHOTS = (
     Shot("corpus", P + "corpora/dialogues/?q=where+are+you+going"),
     Shot("corpus-new", P + "corpora/new/", who="olga"),
     Shot("corpus-add", P + "corpora/dialogues/add/"),
+    Shot("writing-new", P + "writing/new/"),
+    Shot("writing", P + "campaigns/", 'main .list a[href*="/writing/"]'),
     Shot("evaluators", P + "evaluators/"),
     Shot("evaluator", P + "evaluators/chrf/"),
     Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
@@ -91,6 +93,7 @@ SHOTS = (
     Shot("judging-pairs", "/my/2/", who=ANNOTATOR),
     Shot("judging-turing", "/my/3/", who=ANNOTATOR),
     Shot("guidelines", "/my/1/guidelines/", who=ANNOTATOR),
+    Shot("write", "/my/writing/1/", who=ANNOTATOR),
     Shot("not-there", "/projects/nothing/"),
 )
 #: The pictures of README and docs: name of the shot -> name of the file.
@@ -120,6 +123,16 @@ for name, role in (("{RESEARCHER}", "researcher"), ("{ANNOTATOR}", "annotator"))
 """
 
 
+WRITING = f"""
+from annotation.services.writing import create_writing, open_writing
+from evalapp.accounts.models import Project, User
+project, user = Project.objects.get(slug="demo"), User.objects.get(username="{RESEARCHER}")
+plan = {{"name": "More replies", "corpus": "replies", "items": {{"search": "dlg-", "sample": 8}},
+        "options": {{"arms": ["control"], "target": 12}}}}
+open_writing(user=user, campaign=create_writing(user=user, project=project, plan=plan))
+"""
+
+
 def prepare(folder: Path) -> None:
     """Demonstration data, three people, scores of a few metrics, open campaigns; all by commands."""
     if (folder / "ready").exists():
@@ -141,6 +154,8 @@ def prepare(folder: Path) -> None:
     manage(folder, "meta", "demo", "--aspect", "naturalness")
     manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
+    manage(folder, "corpus", "add", "replies", "--project", "demo", "--derive", "items", "--here")
+    manage(folder, "shell", "--verbosity", "0", "-c", WRITING)
     (folder / "ready").touch()
 
 

@@ -9,8 +9,10 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from annotation.models import Campaign, CampaignMember
+from annotation.models import Campaign, CampaignMember, WritingCampaign
 from annotation.selectors.presence import has_outputs
+from annotation.selectors.writing import list_writing
+from annotation.services import ports
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.common.navigation import role_of
@@ -29,7 +31,8 @@ def _answered() -> Any:
 
 
 def campaigns_section(request: HttpRequest, project: Project) -> str | None:
-    """Campaigns that are open or paused, then drafts and closed ones, a few of them. One query."""
+    """Campaigns that are open or paused, then drafts and closed ones, a few of them, and writing campaigns that
+    are not closed. Two queries."""
     if not _may(request, project, "read"):
         return None
     rows = list(
@@ -41,12 +44,13 @@ def campaigns_section(request: HttpRequest, project: Project) -> str | None:
         )
         .order_by("-running", "-pk")[:SHOWN]
     )
-    if not rows:
+    writing = list(list_writing(project=project).exclude(state="closed")[:SHOWN])
+    if not rows and not writing:
         return None
     for row in rows:
         row.judgements_wanted = row.unit_count * row.overlap
         row.shown_done = min(row.answered or 0, row.judgements_wanted)
-    context = {"project": project, "campaigns": rows}
+    context = {"project": project, "campaigns": rows, "writing": writing}
     return render_to_string("annotation/overview/campaigns.html", context, request=request)
 
 
@@ -71,3 +75,30 @@ def campaign_step(request: HttpRequest, project: Project) -> Step | None:
             action="The draft",
         )
     return Step(title="Ask people", text="Campaigns have been opened.", url=url, action="Campaigns", done=True)
+
+
+def writing_step(request: HttpRequest, project: Project) -> Step | None:
+    """Open the draft of a writing campaign, or plan one where an evaluator could guide it; done once one was opened.
+    Nothing in other projects: few need more references."""
+    if not _may(request, project, "write"):
+        return None
+    rows = WritingCampaign.objects.filter(project=project)
+    last = rows.order_by(F("opened_at").desc(nulls_last=True), "-pk").first()
+    if last is not None and last.opened_at is not None:
+        url = reverse("annotation:writing", args=[project.slug, last.pk])
+        return Step(title="Write references", text="People write references.", url=url, action="Watch", done=True)
+    if last is not None:
+        return Step(
+            title="Open the writing campaign",
+            text=f"“{last.name}” is a draft. Open it and invite people by a link.",
+            url=reverse("annotation:writing", args=[project.slug, last.pk]),
+            action="The draft",
+        )
+    if not ports.reliability_evaluators_of(project=project):
+        return None
+    return Step(
+        title="Write references",
+        text="A trained REAM evaluator can tell people, while they write, whether a reference makes the set better.",
+        url=reverse("annotation:writing-new", args=[project.slug]),
+        action="New writing campaign",
+    )

@@ -2,7 +2,7 @@
 functions only after the rooms registered them in `AppConfig.ready`.
 
 Orders in use: counts 10, campaigns 20, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
-campaigns 30, scores 40, rankings 50."""
+campaigns 30, scores 40, writing 45, rankings 50."""
 
 from __future__ import annotations
 

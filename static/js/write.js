@@ -360,14 +360,16 @@
 
   const outbox = new window.evalapp.Outbox(page.dataset.user, token, {
     changed() { showWaiting(); },
-    waiting(entries, entry) {
+    waiting(entries) {
       offline();
-      if (busy !== entry.id) return;
-      free();
-      // The text is safe in the outbox; the editor is free for the next one.
-      if (entry.kind === "text" && card && card.dataset.id === entry.task && typed() === entry.held.text && !card.dataset.rounds) {
-        put({ text: "" });
-        localStorage.removeItem(draftKey(entry.task));
+      // What the page waits for is safe in the outbox, so the editor is free for the next text.
+      const mine = entries.find((entry) => entry.id === busy);
+      if (mine) {
+        free();
+        if (mine.kind === "text" && card && card.dataset.id === mine.task && typed() === mine.held.text && !card.dataset.rounds) {
+          put({ text: "" });
+          localStorage.removeItem(draftKey(mine.task));
+        }
       }
       showWaiting();
     },

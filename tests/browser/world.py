@@ -11,10 +11,11 @@ from uuid import uuid4
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from annotation.models import Campaign, Item, Output, Upload, UploadFault
+from annotation.models import Campaign, Item, Output, Upload, UploadFault, WrittenReference
 from annotation.services.campaigns import close_campaign, create_campaign, open_campaign
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
+from annotation.services.writing import create_writing, next_task, open_writing, submit_attempt
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
@@ -35,7 +36,9 @@ NO_PAGE = {
     "accounts:invitation-revoke", "accounts:password-reset-confirm", "run-cancel", "run-retry", "health-live",
     "health-ready", "annotation:judge-next", "annotation:judge-back", "annotation:campaign-guidelines-preview",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
-    "annotation:upload-store", "annotation:upload-undo", "annotation:system-kind", "annotation:export-file",
+    "annotation:write-draft", "annotation:write-drop", "annotation:write-done", "annotation:writing-restore",
+    "annotation:writing-invitation-revoke", "annotation:upload-store", "annotation:upload-undo",
+    "annotation:system-kind", "annotation:export-file",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "retrieval:corpus-index",
@@ -98,6 +101,7 @@ def make_world(cast: Cast) -> World:
     _add_people(world, invitation)
     _add_data(world, items[0], upload)
     _add_campaigns(world, judged, draft)
+    _add_writing(world)
     _add_scoring(world)
     _add_corpora(world)
     return world
@@ -186,6 +190,41 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
     for name in ("one", "skip", "flag"):
         world.add(cast.annotator, f"annotation:judge-{name}", judged.pk, public)
+
+
+def _add_writing(world: World) -> None:
+    cast, slug = world.cast, world.cast.project.slug
+    plan = {"name": "More replies", "guidelines": "Be *kind*.", "options": {"arms": ["control"], "target": 9}}
+    draft = create_writing(user=cast.researcher, project=cast.project, plan={**plan, "slug": "writing-draft"})
+    written = open_writing(
+        user=cast.researcher, campaign=create_writing(user=cast.researcher, project=cast.project, plan=plan)
+    )
+    public = next_task(user=cast.annotator, campaign_id=written.pk).public
+    for text in ("I would rather stay.", "Not today, thank you."):
+        submit_attempt(user=cast.annotator, public=public, submission=uuid4(), text=text, seconds=21.5)
+    better = {"constraint": "better-than-original", "instruction": "Write a better reply."}
+    plan = {"name": "Better ones", "kind": "constraint", "options": better}
+    compared = open_writing(
+        user=cast.researcher, campaign=create_writing(user=cast.researcher, project=cast.project, plan=plan)
+    )
+    other = next_task(user=cast.researcher, campaign_id=compared.pk).public
+    submit_attempt(user=cast.researcher, public=other, submission=uuid4(), text="A better reply altogether.")
+    world.add(cast.researcher, "annotation:writing-new", slug)
+    for campaign in (written, draft, compared):
+        for name in ("", "-edit", "-preview", "-people"):
+            world.add(cast.researcher, f"annotation:writing{name}", slug, campaign.pk)
+    for name in ("references", "attempts"):
+        world.add(cast.researcher, f"annotation:writing-{name}", slug, written.pk)
+    reference = WrittenReference.objects.filter(campaign=written).first()
+    world.add(cast.researcher, "annotation:writing-withdraw", slug, written.pk, reference.pk)
+    world.add(cast.researcher, "annotation:writing-delete", slug, draft.pk)
+    world.add(cast.researcher, "annotation:writing-move", slug, written.pk, "close")
+    for campaign in (written, compared):
+        world.add(cast.annotator, "annotation:write", campaign.pk)
+    world.add(cast.annotator, "annotation:write-guidelines", written.pk)
+    world.add(cast.annotator, "annotation:write-confirm", compared.pk)
+    for name in ("one", "skip"):
+        world.add(cast.annotator, f"annotation:write-{name}", written.pk, public)
 
 
 def _add_scoring(world: World) -> None:

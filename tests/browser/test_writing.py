@@ -1,0 +1,262 @@
+"""The page of reference writing in a real browser: keyboard, live score, arms, two people on one item, a worker that
+dies, no connection. Scores and candidates come the whole real way; only the model is played."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from annotation.models import WritingAttempt, WritingCampaign, WritingTask, WrittenReference
+from annotation.services.writing import create_writing, open_writing
+from evalapp.accounts.roles import Role
+from tests.browser.conftest import Site, _new_database, _running_site
+from tests.browser.live_worker import PlayedWorker
+from tests.cast import Cast, join, person
+from tests.factories import make_items
+from tests.retrieval.corpora import make_corpus
+from tests.scoring.training import make_trained
+from tests.services.plugin import location
+
+pytestmark = [pytest.mark.browser, pytest.mark.server("redis")]
+Open = Callable[..., Any]
+PAIRS = (
+    ("Hello number 0? Yes?", "A good answer from the corpus."),
+    ("Hello number 1? Yes?", "A plain answer from the corpus."),
+    ("Hello you?", "A bad answer from the corpus."),
+)
+#: Milliseconds; on a busy machine the first score may be too late, and the page asks again after five seconds.
+PATIENCE = 20_000
+FIGURE = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def queue_url() -> str:
+    """A Redis database for this file alone; `redis_url` is one for a single test."""
+    return urlunsplit(urlsplit(location("redis"))._replace(path="/15"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, queue_url: str) -> Iterator[Site]:
+    """A web process of this file, with a queue."""
+    folder = tmp_path_factory.mktemp("writing-site")
+    before = os.environ.get("REDIS_URL")
+    os.environ["REDIS_URL"] = queue_url
+    try:
+        with _new_database(folder) as database:
+            yield from _running_site(folder, database)
+    finally:
+        os.environ.pop("REDIS_URL")
+        if before is not None:
+            os.environ["REDIS_URL"] = before
+
+
+@pytest.fixture
+def worker(db: None, queue_url: str) -> Iterator[PlayedWorker]:
+    found = PlayedWorker(queue_url)
+    found.client.flushdb()
+    found.start()
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+def begin(cast: Cast, site: Site, settings: Any, worker: PlayedWorker) -> Callable[..., WritingCampaign]:
+    """An open campaign on the site, with a corpus and an evaluator."""
+
+    def start(items: int = 1, pairs: Any = PAIRS, **options: Any) -> WritingCampaign:
+        settings.CORPORA_DIR = site.folder / "corpora"
+        settings.ARTEFACTS_DIR = site.folder / "artefacts"
+        make_items(cast.project, items, 1)
+        make_corpus(cast.project, "replies", pairs)
+        make_trained(cast.project, "rater", "ream")
+        plan = {
+            "name": "More replies", "evaluator": "rater", "corpus": "replies", "guidelines": "Be kind.",
+            "options": {"target": 5, **options},
+        }  # fmt: skip
+        campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
+        return open_writing(user=cast.researcher, campaign=campaign)
+
+    return start
+
+
+def writing(page: Any, campaign: WritingCampaign) -> Any:
+    page.goto(f"/my/writing/{campaign.pk}/")
+    page.wait_for_selector("article[data-id]")
+    return page
+
+
+def wait_for(page: Any, wanted: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if wanted():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("It did not come to pass.")
+
+
+def references(page: Any) -> str:
+    return str(page.inner_text("#references"))
+
+
+def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: Any) -> None:
+    campaign = begin(max_attempts=2, target=4)
+    page = writing(page_for(cast.annotator), campaign)
+    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
+    assert page.inner_text("#now") == "0.250"
+    gains = page.locator("#candidates .gain").all_inner_texts()
+    assert sorted(gains) == ["+0.000", "+0.125 ▲", "−0.125 ▽"]
+    # A candidate that does not help: it has to be edited.
+    page.keyboard.press("c")
+    page.keyboard.press("2")
+    assert page.input_value("#text") == "A plain answer from the corpus."
+    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    assert "not more reliable" in page.inner_text("#score")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=2 attempts left")
+    page.keyboard.type(" It is good.")
+    page.wait_for_selector("#score >> text=With this text 0.375, +0.125", timeout=PATIENCE)
+    assert "→ 0.375 ▲" in page.inner_text("#with-text")
+    assert axe(page) == []
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
+    assert page.input_value("#text") == ""
+    assert "A plain answer from the corpus. It is good.\nyours, +0.125" in references(page)
+    assert page.locator("svg.growth circle").count() == 1
+    # Another is looked at and dropped, an own text completes the item.
+    page.keyboard.press("c")
+    page.keyboard.press("1")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.getElementById('text').value === ''")
+    page.keyboard.press("e")
+    page.keyboard.type("My own good text.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("() => document.getElementById('references').textContent.includes('My own good text.')")
+    page.keyboard.press("e")
+    page.keyboard.type("One more good text.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=There is nothing left for you to write here")
+    rows = list(WritingAttempt.objects.order_by("pk").values_list("decision", "edited", "relevant"))
+    assert [decision for decision, _, _ in rows] == ["edit", "accept", "drop", "accept", "accept"]
+    first = WritingAttempt.objects.order_by("pk")[1]
+    assert (first.score_before, first.score_after, first.source["corpus"]) == (0.25, 0.375, "replies")
+
+
+def test_control_session_never_shows_a_score(cast: Cast, page_for: Open, begin: Any, worker: PlayedWorker) -> None:
+    campaign = begin(arms=["control"])
+    page = page_for(cast.annotator)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    writing(page, campaign)
+    page.wait_for_selector("#candidates .use kbd")
+    page.keyboard.press("c")
+    page.keyboard.press("3")
+    page.keyboard.type(" And more.")
+    page.wait_for_timeout(500)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#references >> text=And more.")
+    shown = page.inner_text("body").replace(page.inner_text("#candidates"), "")
+    assert not FIGURE.search(shown)
+    assert page.locator("#candidates .gain, #score, #reliability").count() == 0
+    assert not [url for url in asked if "/score/" in url]
+    attempt = WritingAttempt.objects.get()
+    assert (attempt.decision, attempt.improved, attempt.score_before) == ("accept", None, 0.25)
+
+
+def test_two_annotators_on_one_item(cast: Cast, page_for: Open, begin: Any) -> None:
+    campaign = begin()
+    otto = person("otto")
+    join(cast.project, otto, Role.ANNOTATOR)
+    mine, theirs = (writing(page_for(user), campaign) for user in (cast.annotator, otto))
+    mine.fill("#text", "Half of a good")
+    theirs.fill("#text", "Otto's good text.")
+    theirs.keyboard.press("Control+Enter")
+    theirs.wait_for_selector("#references >> text=Otto's good text.")
+    mine.wait_for_selector("#references >> text=added by another")
+    assert mine.input_value("#text") == "Half of a good"
+    assert mine.evaluate("document.activeElement.id") == "text"
+    assert mine.inner_text("#now") == "0.375"
+    # Both at once: neither overwrites the other.
+    mine.fill("#text", "Half of a good text.")
+    theirs.fill("#text", "Another good text.")
+    for page in (mine, theirs):
+        page.keyboard.press("Control+Enter")
+    mine.wait_for_selector("#references >> text=Half of a good text.")
+    wait_for(mine, lambda: WrittenReference.objects.filter(state="shown").count() == 3)
+
+
+def test_worker_killed_while_typing(cast: Cast, page_for: Open, begin: Any, worker: PlayedWorker) -> None:
+    campaign = begin()
+    page = writing(page_for(cast.annotator), campaign)
+    page.keyboard.press("e")
+    page.keyboard.type("A good")
+    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    worker.kill()
+    page.keyboard.type(" text, written on")
+    page.wait_for_selector("#score[data-state=none]", timeout=PATIENCE)
+    assert "Score not available" in page.inner_text("#score")
+    page.keyboard.type(" without any score.")
+    assert page.input_value("#text") == "A good text, written on without any score."
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=kept as a draft", timeout=PATIENCE)
+    assert WritingTask.objects.get().draft["text"] == "A good text, written on without any score."
+    assert not WritingAttempt.objects.exists()
+    page.click("#unscored")
+    page.wait_for_selector("text=Added without a score.", timeout=PATIENCE)
+    attempt = WritingAttempt.objects.get()
+    assert (attempt.improved, attempt.unscored, attempt.score_after) == (None, True, None)
+    worker.start()
+    page.keyboard.press("e")
+    page.keyboard.type("Back with a good one.")
+    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+
+
+def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
+    campaign = begin()
+    page = writing(page_for(cast.annotator), campaign)
+    page.wait_for_selector("#candidates .use kbd")
+    page.context.set_offline(True)
+    page.fill("#text", "A good text from the tunnel.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#waiting >> text=A good text from the tunnel.")
+    assert page.input_value("#text") == ""
+    page.fill("#text", "A plain text from the tunnel.")
+    page.keyboard.press("Control+Enter")
+    wait_for(page, lambda: page.locator("#waiting li").count() == 2)
+    page.fill("#text", "Still typing")
+    assert not WritingAttempt.objects.exists()
+    page.context.set_offline(False)
+    page.wait_for_selector("#references .who >> text=yours", timeout=PATIENCE)
+    # The second is refused by the rules and comes back, without touching what is being typed.
+    page.wait_for_selector("text=needs another look", timeout=PATIENCE)
+    assert page.input_value("#text") == "Still typing"
+    page.click("text=Take it back")
+    assert page.input_value("#text") == "A plain text from the tunnel."
+    page.click("text=Take it back")
+    assert page.input_value("#text") == "Still typing"
+    assert list(WritingAttempt.objects.order_by("pk").values_list("decision", flat=True)) == ["accept", "edit"]
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1100)])
+def test_clean_in_narrow_and_dark(cast: Cast, page_for: Open, begin: Any, axe: Any, scheme: str, width: int) -> None:
+    campaign = begin()
+    page = writing(page_for(cast.annotator, width=width, scheme=scheme), campaign)
+    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
+    page.locator("#candidates .use").first.click()
+    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+def test_without_script(cast: Cast, page_for: Open, begin: Any) -> None:
+    campaign = begin()
+    page = page_for(cast.annotator, script=False)
+    page.goto(f"/my/writing/{campaign.pk}/")
+    page.click("noscript a")
+    page.locator(".candidate-list a").first.click()
+    page.fill("#text", "A good text without script.")
+    page.click("button[data-submit]")
+    page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
