@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,7 @@ class ElasticIndex:
             raise
 
     def refresh(self) -> None:
-        with in_our_words(self._address.server):
+        with self._answering():
             state = read_state(self._client, self._address)
             self._usual_longest = self._longest()
         self.count, self.version = state.count, state.version
@@ -105,7 +106,7 @@ class ElasticIndex:
             return taken
         search = Search(self._ask, self.tokens, self._longest, wanted, self.count, self._usual_longest)
         barred = {layout.reply(response) for response in exclude}
-        with in_our_words(self._address.server):
+        with self._answering():
             while len(taken) < k:
                 missing = k - len(taken)
                 size = min(missing + missing // 4 + 10, MOST) if distinct else missing
@@ -131,7 +132,7 @@ class ElasticIndex:
             "size": k,
             "track_total_hits": False,
         }
-        with in_our_words(self._address.server):
+        with self._answering():
             while True:
                 (hits,) = self._ask([body])
                 for hit in hits:
@@ -156,23 +157,27 @@ class ElasticIndex:
 
     # ---- the server ----------------------------------------------------------------------------------------------
 
-    def _ask(self, bodies: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-        """One request for all; a server that could search only part of the index is one that cannot answer."""
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
         import elasticsearch
 
+        with in_our_words(self._address.server):
+            try:
+                yield
+            except elasticsearch.NotFoundError as error:
+                raise IndexUnavailable(_missing(self._client, self._address)) from error
+
+    def _ask(self, bodies: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+        """One request for all; a server that could search only part of the index is one that cannot answer."""
         name = self._address.name
-        try:
-            if len(bodies) == 1:
-                answer = self._client.search(
-                    index=name, body=bodies[0], filter_path=_ANSWER, allow_partial_search_results=False
-                )
-                return [_hits(answer.body)]
-            header = {"index": name, "allow_partial_search_results": False}
-            found = self._client.msearch(
-                searches=[part for body in bodies for part in (header, body)], filter_path=_ANSWERS
-            ).body["responses"]
-        except elasticsearch.NotFoundError as error:
-            raise IndexUnavailable(_missing(self._client, self._address)) from error
+        if len(bodies) == 1:
+            answer = self._client.search(
+                index=name, body=bodies[0], filter_path=_ANSWER, allow_partial_search_results=False
+            )
+            return [_hits(answer.body)]
+        header = {"index": name, "allow_partial_search_results": False}
+        searches = [part for body in bodies for part in (header, body)]
+        found = self._client.msearch(searches=searches, filter_path=_ANSWERS).body["responses"]
         for answer in found:
             if answer.get("status") == 404:
                 raise IndexUnavailable(_missing(self._client, self._address))

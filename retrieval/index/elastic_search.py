@@ -84,7 +84,7 @@ class Search:
         """The best k rows whose responses are none of `barred` (terms of `layout.reply`)."""
         if self._q > CLAUSES:
             return self._longest_first(k, barred)
-        size = min(2 * k + 50, layout.WINDOW)
+        size = _size(k)
         lowest = self._estimate(k, barred) if self._count >= _SMALL else Fraction(0)
         for _ in range(_RESTARTS):
             found = self._descend(lowest, k, size, barred)
@@ -252,6 +252,11 @@ class Search:
                 exact = Fraction(common, self._q + len(own) - common)
                 found.append(Seen(Hit(int(hit["_id"]), value, query, response, meta), exact))
         return found
+
+
+def _size(k: int) -> int:
+    """How many rows are gathered for k: usually the k-th is then better than the last, and nothing is to be settled."""
+    return min(2 * k + 50, layout.WINDOW)
 
 
 def _part(bucket: layout.Bucket, tokens: Sequence[str], least: int, weight: float, field: str = "terms") -> Body:

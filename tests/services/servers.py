@@ -26,10 +26,12 @@ _POSTGRES_USERS, _ORDINARY_USERS = ("postgres", "nobody"), ("nobody", "daemon")
 
 def start(name: str, family: Family, folder: Path, durable: bool = False) -> str:
     """Starts one server and returns where it is, or raises CannotHave. `durable`: PostgreSQL waits for the disk
-    as in real use, which a measurement must."""
+    and Elasticsearch has the memory of real use, which a measurement must."""
     if name == "postgres":
         return _postgres(family, folder / name, durable)
-    return {"redis": _redis, "elasticsearch": _elasticsearch, "chromium": _chromium}[name](family, folder / name)
+    if name == "elasticsearch":
+        return _elasticsearch(family, folder / name, "1g" if durable else "512m")
+    return {"redis": _redis, "chromium": _chromium}[name](family, folder / name)
 
 
 def _ordinary(candidates: tuple[str, ...]) -> User | None:
@@ -131,10 +133,9 @@ def _redis(family: Family, folder: Path) -> str:
 # ---- Elasticsearch ----------------------------------------------------------------------------------------
 
 
-def _elasticsearch(family: Family, folder: Path) -> str:
-    java, home = installing.java_home(), installing.elasticsearch_home()
+def _elasticsearch(family: Family, folder: Path, heap: str) -> str:
+    home = installing.elasticsearch_home()
     user = _ordinary(_ORDINARY_USERS)
-    port, log = free_port(), folder / "log"
     _own(folder, user)
     configuration, temporary = folder / "config", folder / "tmp"
     shutil.copytree(home / "config", configuration)
@@ -145,7 +146,7 @@ def _elasticsearch(family: Family, folder: Path) -> str:
                 "discovery.type": "single-node",
                 "xpack.security.enabled": False,
                 "network.host": "127.0.0.1",
-                "http.port": port,
+                "http.port": free_port(),
                 "transport.port": free_port(),
                 "path.data": str(folder / "data"),
                 "path.logs": str(folder / "logs"),
@@ -158,18 +159,26 @@ def _elasticsearch(family: Family, folder: Path) -> str:
     # These name files in the distribution's own folder, which the server's user may not write to.
     elsewhere = ("-Xlog:gc", "HeapDump", "-XX:ErrorFile")
     kept = [line for line in options.read_text().splitlines() if not any(part in line for part in elsewhere)]
-    options.write_text("\n".join(kept) + "\n")
+    options.write_text("\n".join([*kept, f"-Xms{heap}", f"-Xmx{heap}"]) + "\n")
     _own(temporary, user)
     if user:
         for path in [configuration, *configuration.rglob("*")]:
             shutil.chown(path, user.name, user.group)
+    return start_elasticsearch(family, folder)
+
+
+def start_elasticsearch(family: Family, folder: Path) -> str:
+    """Starts the server of a folder that was prepared once; again after its end, with what it held then."""
+    java, home = installing.java_home(), installing.elasticsearch_home()
+    configuration, log = folder / "config", folder / "log"
+    port = json.loads((configuration / "elasticsearch.yml").read_text())["http.port"]
+    user = _ordinary(_ORDINARY_USERS)
     env = {
         **os.environ,
         "ES_HOME": str(home),
         "ES_PATH_CONF": str(configuration),
         "ES_JAVA_HOME": str(java),
-        "ES_JAVA_OPTS": "-Xms1g -Xmx1g",
-        "ES_TMPDIR": str(temporary),
+        "ES_TMPDIR": str(folder / "tmp"),
         "HOME": str(folder),
     }
     with log.open("wb") as output:

@@ -1,0 +1,160 @@
+"""The plan of a search, against a few lines that answer the queries it makes: exact whatever the server's order is."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retrieval.index import elastic_layout as layout
+from retrieval.index import elastic_search
+from retrieval.index.elastic_search import Search
+from retrieval.index.hits import Hit, jaccard
+
+WORDS = [*"abcdefghij"]
+
+
+def cut(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class Server:
+    """Documents by row, and the part of the query language that a search uses, in single precision as Lucene has it.
+    Rows of equal score come in no particular order."""
+
+    def __init__(self, texts: list[tuple[str, str]], seed: int = 0) -> None:
+        self.documents = [layout.document(layout.Row(n, q, r), cut) for n, (q, r) in enumerate(texts)]
+        self.shuffled = random.Random(seed).sample(self.documents, len(self.documents))
+        self.clauses = 0
+
+    def ask(self, bodies):
+        return [self.one(body) for body in bodies]
+
+    def one(self, body):
+        self.clauses = max(self.clauses, str(body).count("'term'"))
+        found = [(score, doc) for doc in self.shuffled if (score := self.score(body["query"], doc)) is not None]
+        keys = [next(iter(sort.items())) if isinstance(sort, dict) else (sort, "asc") for sort in body.get("sort", [])]
+        order = [
+            (tuple(-doc[field] if way == "desc" else doc[field] for field, way in keys) or (-np.float32(score),), doc)
+            for score, doc in found
+        ]
+        order.sort(key=lambda pair: pair[0])
+        hits = [
+            {
+                "_id": str(doc["row"]),
+                "_score": float(np.float32(self.score(body["query"], doc))),
+                "_source": doc,
+                "sort": [doc[field] for field, _ in keys],
+            }
+            for _, doc in order
+        ]
+        if "search_after" in body:
+            places = [hit["sort"] for hit in hits]
+            hits = hits[places.index(body["search_after"]) + 1 :]
+        return hits[: body["size"]]
+
+    def score(self, query, doc):
+        ((kind, inside),) = query.items()
+        if kind == "dis_max":
+            return max((s for part in inside["queries"] if (s := self.score(part, doc)) is not None), default=None)
+        if kind == "constant_score":
+            return None if self.score(inside["filter"], doc) is None else float(np.float32(inside["boost"]))
+        if kind in ("term", "terms"):
+            ((field, value),) = inside.items()
+            held = doc.get(field, ())
+            held = set(held) if isinstance(held, list) else {held}
+            return 1.0 if held & set(value if kind == "terms" else [value]) else None
+        assert kind == "bool"
+        if any(self.score(part, doc) is not None for part in inside.get("must_not", ())):
+            return None
+        if any(self.score(part, doc) is None for part in inside.get("filter", ())):
+            return None
+        must = [self.score(part, doc) for part in inside.get("must", ())]
+        should = [s for part in inside.get("should", ()) if (s := self.score(part, doc)) is not None]
+        least = inside.get("minimum_should_match", 1 if "should" in inside else 0)
+        return None if None in must or len(should) < least else sum(must) + sum(should)
+
+    def search(self, text: str) -> Search:
+        longest = max((doc["length"] for doc in self.documents), default=0)
+        return Search(self.ask, cut, lambda: longest, cut(text), len(self.documents), longest)
+
+
+def scan(texts, text, k, barred=()):
+    wanted = cut(text)
+    found = [
+        Hit(row, jaccard(len(wanted & cut(query)), len(wanted), len(cut(query))), query, response)
+        for row, (query, response) in enumerate(texts)
+        if wanted & cut(query) and layout.reply(response) not in barred
+    ]
+    return sorted(found, key=lambda hit: (-hit.jaccard, hit.row))[:k]
+
+
+some_text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
+some_rows = st.lists(st.tuples(some_text, st.sampled_from(["yes", "no", "well"])), min_size=1, max_size=40)
+
+
+@settings(deadline=None, max_examples=120)
+@given(some_rows, some_text, st.integers(1, 12), st.integers(0, 3), st.booleans())
+def test_any_search_is_the_scan(texts, text, k, seed, barring):
+    barred = [layout.reply("yes")] if barring else []
+    # A margin of nothing and an estimate from a handful of rows: every way through the plan is taken.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elastic_search, "_SMALL", 5)
+        patch.setattr(elastic_search, "_size", lambda k: k)
+        assert Server(texts, seed).search(text).best(k, barred) == scan(texts, text, k, barred)
+
+
+@pytest.mark.parametrize("clauses", [7, 60])
+def test_few_clauses_and_long_rows(clauses, monkeypatch):
+    monkeypatch.setattr(elastic_search, "CLAUSES", clauses)
+    rng = random.Random(5)
+    words = [f"w{n}" for n in range(80)]
+    texts = [(" ".join(rng.choices(words, k=rng.choice([3, 9, 30, 70]))), "r") for _ in range(70)]
+    server = Server(texts)
+    for number in range(8):
+        text = " ".join(rng.choices(words, k=(2, 6, 20, 55)[number % 4]))
+        assert server.search(text).best(10) == scan(texts, text, 10), text
+    # A part of a disjunction is not divided: one length of a text is the least that is asked at once.
+    assert server.clauses <= clauses + 1
+
+
+@pytest.mark.parametrize("text", ["a b c", "a", "j"])
+def test_hundreds_of_equal_rows_are_settled_by_their_numbers(text):
+    texts = [("a b c", "r")] * 200 + [("a b", "r")] * 200 + [("a", "r")] * 200 + [("a b c d e f", "r")] * 200
+    random.Random(1).shuffle(texts)
+    for k in (1, 150, 250, 601):
+        assert Server(texts, k).search(text).best(k) == scan(texts, text, k)
+
+
+def test_rows_that_go_away_between_two_searches_are_no_hits():
+    texts = [("a b c", "r")] * 300
+    server = Server(texts)
+    asked = []
+
+    def ask(bodies):
+        asked.append(bodies)
+        if len(asked) == 2:
+            server.shuffled = [doc for doc in server.shuffled if doc["row"] < 3]
+        return server.ask(bodies)
+
+    search = Search(ask, cut, lambda: 3, cut("a b"), 300, 3)
+    assert [hit.row for hit in search.best(20)] == [0, 1, 2]
+
+
+def test_buckets_hold_every_length_once():
+    lengths = range(1, 3000)
+    for length in lengths:
+        (bucket,) = layout.buckets(length, length)
+        assert bucket.first <= length <= bucket.last
+        assert bucket.number == layout.bucket_of(length)
+    together = layout.buckets(1, 3000)
+    assert [one.last + 1 for one in together[:-1]] == [one.first for one in together[1:]]
+    assert all(bucket.last <= bucket.first * 9 / 8 for bucket in together)
+    assert layout.buckets(5, 4) == []
+
+
+def test_a_sixteenth_of_the_rows_stands_in_the_sample():
+    assert 0.9 < sum(map(layout.sampled, range(100_000))) * layout.SAMPLE / 100_000 < 1.1
