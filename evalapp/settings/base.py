@@ -272,6 +272,10 @@ SPECTACULAR_SETTINGS = {
         "CampaignKindEnum": "annotation.models.Campaign.Kind",
         "AssignmentStateEnum": "annotation.models.Assignment.State",
         "SystemKindEnum": "annotation.models.System.Kind",
+        "WritingKindEnum": "annotation.models.WritingCampaign.Kind",
+        "CorpusStateEnum": "retrieval.models.Corpus.State",
+        "CorpusPartKindEnum": "retrieval.models.CorpusPart.Kind",
+        "CorpusPartStateEnum": "retrieval.models.CorpusPart.State",
         "EvaluatorStateEnum": "scoring.models.Evaluator.State",
     },
 }

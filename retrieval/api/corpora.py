@@ -187,6 +187,7 @@ class CorpusList(APIView):
 class CorpusShow(APIView):
     @extend_schema(operation_id="corpora_retrieve", responses=CorpusSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
+        """A corpus: how it stands, how large it is, where it comes from."""
         project, corpus = check_visible(request.user, slug, name)
         return Response(CorpusSerializer(corpus, context={"request": request, "project": project}).data)
 

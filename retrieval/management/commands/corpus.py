@@ -34,9 +34,11 @@ class Command(commands.Command):
             "--project", default="", metavar="SLUG", help="without it: shared by the whole installation"
         )
         parser.add_argument("--shared", action="store_true", help="shared, its runs stand in the project")
-        parser.add_argument("--derive", default="", choices=["", *DERIVED], help="instead of FILE: rows of the project")
+        parser.add_argument("--derive", default="", choices=list(DERIVED), help="instead of FILE: rows of the project")
         parser.add_argument("--language", default="", help="a code such as en or zh; default: the project's")
-        parser.add_argument("--tokenizer", default="", choices=["", *Corpus.Tokenizer.values])
+        parser.add_argument(
+            "--tokenizer", default="", choices=Corpus.Tokenizer.values, help="default: as the language has it"
+        )
         parser.add_argument("--licence", default="", help="shown with every candidate")
         parser.add_argument("--source", default="", help="where the pairs come from")
         where = parser.add_mutually_exclusive_group()
