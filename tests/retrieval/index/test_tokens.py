@@ -1,0 +1,76 @@
+"""The expected tokens are the definition in `retrieval.index.tokens`, point by point, applied by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.index.tokens import CHARACTERS, LONGEST, TOKENIZERS, WORDS, tokenizer_for, tokens, tokens_in_order
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Where are you going? Where?", {"where", "are", "you", "going"}),
+        ("Don't 'stop' rock'n'roll’s", {"don't", "stop", "rock'n'roll's"}),
+        ("It costs 3.5 or 1,000. At 10:30, 7.", {"it", "costs", "3.5", "or", "1,000", "at", "10", "30", "7"}),
+        ("snake_case ﬁne ＡＢＣ e\u0301t\u0117", {"snake", "case", "fine", "abc", "étė"}),
+        ("STRASSE straße", {"strasse"}),
+        ("soft\u00adhyphen zero\u200bwidth", {"softhyphen", "zero", "width"}),
+        ("हिन्दी में", {"हिन्दी", "में"}),
+        ("\u200fשלום\u200f עולם مرحبا", {"שלום", "עולם", "مرحبا"}),
+        ("😂😂 👍🏽 👍 ❤️ 🇩🇪🇫🇷", {"😂", "👍", "❤", "🇩🇪", "🇫🇷"}),
+        ("你好 Привет hello", {"你好", "привет", "hello"}),
+        ("?! ... -- $ +", set()),
+        ("", set()),
+    ],
+)
+def test_words(text, expected):
+    assert tokens(text, WORDS) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("我有iPhone12，你好。", {"我", "有", "iphone12", "你", "好"}),
+        ("かなカナー々", {"か", "な", "カ", "ナ", "ー", "々"}),
+        ("ที่นี่", {"ที่", "นี่"}),
+        ("don't 3.5 한국어 😂", {"don't", "3.5", "한국어", "😂"}),
+        ("𠀀𠀁", {"𠀀", "𠀁"}),
+    ],
+)
+def test_characters_stand_alone_in_scripts_without_spaces(text, expected):
+    assert tokens(text, CHARACTERS) == expected
+
+
+def test_a_language_code_chooses_the_tokenizer():
+    assert [tokenizer_for(code) for code in ("zh", "zh-CN", "ja_JP", "TH", "yue", "km")] == [CHARACTERS] * 6
+    assert [tokenizer_for(code) for code in ("en", "ko", "he", "de-CH", "")] == [WORDS] * 5
+
+
+def test_an_unknown_tokenizer_is_refused():
+    with pytest.raises(ValueError, match="choose one of words, characters"):
+        tokens("a", "subwords")
+
+
+def test_of_a_long_token_the_beginning_counts():
+    assert tokens("x" * 1_000_000 + " y") == {"x" * LONGEST, "y"}
+    assert tokens_in_order(["x" * 500, "y"]) == ["x" * LONGEST, "\n", "y", "\n"]
+
+
+LETTERS = "aBz9_.,'’é\u0301ß你かที่हि😂\U0001f1e9\U0001f3fd\u200b\u200d\n İ"
+
+
+@given(st.lists(st.text(st.sampled_from(LETTERS) | st.characters(exclude_categories=["Cs"]), max_size=12), max_size=8))
+def test_texts_taken_together_have_the_tokens_each_has_alone(texts):
+    for tokenizer in TOKENIZERS:
+        found = tokens_in_order(texts, tokenizer)
+        each: list[set[str]] = [set()]
+        for token in found:
+            if token == "\n":
+                each.append(set())
+            else:
+                each[-1].add(token)
+        assert each.pop() == set()
+        assert each == [tokens(text, tokenizer) for text in texts]
