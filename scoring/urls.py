@@ -2,7 +2,7 @@
 
 from django.urls import path, register_converter
 
-from .views import annotate, boards, enhanced, evaluators, items, live, plots, reference_sets, trained
+from .views import annotate, boards, enhanced, evaluators, items, live, plots, reference_sets, trained, writing_gold
 
 
 class Ending:
@@ -42,6 +42,7 @@ urlpatterns = [
     path(P + "evaluation/plot.svg", plots.evaluation_svg, name="evaluation-svg"),
     path(P + "evaluation/table.<table_ending:ending>", boards.evaluation_file, name="evaluation-file"),
     path(P + "evaluation/<slug:evaluator>/scatter.svg", plots.scatter_svg, name="scatter-svg"),
+    path(P + "references/writing/<int:pk>/gold/", writing_gold.writing_gold, name="writing-gold"),
     path("my/writing/<slug:public>/score/", live.score, name="live-score"),
     path(P + "references/", reference_sets.reference_set_list, name="reference-sets"),
     path(P + "references/annotate/", annotate.annotate, name="annotate"),

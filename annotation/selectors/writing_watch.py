@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import BooleanField, Count, ExpressionWrapper, Q
 
-from annotation.models import WritingAttempt, WritingCampaign, WritingMember, WritingTask, WrittenReference
+from annotation.models import (
+    Reference,
+    WritingAttempt,
+    WritingCampaign,
+    WritingMember,
+    WritingTask,
+    WrittenReference,
+)
 from evalapp.accounts.models import Membership
 from evalapp.accounts.selectors import get_project
 
@@ -174,9 +181,9 @@ def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
     found.figures = _figures(campaign, rows, found)
     by_rounds = campaign.in_rounds
     for arm, sets in _series(rows, lambda row: row.arm, lambda row: (row.item, row.set), by_rounds).items():
-        found.by_arm[arm] = _points(sets)
+        found.by_arm[arm] = points_of(sets)
     for pk, sets in _series(rows, lambda row: row.member, lambda row: (row.item, row.member), by_rounds).items():
-        found.by_person[names[pk]] = _points(sets)
+        found.by_person[names[pk]] = points_of(sets)
     found.comparisons = _comparisons(campaign, rows)
     return found
 
@@ -244,7 +251,10 @@ def _series(
         name, key = name_of(row), set_of(row)
         known = grown[name].get(key)
         if known is None and row.before is not None:
-            known = grown[name][key] = (row.item, [(0, row.before)])
+            # The first score, of the set as it was, or, where it began empty, as it was when there was one.
+            so_far = written[name, key]
+            begin = 0 if not so_far else row.round if by_rounds else so_far
+            known = grown[name][key] = (row.item, [(begin, row.before)])
         if row.decision != WritingAttempt.Decision.ACCEPT:
             continue
         written[name, key] += 1
@@ -253,20 +263,59 @@ def _series(
     return {name: list(sets.values()) for name, sets in grown.items() if sets}
 
 
-def _points(sets: _Sets) -> list[Point]:
+def points_of(sets: _Sets) -> list[Point]:
+    """The mean over sets at every round from 0 to the last, of (item, growth of its score) for each set."""
     last = max(growth[-1][0] for _, growth in sets)
-    places = [0] * len(sets)
-    items = [item for item, _ in sets]
     points = []
-    for moment in range(last + 1):
-        for index, (_, growth) in enumerate(sets):
-            while places[index] + 1 < len(growth) and growth[places[index] + 1][0] <= moment:
-                places[index] += 1
-        values = [growth[place][1] for place, (_, growth) in zip(places, sets, strict=True)]
-        mean = _mean(values, items, "no set has a score")
+    for moment in range(min(growth[0][0] for _, growth in sets), last + 1):
+        known = [
+            (item, max(place for place in growth if place[0] <= moment)[1])
+            for item, growth in sets
+            if growth[0][0] <= moment
+        ]
+        mean = _mean([value for _, value in known], [item for item, _ in known], "no set has a score")
         low, high = (mean.low, mean.high) if mean.has_interval else (None, None)
-        points.append(Point(moment, mean.value, low, high, len(values)))
+        points.append(Point(moment, mean.value, low, high, len(known)))
     return points
+
+
+@dataclass(frozen=True)
+class GrownSet:
+    """The references of one item in one set: those it began with, and (round, text) of those that were added, in
+    order, whether or not one was withdrawn later. `person` is empty where several may have written."""
+
+    item: int
+    arm: str
+    person: str
+    start: tuple[str, ...]
+    added: tuple[tuple[int, str], ...]
+
+
+def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
+    """For each item with an attempt and each set: what it held at every round. Three queries."""
+    rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
+    added: dict[tuple[int, int], list[tuple[int, str]]] = {}
+    about: dict[tuple[int, int], tuple[str, int]] = {}
+    for item, set_, arm, person, moment, decision, text in rows.values_list(
+        "task__unit__item", "member__set", "task__arm", "member__annotator", "round", "decision", "text"
+    ).iterator(2000):
+        texts = added.setdefault((item, set_), [])
+        about[item, set_] = (arm, person)
+        if decision == WritingAttempt.Decision.ACCEPT:
+            texts.append((moment + 1 if campaign.in_rounds else len(texts) + 1, text))
+    start: dict[tuple[int, int], list[str]] = defaultdict(list)
+    there = Reference.objects.filter(set__in={set_ for _, set_ in added}, written=None).order_by("position")
+    for item, set_, text in there.values_list("item", "set", "text").iterator(2000):
+        if (item, set_) in added:
+            start[item, set_].append(text)
+    names = dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
+    return [
+        GrownSet(
+            key[0], about[key][0], names.get(about[key][1], "") if campaign.in_rounds else "", tuple(start[key]),
+            tuple(texts),
+        )
+        for key, texts in added.items()
+    ]  # fmt: skip
 
 
 def _comparisons(campaign: WritingCampaign, rows: Sequence[_Row]) -> list[ArmComparison]:

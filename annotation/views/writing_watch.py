@@ -27,7 +27,12 @@ def _lines(rows: Mapping[str, Sequence[Any]], names: Mapping[str, str]) -> list[
 
 
 def plot(
-    rows: Mapping[str, Sequence[Any]], names: Mapping[str, str], *, title: str, across: str
+    rows: Mapping[str, Sequence[Any]],
+    names: Mapping[str, str],
+    *,
+    title: str,
+    across: str,
+    axis: str = "predicted reliability, 95 %",
 ) -> dict[str, Any] | None:
     """One plot with legend and table; None without any point."""
     lines = _lines(rows, names)
@@ -36,7 +41,7 @@ def plot(
     shown = lines[:MOST_LINES]
     return {
         "title": title,
-        "svg": draw_rounds(shown, title=title, axis="predicted reliability, 95 %", across=across),
+        "svg": draw_rounds(shown, title=title, axis=axis, across=across),
         "legend": [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(shown)],
         "lines": lines,
         "hidden": len(lines) - len(shown),

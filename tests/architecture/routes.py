@@ -177,6 +177,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:annotate": [R("write"), R("write", "post")],
     "scoring:enhanced": [R("read")],
     "scoring:enhanced-file": [R("read", ending="csv")],
+    "scoring:writing-gold": [R("read", pk="writing campaign")],
     "scoring:reliability-curves": [R("read"), R("write", "post")],
     "scoring:reliability-curves-svg": [R("read", pk="run", panel="size")],
 }
@@ -278,6 +279,7 @@ API: dict[str, list[Rule]] = {
     "api-trained": [R("read", evaluator="trained"), R("write", "delete", evaluator="trained")],
     "api-trained-file": [R("read", evaluator="trained", name="card.md")],
     "api-online-score": [R("signed-in", "post", name="chrf")],
+    "api-online-compare": [R("signed-in", "post", name="chrf")],
     "api-online-reliability": [R("signed-in", "post", name="chrf")],
     "api-reference-set-list": [R("read"), R("write", "post", {"name": "x", "merge": ["original", "original"]})],
     "api-reference-set": [R("read", name="original"), R("write", "delete", name="original")],

@@ -1,0 +1,107 @@
+"""Gold reliability of the sets that people wrote, round by round: how well a metric with the references of that round
+agrees with the ratings of the item's outputs (equations 1 and 2 of REAM). Where too few outputs are rated there is
+nothing to agree with, and the item is left out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Avg
+
+from annotation.models import Aspect, Output, Rating, WritingCampaign
+from annotation.selectors.writing_watch import GrownSet, Point, grown_sets, points_of
+from evalapp.accounts.selectors import get_project
+
+#: Cheap enough for a page: all pairs of an item's outputs and references in milliseconds.
+METRIC = "bleu-star"
+LEAST_OUTPUTS = 3
+MOST_ITEMS = 500
+
+
+@dataclass
+class GoldGrowth:
+    """`n_items` items have enough rated outputs and a defined reliability, `n_left_out` have not; `capped`: there are
+    more than were looked at."""
+
+    metric: str
+    signature: str = ""
+    aspect: str = ""
+    aspects: tuple[str, ...] = ()
+    by_arm: dict[str, list[Point]] = field(default_factory=dict)
+    by_person: dict[str, list[Point]] = field(default_factory=dict)
+    n_items: int = 0
+    n_left_out: int = 0
+    capped: bool = False
+
+
+def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> GoldGrowth:
+    """By arm, and in rounds by annotator, for the ratings of one aspect (the first rated one unless named)."""
+    get_project(user=user, slug=campaign.project.slug, need="read")
+    sets = grown_sets(campaign=campaign)
+    items = sorted({row.item for row in sets})
+    rated = Rating.objects.filter(output__item__in=items[:MOST_ITEMS])
+    aspects = tuple(
+        Aspect.objects.filter(pk__in=rated.values("aspect")).order_by("position", "pk").values_list("name", flat=True)
+    )
+    chosen = aspect if aspect in aspects else next(iter(aspects), "")
+    found = GoldGrowth(METRIC, aspect=chosen, aspects=aspects, capped=len(items) > MOST_ITEMS)
+    if not chosen:
+        found.n_left_out = len(items)
+        return found
+    human = _means(rated.filter(aspect__name=chosen))
+    texts = dict(Output.objects.filter(pk__in=[pk for rows in human.values() for pk in rows]).values_list("pk", "text"))
+    groups: dict[str, dict[str, list]] = {"arm": defaultdict(list), "person": defaultdict(list)}
+    for row in _with_growth(sets, human, texts, found):
+        grown, growth = row
+        groups["arm"][grown.arm].append((grown.item, growth))
+        if grown.person:
+            groups["person"][grown.person].append((grown.item, growth))
+    found.by_arm = {name: points_of(rows) for name, rows in sorted(groups["arm"].items())}
+    found.by_person = {name: points_of(rows) for name, rows in sorted(groups["person"].items())}
+    found.n_items = len({item for rows in groups["arm"].values() for item, _ in rows})
+    found.n_left_out = min(len(items), MOST_ITEMS) - found.n_items
+    return found
+
+
+def _means(ratings: Any) -> dict[int, dict[int, float]]:
+    """Item -> output -> mean rating, for items with enough rated outputs."""
+    means: dict[int, dict[int, float]] = defaultdict(dict)
+    for item, output, mean in ratings.values_list("output__item", "output").annotate(mean=Avg("value")).order_by():
+        means[item][output] = float(mean)
+    return {item: rows for item, rows in means.items() if len(rows) >= LEAST_OUTPUTS}
+
+
+def _with_growth(
+    sets: list[GrownSet], human: dict[int, dict[int, float]], texts: dict[int, str], found: GoldGrowth
+) -> list[tuple[GrownSet, list[tuple[int, float]]]]:
+    """Each set with its (round, reliability), from the first round at which it is defined; all of them in one call of
+    the metric."""
+    import numpy as np
+
+    from scoring.ml import load
+    from scoring.ml.base import PairEvaluator, Query
+    from scoring.ml.evaluators.ream.gold import ItemGold
+
+    metric = load(METRIC)
+    assert isinstance(metric, PairEvaluator)
+    found.signature = str(metric.signature)
+    used = [row for row in sets if row.item in human and (row.start or row.added)]
+    queries = [
+        Query(tuple(texts[pk] for pk in human[row.item]), (*row.start, *(text for _, text in row.added)))
+        for row in used
+    ]
+    grown = []
+    for row, matrix in zip(used, metric.all_pairs(queries), strict=True):
+        first = len(row.start)
+        gold = ItemGold(matrix, np.array(list(human[row.item].values())), first + len(row.added))
+        rounds = [(0, first), *((moment, first + place) for place, (moment, _) in enumerate(row.added, 1))]
+        rounds = [(moment, size) for moment, size in rounds if size]
+        values = gold.reliabilities([tuple(range(size)) for _, size in rounds])
+        growth = [
+            (moment, float(value)) for (moment, _), value in zip(rounds, values, strict=True) if np.isfinite(value)
+        ]
+        if growth:
+            grown.append((row, growth))
+    return grown

@@ -1,0 +1,41 @@
+"""What the ratings say of references while people write them: a part of the watch page, and a page of its own."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from annotation.selectors.writing import get_writing
+from annotation.views.writing_forms import ARM_NAMES
+from annotation.views.writing_watch import plot
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere
+from evalapp.common.pages import page
+
+from ..selectors.writing_gold import METRIC, gold_growth
+
+
+@login_required
+@require_GET
+def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Gold reliability by round and arm, and in rounds by annotator."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    campaign = get_writing(user=request.user, campaign_id=pk)
+    if campaign.project_id != project.pk:
+        raise NotThere("There is no such writing campaign in this project.")
+    found = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
+    across, axis = "candidates dealt with" if campaign.in_rounds else "references written", f"gold, {METRIC}, 95 %"
+    plots = [
+        plot(found.by_arm, ARM_NAMES, title="By arm", across=across, axis=axis),
+        plot(found.by_person, {}, title="By annotator", across=across, axis=axis),
+    ]
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "gold": found,
+        "across": across,
+        "plots": [one for one in plots if one is not None],
+        "other_aspects": [name for name in found.aspects if name != found.aspect],
+    }
+    return page(request, "scoring/writing_gold.html", context, fragment="growth")

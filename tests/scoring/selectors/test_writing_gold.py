@@ -1,0 +1,73 @@
+"""Gold reliability while people write: by hand on three outputs, in rounds by annotator, and where there is none."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import pearsonr
+
+from annotation.models import Aspect, Item, Output, Rating, System
+from evalapp.common.errors import NotAllowed
+from scoring.ml import load
+from scoring.ml.base import Query
+from scoring.selectors.writing_gold import gold_growth
+from tests.writing import desk_of, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+TEXTS = ("We walk by the lake today.", "We sit by the fire.", "Fish are blue.")
+RATINGS = ((5, 4), (3, 2), (1, 1))
+
+
+@pytest.fixture
+def campaign(cast, monkeypatch):
+    fill_ports(monkeypatch)
+    return start_writing(cast, items=2, options={"arms": ["control"]})
+
+
+def rate(cast, item):
+    aspect, _ = Aspect.objects.get_or_create(project=cast.project, name="quality", defaults={"low": 1, "high": 5})
+    for place, (text, values) in enumerate(zip(TEXTS, RATINGS, strict=True)):
+        system, _ = System.objects.get_or_create(project=cast.project, name=f"s{place}")
+        output = Output.objects.create(project=cast.project, item=item, system=system, text=text)
+        for rater, value in enumerate(values):
+            Rating.objects.create(project=cast.project, output=output, aspect=aspect, rater=f"r{rater}", value=value)
+
+
+def test_the_metric_with_the_references_of_each_round_against_people(cast, campaign):
+    desk = desk_of(cast.annotator, campaign)
+    rate(cast, desk.task.unit.item)
+    for text in ("We walk by the lake.", "Fish are green."):
+        send(cast.annotator, desk, text)
+    found = gold_growth(user=cast.viewer, campaign=campaign)
+    references = (desk.references[0].text, "We walk by the lake.", "Fish are green.")
+    (matrix,) = load("bleu-star").all_pairs([Query(TEXTS, references)])
+    expected = [pearsonr(matrix[:, :size].max(axis=1), [4.5, 2.5, 1.0]).statistic for size in (1, 2, 3)]
+    points = found.by_arm["control"]
+    assert [point.round for point in points] == [0, 1, 2]
+    assert [point.mean for point in points] == pytest.approx(expected, abs=1e-9)
+    assert (found.aspect, found.n_items, found.n_left_out, found.by_person) == ("quality", 1, 0, {})
+    assert found.signature.startswith("bleu-star|")
+
+
+def test_where_nothing_is_rated_or_nobody_may_look(cast, campaign):
+    desk = desk_of(cast.annotator, campaign)
+    send(cast.annotator, desk, "A text.")
+    found = gold_growth(user=cast.researcher, campaign=campaign)
+    assert (found.aspect, found.by_arm, found.n_left_out) == ("", {}, 1)
+    rate(cast, Item.objects.exclude(pk=desk.task.unit.item_id).get())
+    assert gold_growth(user=cast.researcher, campaign=campaign).by_arm == {}
+    with pytest.raises(NotAllowed):
+        gold_growth(user=cast.annotator, campaign=campaign)
+
+
+def test_the_page_and_its_part(cast, campaign, client):
+    client.force_login(cast.viewer)
+    path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
+    assert "nothing has been written" in client.get(path).content.decode()
+    desk = desk_of(cast.annotator, campaign)
+    rate(cast, desk.task.unit.item)
+    send(cast.annotator, desk, "We walk by the lake.")
+    part = client.get(path, headers={"HX-Request": "true"}).content.decode()
+    assert "<svg" in part
+    assert "<html" not in part
+    assert "Over 1 item" in client.get(path).content.decode()
+    assert client.get(f"/projects/alpha-foreign/references/writing/{campaign.pk}/gold/").status_code == 404
