@@ -1,0 +1,92 @@
+"""Exact search in Elasticsearch: a million pairs, the best 100, with 1, 2 and 4 shards, against the embedded index.
+
+Starts the tests' server (memory of 1 GB), or uses the one TEST_ELASTICSEARCH_URL names. Reports documents a second
+(whole: tokens, sending, merging), the milliseconds of a search as a page sees them, the processor time the server
+spent on one, and in how many of the queries both backends gave the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks._corpora import make_corpus, make_queries
+from benchmarks._texts import machine, spread
+from retrieval.index import build, open_index
+from retrieval.index.elastic_server import Access, connect
+from retrieval.index.elastic_writer import Row, drop, rebuild
+from tests.services.run import running
+
+
+def server_seconds(url: str) -> float:
+    """Processor time of the server's process until now."""
+    stats = connect(url, Access()).nodes.stats(metric="process", filter_path="nodes.*.process.cpu.total_in_millis")
+    return sum(node["process"]["cpu"]["total_in_millis"] for node in stats["nodes"].values()) / 1000
+
+
+def measure(url: str, folder: Path, shards: int, queries: list[str], k: int) -> dict[str, object]:
+    where = f"{url}/benchmark-{shards}"
+    with open_index(folder) as embedded:
+        rows = (Row(hit.row, hit.query, hit.response, hit.meta) for hit in embedded.rows())
+        before, began = server_seconds(url), time.process_time()
+        loaded = rebuild(
+            where, rows, language="en", tokenizer=embedded.tokenizer, shards=shards, access=Access(timeout=120)
+        )
+        load_cpu = server_seconds(url) - before, time.process_time() - began
+        index = open_index(where, timeout=120)
+        for text in queries[: len(queries) // 4]:  # the server compiles what it runs often
+            index.search(text, k)
+        times, same, before = [], 0, server_seconds(url)
+        for text in queries:
+            start = time.perf_counter()
+            hits = index.search(text, k)
+            times.append(1000 * (time.perf_counter() - start))
+            same += hits == embedded.search(text, k)
+        spent = 1000 * (server_seconds(url) - before) / len(queries)
+    index.close()
+    drop(where)
+    return {
+        "shards": shards,
+        "documents_per_second": round(loaded.count / loaded.seconds),
+        "load_seconds_of_the_processor": {"server": round(load_cpu[0], 1), "client": round(load_cpu[1], 1)},
+        "search_ms": {key: round(value, 1) for key, value in spread(times).items()},
+        "p50_ms": round(statistics.median(times), 1),
+        "p95_ms": round(float(np.percentile(times, 95)), 1),
+        "server_processor_ms_per_search": round(spent, 1),
+        "identical_lists": f"{same} of {len(queries)}",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="folder of the data sets; else recombinations of own sentences")
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("-k", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=13)
+    options = parser.parse_args()
+    with running(["elasticsearch"], durable=True) as found, tempfile.TemporaryDirectory() as folder:
+        url = found.get("TEST_ELASTICSEARCH_URL")
+        if not url:
+            sys.exit("There is no Elasticsearch to measure; the line above says why.")
+        corpus, index = Path(folder) / "corpus.jsonl", Path(folder) / "index"
+        make_corpus(corpus, options.pairs, options.data, options.seed)
+        built = build(corpus, index)
+        queries = make_queries(options.queries, options.data, options.seed + 1)
+        for shards in options.shards:
+            figures = measure(url, index, shards, queries, options.k)
+            print(json.dumps({"pairs": built.count, "k": options.k, **figures, "machine": machine()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
