@@ -87,7 +87,8 @@ def _set_of(campaign: WritingCampaign, user: Any, number: int, arm: str) -> Refe
     if campaign.target_set is not None:
         return campaign.target_set
     if not campaign.in_rounds:
-        return ReferenceSet.objects.get(project=campaign.project, name=set_name(campaign, arm))
+        found = ReferenceSet.objects.filter(project=campaign.project, name=set_name(campaign, arm)).first()
+        return found or begin_set(campaign, arm)  # somebody deleted it before anybody wrote
     pseudonym = Membership.objects.get(project=campaign.project, user=user).pseudonym
     taken = ReferenceSet.objects.filter(project=campaign.project, name=set_name(campaign, pseudonym)).exists()
     return begin_set(campaign, arm, f"{number}-{pseudonym}" if taken else pseudonym)
