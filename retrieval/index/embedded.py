@@ -133,10 +133,9 @@ class EmbeddedIndex:
     def rows(self, start: int = 0) -> Iterator[Hit]:
         """Every row from the number `start` on, in order, with a Jaccard of 0: what another backend is loaded from."""
         for segment in self._live():
-            if start < segment.base + segment.rows:
-                for row, record in enumerate(segment.records(), segment.base):
-                    if row >= start:
-                        yield Hit(row, 0.0, *json.loads(record))
+            first = max(start - segment.base, 0)
+            for row, record in enumerate(segment.records(first), segment.base + first):
+                yield Hit(row, 0.0, *json.loads(record))
 
     def close(self) -> None:
         if not self._closed:

@@ -89,11 +89,9 @@ class Segment:
     def hit(self, row: int, value: float) -> Hit:
         return Hit(row, value, *json.loads(self.texts.record(row - self.base).decode()))
 
-    def records(self) -> Iterator[bytes]:
-        """All lines in order, without their ends."""
-        with (self.folder / "texts.jsonl").open("rb") as file:
-            for line in file:
-                yield line[:-1]
+    def records(self, start: int = 0) -> Iterator[bytes]:
+        """The lines from a row of the segment on, without their ends; also after the files were removed."""
+        return map(self.texts.record, range(start, self.rows))
 
     def _known(self, tokens: frozenset[str]) -> list[int]:
         """The numbers of those tokens that occur, ascending."""

@@ -276,6 +276,11 @@ def test_small_segments_are_joined(tmp_path):
     assert len(list(folder.glob("segment-*"))) == len(counts[-1])
     verify(folder)
     with open_index(folder) as index:
+        build(rows_of([("others", "now")]), folder)
+        for start in (0, 101, 124, 999):
+            assert [(hit.row, hit.query) for hit in index.rows(start)] == [
+                (row, f"q{row}") for row in range(start, 124)
+            ]
         assert [index.search(f"q{row}")[0].row for row in (0, 99, 100, 123)] == [0, 99, 100, 123]
 
 
