@@ -111,7 +111,7 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     At each evaluation the model writes a text for each of the fixed `inputs`; `comparer` compares them with the texts
     of the last `previous` checkpoints, and training stops after `patience` checks in a row with a win rate below the
     lose rate (Zhou and Xu 2020; see `evalapp.stats.stopping`). `comparer` is anything with `compare(a, b)`, a folder
-    with a comparative evaluator, or `client.evaluator("comparative")`, which compares scores of the server.
+    with a comparative evaluator, or `client.evaluator("comparative")`, which asks the server.
 
     One check never takes longer than `timeout` seconds, generation included: a comparer that hangs, a server that is
     down or a `generate` that fails costs that much once, is logged once, and training goes on. While something that

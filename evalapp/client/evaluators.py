@@ -72,6 +72,22 @@ class OnlineScores:
         return iter(self.values)
 
 
+@dataclass(frozen=True)
+class OnlineVerdicts:
+    """Verdicts in the order of the pairs: 1 the first text is better, 0 neither, -1 the second. `probabilities`, where
+    the server gives them: better, tie, worse."""
+
+    verdicts: tuple[int, ...]
+    probabilities: tuple[tuple[float, float, float], ...]
+    signatures: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.verdicts)
+
+
 def as_pair(given: str | Mapping[str, Any] | HasText) -> dict[str, Any]:
     """The wire form of a text, a mapping with `text`, or a record. Raises ValueError without a text."""
     if isinstance(given, str):
@@ -141,18 +157,38 @@ class Evaluator:
         return self._session.call("POST", path, params=query, json=body, idempotent=True, timeout=timeout)
 
     def compare(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> tuple[int, ...]:
-        """For each i the verdict of a[i] over b[i]: +1 better, 0 tie (or undefined), -1 worse.
+        """For each i the verdict of a[i] over b[i]: +1 better, 0 neither, -1 worse. `judge` says more."""
+        return self.judge(a, b, timeout=timeout).verdicts
 
-        The scores of the two texts are compared, each text with the other one as its only reference, for evaluators
-        that read references. The comparative evaluator measures a text against common texts of its own instead: here
-        it says which of two texts fares better against those, not what it would say of the pair. For verdicts on
-        pairs load its folder (`scoring.ml.load(folder).compare`).
+    def judge(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> OnlineVerdicts:
+        """Compare a[i] with b[i], for any number of pairs, in calls of at most 64; `timeout` holds for each call.
+
+        The comparative evaluator compares; others answer with BadRequest. Raises ValueError for lists of different
+        lengths and for a pair whose texts stand in different contexts; else as `score`.
         """
         if len(a) != len(b):
             raise ValueError(f"{len(a)} texts cannot be compared with {len(b)}")
-        pairs = []
-        for one, other in zip(a, b, strict=True):
-            pairs.append({**as_pair(one), "references": [other.text]})
-            pairs.append({**as_pair(other), "references": [one.text]})
-        values = self.score(pairs, timeout=timeout).values
-        return tuple((x > y) - (x < y) for x, y in zip(values[::2], values[1::2], strict=True))
+        pairs = [_compared(one, other) for one, other in zip(a, b, strict=True)]
+        verdicts: list[int] = []
+        probabilities: list[tuple[float, float, float]] = []
+        signatures: dict[str, None] = {}
+        for start in range(0, len(pairs), MOST_PAIRS):
+            batch = pairs[start : start + MOST_PAIRS]
+            answer = self._ask("compare", {"pairs": batch}, timeout)
+            found = answer.get("verdicts") if isinstance(answer, dict) else None
+            if not isinstance(found, list) or len(found) != len(batch):
+                raise UnexpectedAnswer(f"{self.slug} answered without one verdict for each of {len(batch)} pairs")
+            verdicts += map(int, found)
+            probabilities += [
+                (float(row["better"]), float(row["tie"]), float(row["worse"]))
+                for row in answer.get("probabilities") or []
+            ]
+            signatures[str(answer.get("signature", ""))] = None
+        return OnlineVerdicts(tuple(verdicts), tuple(probabilities), tuple(signatures))
+
+
+def _compared(one: HasText, other: HasText) -> dict[str, Any]:
+    first, second = as_pair(one), as_pair(other)
+    if first["context"] != second["context"]:
+        raise ValueError("the two texts of a pair must have one context")
+    return {"context": first["context"], "a": first["text"], "b": second["text"]}

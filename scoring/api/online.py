@@ -9,8 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from ..services.online import rate_references, score_pairs
+from ..services.online import compare_pairs, rate_references, score_pairs
 from .serializers import (
+    ComparisonAnswerSerializer,
+    ComparisonRequestSerializer,
     OnlineAnswerSerializer,
     OnlineRequestSerializer,
     ReliabilityAnswerSerializer,
@@ -38,6 +40,20 @@ class OnlineScore(APIView):
         given = _checked(OnlineRequestSerializer(data=request.data))
         project = request.query_params.get("project", "")
         return Response(score_pairs(user=request.user, evaluator=name, project=project, **given))
+
+
+class OnlineComparison(APIView):
+    @extend_schema(
+        operation_id="evaluators_compare",
+        parameters=[PROJECT],
+        request=ComparisonRequestSerializer,
+        responses={200: ComparisonAnswerSerializer, 503: DOWN},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Which of two texts is better, for up to 64 pairs, by an evaluator that compares (comparative)."""
+        given = _checked(ComparisonRequestSerializer(data=request.data))
+        project = request.query_params.get("project", "")
+        return Response(compare_pairs(user=request.user, evaluator=name, project=project, **given))
 
 
 class OnlineReliability(APIView):

@@ -235,9 +235,12 @@ class TrainedDetailSerializer(TrainedSerializer):
         return ArtefactFileSerializer(files_of(evaluator), many=True, context=context).data
 
 
+def _text() -> serializers.CharField:
+    return serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=200_000)
+
+
 def _texts(**rest: Any) -> serializers.ListField:
-    text = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=200_000)
-    return serializers.ListField(child=text, max_length=1000, **rest)
+    return serializers.ListField(child=_text(), max_length=1000, **rest)
 
 
 class PairSerializer(serializers.Serializer):
@@ -259,6 +262,36 @@ class OnlineAnswerSerializer(serializers.Serializer):
     signature = serializers.CharField()
     scores = serializers.ListField(child=serializers.FloatField(allow_null=True))
     reasons = serializers.ListField(child=serializers.CharField(allow_blank=True))
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class ComparedPairSerializer(serializers.Serializer):
+    """Two texts for one context."""
+
+    a = _text()
+    b = _text()
+    context = _texts(required=False)
+
+
+class ComparisonRequestSerializer(serializers.Serializer):
+    pairs = serializers.ListField(child=ComparedPairSerializer(), min_length=1, max_length=64)
+    options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
+
+
+class ProbabilitiesSerializer(serializers.Serializer):
+    better = serializers.FloatField()
+    tie = serializers.FloatField()
+    worse = serializers.FloatField()
+
+
+class ComparisonAnswerSerializer(serializers.Serializer):
+    """Verdicts on `a` in the order of the pairs: 1 better than `b`, 0 neither, -1 worse; each pair is read in both
+    orders and the mean decides, where the evaluator does so (`swap_consistency` is null where it does not)."""
+
+    signature = serializers.CharField()
+    verdicts = serializers.ListField(child=serializers.IntegerField(min_value=-1, max_value=1))
+    probabilities = ProbabilitiesSerializer(many=True)
+    swap_consistency = serializers.FloatField(allow_null=True)
     notes = serializers.ListField(child=serializers.CharField())
 
 

@@ -8,6 +8,7 @@ P = "projects/<slug:slug>/"
 urlpatterns = [
     path("evaluators/", views.Catalogue.as_view(), name="api-catalogue"),
     path("evaluators/<slug:name>/score/", online.OnlineScore.as_view(), name="api-online-score"),
+    path("evaluators/<slug:name>/compare/", online.OnlineComparison.as_view(), name="api-online-compare"),
     path("evaluators/<slug:name>/reliability/", online.OnlineReliability.as_view(), name="api-online-reliability"),
     path(P + "evaluators/", views.EvaluatorList.as_view(), name="api-evaluator-list"),
     path(P + "evaluators/trained/", trained.TrainedList.as_view(), name="api-trained-list"),

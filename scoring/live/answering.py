@@ -149,6 +149,8 @@ def execute(request: Mapping[str, Any], loading: Callable[[], None]) -> dict[str
         evaluator = warm_models().get(request["source"], request.get("options", {}), loading)
         if request["kind"] == "reliability":
             return rate_references(evaluator, request["context"], request["references"])
+        if request["kind"] == "compare":
+            return compare_pairs(evaluator, request["pairs"])
         return score_pairs(evaluator, request["pairs"])
     except (ArtefactError, EncoderError) as error:
         return {"error": "unavailable", "detail": str(error)}
@@ -176,6 +178,37 @@ def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]]) -> dic
         "scores": [None if math.isnan(value) else float(value) for value in found.values],
         "reasons": list(found.reasons),
         "notes": list(found.notes),
+    }
+
+
+def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """`signature`, `verdicts` (1: a is better, -1: b, 0: neither), `probabilities` of better, tie and worse,
+    `swap_consistency` (the share of pairs whose verdict turns round with the order; null where they were read in one
+    order) and `notes`, of evaluators that compare. Of a cross-fitted one by the mean probabilities of its models."""
+    from scoring.ml import Record
+
+    members: Sequence[Any] = getattr(evaluator, "members", None) or [evaluator]
+    if not all(hasattr(member, "judge") for member in members):
+        detail = f"{evaluator.name} scores single texts and compares none; choose one trained as comparative."
+        return {"error": "bad-input", "detail": detail}
+    from scoring.ml.evaluators.comparative.verdicts import signs_of
+
+    a, b = (
+        [Record(pair[side], context=tuple(pair.get("context", ()))) for pair in pairs] for side in ("a", "b")
+    )  # fmt: skip
+    found = [member.judge(a, b) for member in members]
+    probabilities = sum(each.probabilities for each in found) / len(found)
+    consistent = [each.swap_consistency for each in found if each.swap_consistency is not None]
+    cut = int(sum(each.truncated for each in found).astype(bool).sum())
+    notes = [f"{cut} of {len(pairs)} pairs were longer than it reads and were cut"] if cut else []
+    return {
+        "signature": evaluator.signature,
+        "verdicts": signs_of(probabilities).tolist(),
+        "probabilities": [
+            {"better": better, "tie": tie, "worse": worse} for worse, tie, better in probabilities.tolist()
+        ],
+        "swap_consistency": sum(consistent) / len(consistent) if consistent else None,
+        "notes": notes,
     }
 
 

@@ -28,6 +28,20 @@ def score_pairs(
     return ask_live({"kind": "score", "source": source, "options": parsed, "pairs": plain})
 
 
+def compare_pairs(
+    *,
+    user: Any,
+    evaluator: str,
+    pairs: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any] | None = None,
+    project: str = "",
+) -> dict[str, Any]:
+    """`signature`, `verdicts`, `probabilities`, `swap_consistency` and `notes` of pairs of texts."""
+    source, parsed = _source(user, evaluator, project, options or {})
+    plain = [dict(pair) for pair in pairs]
+    return ask_live({"kind": "compare", "source": source, "options": parsed, "pairs": plain})
+
+
 def rate_references(
     *,
     user: Any,

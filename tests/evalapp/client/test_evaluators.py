@@ -15,10 +15,10 @@ MOST = 64
 
 
 class Live:
-    """Scores a text by its length, or against its one reference by 3, 1 or 0."""
+    """Scores a text by its length."""
 
-    def __init__(self, *, by_reference: bool = False, down: int = 0, change: bool = False) -> None:
-        self.by_reference, self.down, self.change = by_reference, down, change
+    def __init__(self, *, down: int = 0, change: bool = False) -> None:
+        self.down, self.change = down, change
         self.calls: list[list[dict]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -36,10 +36,7 @@ class Live:
     def score(self, pair: dict) -> float | None:
         if not pair["text"]:
             return None
-        if not self.by_reference:
-            return len(pair["text"])
-        (other,) = pair["references"]
-        return 3 * (len(pair["text"]) > len(other)) + (len(pair["text"]) == len(other))
+        return len(pair["text"])
 
 
 def evaluator(live: Live):
@@ -111,15 +108,43 @@ def test_an_answer_with_too_few_scores():
         client.evaluator("maude").score(["a", "b"])
 
 
-@pytest.mark.parametrize("by_reference", [True, False])
-def test_verdicts_from_scores(by_reference):
-    live = Live(by_reference=by_reference)
-    a = [Record(text, context=("c",)) for text in ("long", "a", "ab", "")]
-    b = [Record(text, context=("c",)) for text in ("ab", "abc", "cd", "a")]
-    assert evaluator(live).compare(a, b) == (1, -1, 0, 0)
-    assert live.calls[0][0] == {"context": ["c"], "text": "long", "references": ["ab"]}
+def judging(seen: list, **changes):
+    """A comparative evaluator that likes longer texts."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert (request.method, request.url.path) == ("POST", "/api/v1/evaluators/comparative/compare/")
+        pairs = json.loads(request.content)["pairs"]
+        seen.append(pairs)
+        signs = [(len(pair["a"]) > len(pair["b"])) - (len(pair["a"]) < len(pair["b"])) for pair in pairs]
+        probabilities = [{"better": 0.5 + 0.25 * sign, "tie": 0.25, "worse": 0.25 - 0.25 * sign} for sign in signs]
+        body = {"signature": "comparative|x", "verdicts": signs, "probabilities": probabilities, "notes": []}
+        return httpx.Response(200, json=body | changes)
+
+    client = Client("http://host", "t", transport=httpx.MockTransport(answer))
+    return client.evaluator("comparative")
+
+
+def test_verdicts_come_from_the_evaluator_that_compares():
+    seen: list = []
+    a = [Record(text, context=("c",)) for text in ("long", "a", "ab", "")] * 20
+    b = [Record(text, context=("c",)) for text in ("ab", "abc", "cd", "a")] * 20
+    assert judging(seen).compare(a, b) == (1, -1, 0, -1) * 20
+    assert [len(call) for call in seen] == [64, 16]
+    assert seen[0][0] == {"context": ["c"], "a": "long", "b": "ab"}
+    found = judging(seen).judge(a[:2], b[:2])
+    assert (list(found), found.probabilities[0]) == ([1, -1], (0.75, 0.25, 0.0))
+    assert (len(found), found.signatures) == (2, ("comparative|x",))
+
+
+def test_what_cannot_be_compared():
+    comparer = judging([], verdicts=[1])
+    one = Record("a", context=("c",))
     with pytest.raises(ValueError, match="cannot be compared"):
-        evaluator(live).compare(a, b[:1])
+        comparer.compare([one], [])
+    with pytest.raises(ValueError, match="one context"):
+        comparer.compare([one], [Record("b", context=("other",))])
+    with pytest.raises(UnexpectedAnswer, match="one verdict for each of 2 pairs"):
+        comparer.compare([one, one], [one, one])
 
 
 def test_options_project_reasons_and_reliability():

@@ -116,6 +116,17 @@ def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
     assert asked[0]["pairs"] == pairs
     assert api.post("/api/v1/evaluators/chrf/score/", {"pairs": pairs}, format="json").status_code == 200
     assert asked[1]["source"] == {"name": "chrf"}
+    compared = {"pairs": [{"a": "one", "b": "two", "context": ["c"]}], "options": {}}
+    verdict = {
+        "signature": "s", "verdicts": [1], "probabilities": [{"better": 0.5, "tie": 0.25, "worse": 0.25}],
+        "swap_consistency": 1.0, "notes": [],
+    }  # fmt: skip
+    monkeypatch.setattr(online, "ask_live", lambda request: asked.append(dict(request)) or verdict)
+    found = api.post("/api/v1/evaluators/mine/compare/", compared, format="json")
+    assert (found.status_code, found.json()) == (200, verdict)
+    assert (asked[-1]["kind"], asked[-1]["pairs"]) == ("compare", compared["pairs"])
+    many = {"pairs": compared["pairs"] * 65}
+    assert api.post("/api/v1/evaluators/mine/compare/", many, format="json").status_code == 400
     reliability = {"context": ["a"], "references": ["b"]}
     monkeypatch.setattr(online, "ask_live", lambda request: {"signature": "s", "reliability": 0.25})
     found = api.post("/api/v1/evaluators/mine/reliability/", reliability, format="json")

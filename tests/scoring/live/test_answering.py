@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from scoring.live import answering
 from scoring.live.answering import WarmModels, execute
-from scoring.ml.encoders.source import find_encoder
+from scoring.ml.artefact import Artefact
+from scoring.ml.encoders.source import EncoderSource, find_encoder
+from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.registry import get_entry
+from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.training.record import TrainingRecord
+from scoring.ml.types import Record
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import save_model, tiny_encoder
 
@@ -74,6 +82,42 @@ def test_what_is_no_ream_is_refused(folder):
     found = execute({"kind": "sets", "source": {"name": "length"}, "item": ITEM, "sets": [["a"]]}, lambda: None)
     assert found["error"] == "bad-input"
     assert "length says nothing about the reliability" in found["detail"]
+
+
+def test_two_texts_are_compared_by_what_compares(folder, encoder):
+    judges = [untrained_judge(find_encoder(encoder), seed) for seed in (1, 2)]
+    whole = CrossFitted(judges[0].entry, judges)
+    pairs = [
+        {"a": "cat", "b": "the dog", "context": ["you like"]},
+        {"a": "the dog", "b": "cat", "context": ["you like"]},
+    ]
+    pairs += [{"a": "cat", "b": " "}, {"a": "cat", "b": "cat " * 200}]
+    found = answering.compare_pairs(whole, pairs)
+    a, b = [Record(pair["a"], context=("you like",)) for pair in pairs[:2]], [Record("the dog", context=("you like",))]
+    each = [judge.judge(a[:1], b).probabilities[0] for judge in judges]
+    mean = (each[0] + each[1]) / 2
+    assert found["probabilities"][0] == pytest.approx(
+        dict(zip(("worse", "tie", "better"), mean, strict=True)), abs=1e-6
+    )
+    # Read in both orders, a verdict turns round with the texts.
+    assert found["verdicts"][0] == -found["verdicts"][1]
+    assert found["verdicts"][2] == 1
+    assert 0 <= found["swap_consistency"] <= 1
+    assert found["notes"] == ["1 of 4 pairs were longer than it reads and were cut"]
+    assert found["signature"] == whole.signature
+    refused = execute({"kind": "compare", "source": {"name": "length"}, "pairs": pairs}, lambda: None)
+    assert refused["error"] == "bad-input"
+    assert "length scores single texts" in refused["detail"]
+
+
+def untrained_judge(source: EncoderSource, seed: int) -> Comparative:
+    entry = get_entry("comparative")
+    options = entry.train_defaults("recommended")
+    torch.manual_seed(seed)
+    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], "tie": True, "single": False})
+    record = TrainingRecord("none", "0" * 8, {}, (), (), 0, 0.0, 0, {})
+    state = {"references": [], "classes": ["worse", "tie", "better"]}
+    return Comparative(entry, Artefact("comparative", "recommended", seed, (), options, state, record, network, source))
 
 
 def test_the_model_longest_unused_goes_with_what_it_knew(folder):
