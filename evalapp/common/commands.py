@@ -42,7 +42,11 @@ class Command(BaseCommand):
             if options["json"]:
                 body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
                 self.stdout.write(json.dumps(body, default=str))
-            faults = "".join(f"\n  {fault}" for fault in error.faults[:50])
+            told = [
+                f"{fault.field}: {fault}" if fault.field and not fault.file else str(fault) for fault in error.faults
+            ]
+            # A single fault is often the message itself.
+            faults = "".join(f"\n  {line}" for line in told[:50] if line != error.detail)
             more = f"\n  and {len(error.faults) - 50} more" if len(error.faults) > 50 else ""
             raise CommandError(f"{error.detail}{faults}{more}", returncode=1) from error
         except KeyboardInterrupt:

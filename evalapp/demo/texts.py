@@ -11,6 +11,9 @@ from typing import Any
 
 TEXTS = Path(__file__).with_name("texts")
 CAMPAIGNS = Path(__file__).with_name("campaigns.json")
+#: Reference writing: what opens at once, and what waits for a trained `ream`.
+WRITING = Path(__file__).with_name("writing.json")
+WRITING_SCORED = Path(__file__).with_name("writing_scored.json")
 
 DIALOGUE = "dialogue"
 RESTAURANTS = "restaurants"

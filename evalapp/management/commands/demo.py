@@ -62,6 +62,7 @@ class Command(commands.Command):
         loaded = self._load(project, data)
         if data is None:
             self._campaigns(project)
+            self._writing(project)
         runs = self._put_to_work(project, own_data=data is not None)
         return {"project": slug, "loaded": loaded, "passwords": passwords, "runs": runs}
 
@@ -124,6 +125,22 @@ class Command(commands.Command):
         self.say("opening the campaigns")
         self._call("campaign", project.slug, str(plans), open=True, by="researcher")
         audit.record(verb="demo.campaigns", project=project, object=project.slug, **made)
+
+    def _writing(self, project: Project) -> None:
+        """A corpus of the dialogues, two open campaigns of reference writing, and one as a draft: it shows scores of
+        `ream`, which the worker has yet to train."""
+        if AuditEvent.objects.filter(project=project, verb="demo.writing").exists():
+            return
+        self.say("preparing reference writing")
+        self._call(
+            "corpus", "add", "replies", project=project.slug, derive="corpus", here=True,
+            licence="as the demonstration", source="dialogues written for the demonstration",
+        )  # fmt: skip
+        from evalapp.demo.texts import WRITING, WRITING_SCORED
+
+        self._call("campaign", project.slug, str(WRITING), open=True, by="researcher")
+        self._call("campaign", project.slug, str(WRITING_SCORED), by="researcher")
+        audit.record(verb="demo.writing", project=project, object=project.slug)
 
     def _put_to_work(self, project: Project, *, own_data: bool) -> list[int]:
         """Queue what was not asked for yet. Where no worker comes, score here; trainings would keep people waiting."""

@@ -1,4 +1,4 @@
-"""The three campaign plans open on the demonstration data through the commands that people use."""
+"""The campaign plans open on the demonstration data through the commands that people use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from django.core.management import call_command
 from django.db.models import Q
 
-from annotation.models import Campaign, Unit
+from annotation.models import Campaign, Unit, WritingCampaign
 from evalapp.demo.build import build
-from evalapp.demo.texts import CAMPAIGNS
+from evalapp.demo.texts import CAMPAIGNS, WRITING, WRITING_SCORED
 
 
 @pytest.mark.slow
@@ -38,3 +38,13 @@ def test_every_plan_opens_and_leaves_its_checks_out(tmp_path: Path) -> None:
             if check.output_b_id:
                 same |= Q(output_a=check.output_b, output_b=check.output_a)
             assert not normal.filter(same).exists()
+
+    here = {"project": "demo", "here": True, "verbosity": 0}
+    call_command("corpus", "add", "replies", derive="corpus", **here)
+    call_command("campaign", "demo", str(WRITING), open=True, verbosity=0)
+    call_command("campaign", "demo", str(WRITING_SCORED), verbosity=0)
+    assert {row.slug: (row.state, row.unit_count) for row in WritingCampaign.objects.all()} == {
+        "other-replies": ("open", 10),
+        "more-replies-without-scores": ("open", 12),
+        "more-replies": ("draft", 0),  # ream is not trained yet
+    }

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation.models import Campaign
+from annotation.models import Campaign, Reference, ReferenceSet, WritingCampaign
 from tests.factories import make_items, make_outputs
 
 PLANS = [
@@ -57,3 +57,24 @@ def test_unknown_project_and_file(tmp_path, project):
         call_command("campaign", "nowhere", "plan.json")
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("campaign", "alpha", str(tmp_path / "none.json"))
+
+
+def test_a_plan_of_reference_writing_opens_beside_the_others(tmp_path, project):
+    plan = {
+        "name": "Other words", "kind": "constraint",
+        "options": {"constraint": "free", "instruction": "Another one.", "target": 1},
+    }  # fmt: skip
+    found = run(tmp_path, [PLANS[0], plan], "--open")["campaigns"]
+    assert [(row["slug"], row["state"]) for row in found] == [("naturalness", "open"), ("other-words", "open")]
+    assert found[1]["items"] == 3
+    again = run(tmp_path, [PLANS[0], plan], "--open")["campaigns"]
+    assert [row["kept"] for row in again] == [True, True]
+    assert WritingCampaign.objects.count() == 1
+    assert not Reference.objects.filter(set=ReferenceSet.objects.get(name="other-words")).exists()
+
+
+def test_a_faulty_plan_of_reference_writing_says_what_is_wrong(tmp_path, project):
+    with pytest.raises(CommandError, match="minimally-wrong") as caught:
+        run(tmp_path, [{"name": "x", "kind": "constraint", "options": {"constraint": "rhyme"}}])
+    assert caught.value.returncode == 1
+    assert not WritingCampaign.objects.exists()
