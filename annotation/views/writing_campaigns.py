@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.models import Item, ReferenceSet, WritingCampaign
+from annotation.models import Item, ReferenceSet, WritingCampaign, WritingTask
 from annotation.selectors import writing as selectors
 from annotation.services import ports
 from annotation.services import writing as services
@@ -166,8 +166,10 @@ def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         return page(request, "annotation/writing/draft.html", context | _draft(campaign))
     latest = list(selectors.list_written(campaign=campaign)[:LATEST_SHOWN])
     context |= watch_context(request.user, campaign)
+    skips = campaign.tasks.filter(state=WritingTask.State.SKIPPED).exclude(skip_reason="")
     context |= {
         "latest": written_lines(latest, pseudonyms_of(campaign)),
+        "skips": list(skips.select_related("unit__item").order_by("-closed_at")[:LATEST_SHOWN]),
         "live": campaign.state in (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED),
     }
     return page(request, "annotation/writing/show.html", context, fragment="live")

@@ -106,6 +106,7 @@
     editor().value = held.text || "";
     form().elements.candidate.value = held.candidate || "";
     setRelevant(held.relevant === undefined ? null : held.relevant);
+    if (part("unscored")) part("unscored").hidden = true;
     showHand();
     keepDraft();
     askSoon(0);
@@ -276,6 +277,7 @@
       line.textContent =
         "With this text " + figure(answer.with_text) + ", " + difference(gain) +
         (gain > Number(card.dataset.minGain || 0) ? " ▲ more reliable" : " ▽ not more reliable");
+      if (part("unscored")) part("unscored").hidden = true;
       if (arrow) arrow.textContent = " → " + figure(answer.with_text) + (gain > 0 ? " ▲" : gain < 0 ? " ▽" : "");
     } else if (state === "asking") line.textContent = "scoring…";
     else if (state === "none") line.textContent = "Score not available. Write on; it comes back by itself.";
@@ -435,8 +437,8 @@
 
   function answered(entry, answer) {
     if (!card || entry.task !== card.dataset.id) return;
-    const parsed = parse(answer.html);
-    const next = parsed.querySelector("article[data-id]");
+    const next = parse(answer.html).querySelector("article[data-id]");
+    if (answer.finished || card.dataset.rounds) localStorage.removeItem(draftKey(card.dataset.id));
     if (answer.finished || !next || next.dataset.id !== card.dataset.id) {
       if (!outbox.entries().length) leave(answer.message);
       return;
@@ -475,7 +477,13 @@
     tell(answer.message, level);
     const unscored = part("unscored");
     if (unscored) unscored.hidden = !answer.offer_unscored;
-    editor().focus();
+    backToEditor();
+  }
+
+  /** The focus returns to the editor, unless the person has gone on to something else. */
+  function backToEditor() {
+    const now = document.activeElement;
+    if (editor() && (!now || now === document.body || now.id === "heading" || form().contains(now))) editor().focus();
   }
 
   /** The server did not take it (a fault, a conflict, a closed campaign): the text comes back. */
@@ -497,7 +505,7 @@
       else if (typed() !== entry.held.text) offerBack("A text was not taken.", entry.held);
     }
     tell(why || problem.detail || "The server did not take the text.", "bad");
-    if (editor()) editor().focus();
+    backToEditor();
   }
 
   function leave(message) {

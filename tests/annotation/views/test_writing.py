@@ -218,6 +218,17 @@ def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fak
     assert client.get(url).url == at(campaign)
 
 
+def test_the_page_costs_the_same_with_many_references(
+    anna: Client, cast: Cast, fake: FakePorts, django_assert_max_num_queries: Any
+) -> None:
+    campaign = start_writing(cast, items=1, options={"target": 40})
+    desk = desk_of(cast.annotator, campaign)
+    for number in range(6):
+        send(cast.annotator, desk, f"A good reply, number {number}.")
+    with django_assert_max_num_queries(18):
+        assert anna.get(at(campaign)).status_code == 200
+
+
 def test_strangers_and_viewers_stay_out(client: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = desk_of(cast.annotator, campaign).public

@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Reference, WritingCampaign, WrittenReference
+from annotation.services.writing import skip_task
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
@@ -119,7 +120,9 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
         desk = desk_of(user, campaign)
         for number in range(2):
             send(user, desk, f"A good reply number {number} by {user.username}.")
+    skip_task(user=otto, public=desk.public, reason="I do not understand it.")
     html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert "I do not understand it." in html
     assert html.count('class="curve rounds"') == 2
     assert "The arms side by side" in html
     assert "<dd><a href=" in html
