@@ -9,17 +9,31 @@ measured on items of groups the model did not see.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ream_parts import (
+    FOLDS,
+    METRICS,
+    QUESTIONS,
+    SETTINGS,
+    SIZES,
+    Question,
+    cross_fitted,
+    make_pools,
+    own_references,
+    part_of,
+    rated_part,
+    training_folder,
+    unseen_by,
+    with_people,
+)
 from store import (
     Given,
     Result,
     Store,
     arguments,
-    drawn,
     estimate,
     forget,
     machine_line,
@@ -31,55 +45,18 @@ from store import (
     store_of,
     table,
     what_was_read,
-    work_folder,
 )
 
-from evalapp.stats import correlate
-from scoring.ml import Dataset, Item, Record, cross_fit, load, read_dataset
+from scoring.ml import Dataset
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.gold import KINDS
 from scoring.ml.training.cross_fit import CrossFitted
-from scoring.ml.training.gold import rated_records
 from scoring.ml.training.job import FitJob
-from scoring.ml.training.record import group_of
 
 SEEDS = (13, 14, 15)
-METRICS = ("bleu-star", "bertscore")
-FOLDS, TEST_SETS = 5, 5
-SIZES = "1,2,3,5,7,10"
-#: Fewer sets and epochs than the evaluator's own defaults, so that a training takes minutes; told on the page.
-SETTINGS: dict[str, Any] = {"combinations": 10, "epochs": 20}
-OWN_CANDIDATES, STRANGERS = 40, 20
+TEST_SETS = 5
 SETS = ("raw", "random", "augmented", "all")
-
-
-@dataclass(frozen=True)
-class Question:
-    """A set of data, one aspect, the systems left out, and how ratings are made comparable."""
-
-    name: str
-    folder: str
-    aspect: str
-    without: tuple[str, ...] = ()
-    ratings: str = "raw"
-    remark: str = ""
-
-
-QUESTIONS = (
-    Question("dstc7_dev", "dstc7_dev", "relevance", ("Human",), remark="with the controls Constant and Random"),
-    Question(
-        "dstc7_dev-machines",
-        "dstc7_dev",
-        "relevance",
-        ("Human", "Constant", "Random"),
-        remark="without the controls Constant and Random",
-    ),
-    Question("e2e", "e2e", "quality", ratings="rank", remark="the rated part; people by mean rank within a task"),
-    Question(
-        "dailydialog_multiref", "dailydialog_multiref", "overall", ("human",), remark="100 items: intervals, no claim"
-    ),
-)
 
 
 def main() -> None:
@@ -104,35 +81,11 @@ def compute(given: Given, store: Store, question: Question) -> None:
             )  # fmt: skip
 
 
-def rated_part(given: Given, question: Question) -> Dataset:
-    """Items with references, rated outputs only, without the systems left out."""
-    data = drawn(read_dataset(given.data / question.folder), given, quick=24)
-    rated = {(r.item, r.system) for r in data.ratings if r.aspect == question.aspect}
-    items = tuple(item for item in data.items if any(text.strip() for text in item.references))
-    known = {item.id for item in items}
-    keys = {key for key in rated if key[0] in known and key[1] not in question.without}
-    return replace(
-        data,
-        items=items,
-        outputs=tuple(row for row in data.outputs if (row.item, row.system) in keys),
-        ratings=tuple(
-            row for row in data.ratings if row.aspect == question.aspect and (row.item, row.system) in keys
-        ),
-        comparisons=(),
-    )  # fmt: skip
-
-
 def run(given: Given, data: Dataset, question: Question, metric: str, seed: int) -> Result:
     """Cross-fit, then both questions on the items each model did not see."""
-    options: dict[str, Any] = {**SETTINGS, "sizes": SIZES, "metric": metric, "ratings": question.ratings}
-    if given.quick:
-        options |= {"epochs": 1, "combinations": 2}
-    folder = work_folder(given, "ream", question.name, metric, seed)
-    found = cross_fit(
-        "ream", data, folds=2 if given.quick else FOLDS, seed=seed, aspect=question.aspect, encoder=given.encoder,
-        folder=folder, **options,
-    )  # fmt: skip
+    found = cross_fitted(given, data, question, metric, seed)
     references, share, annotated = choose(data, found, seed)
+    folder = training_folder(given, question, metric, seed)
     folds = reports(data, found, question, seed, folder)
     forget(folder)
     return {
@@ -167,20 +120,6 @@ def reports(data: Dataset, found: CrossFitted, question: Question, seed: int, fo
     return rows
 
 
-def unseen_by(data: Dataset, member: Ream) -> list[Item]:
-    return [item for item in data.items if group_of(item.group, item.id) not in member.trained_on]
-
-
-def part_of(data: Dataset, items: Sequence[Item]) -> Dataset:
-    known = {item.id for item in items}
-    return replace(
-        data,
-        items=tuple(items),
-        outputs=tuple(row for row in data.outputs if row.item in known),
-        ratings=tuple(row for row in data.ratings if row.item in known),
-    )
-
-
 def choose(
     data: Dataset, found: CrossFitted, seed: int
 ) -> tuple[dict[str, dict[str, tuple[str, ...]]], float | None, int]:
@@ -192,55 +131,21 @@ def choose(
     rng = np.random.default_rng(seed)
     sets: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in SETS}
     taken = strange = 0
-    every = [(item.id, text) for item in data.items for text in item.references if text.strip()]
     for member in found.members:
         assert isinstance(member, Ream)
         items = [item for item in unseen_by(data, member) if item.id not in sets["raw"]]
-        pools, foreign = [], []
-        for item in items:
-            own = list(dict.fromkeys(text for text in item.references if text.strip()))
-            own = [own[int(place)] for place in rng.permutation(len(own))[:OWN_CANDIDATES]]
-            others: list[str] = []
-            for place in rng.permutation(len(every))[: 4 * STRANGERS]:
-                other, text = every[int(place)]
-                if other != item.id and text not in item.references and len(others) < min(STRANGERS, len(own)):
-                    others.append(text)
-            pools.append([*own, *others])
-            foreign.append(set(others))
-        for item, pool, others_, chosen in zip(
-            items, pools, foreign, member.annotate(items, pools, seed=seed), strict=True
-        ):
+        pools = make_pools(data, items, rng)
+        annotated = member.annotate(items, [pool.texts for pool in pools], seed=seed)
+        for item, pool, chosen in zip(items, pools, annotated, strict=True):
             sets["raw"][item.id] = chosen.start
             sets["augmented"][item.id] = chosen.references
-            sets["all"][item.id] = tuple(dict.fromkeys(text for text in item.references if text.strip()))
-            rest = [text for text in pool if text not in chosen.start]
+            sets["all"][item.id] = own_references(item)
+            rest = [text for text in pool.texts if text not in chosen.start]
             extra = [rest[int(place)] for place in rng.permutation(len(rest))[: len(chosen.added)]]
             sets["random"][item.id] = (*chosen.start, *extra)
             taken += len(chosen.added)
-            strange += sum(text in others_ for text in chosen.added)
+            strange += sum(text in pool.strangers for text in chosen.added)
     return sets, strange / taken if taken else None, len(sets["raw"])
-
-
-def with_people(
-    data: Dataset, question: Question, metric: str, references: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    """The metric against people with these references: over all outputs, and within items."""
-    rated = rated_records(data, question.aspect, question.ratings)  # type: ignore[arg-type]
-    keep = [place for place, record in enumerate(rated.records) if references.get(record.item)]
-    records: list[Record] = [replace(rated.records[p], references=references[rated.records[p].item]) for p in keep]
-    human = rated.means()[keep]
-    values = load(metric).evaluate(records).values
-    item = np.array([record.item for record in records], dtype=object)
-    system = np.array([record.system for record in records], dtype=object)
-    cluster = np.array([group_of(record.group, record.item) for record in records], dtype=object)
-    pooled = correlate(values, human, item, system, cluster=cluster, coefficients=("pearson", "kendall"))
-    within = correlate(values, human, item, system, cluster=cluster, grouping="item", coefficients=("pearson",))
-    return {
-        "pearson": pooled["pearson"].as_dict(),
-        "kendall": pooled["kendall"].as_dict(),
-        "within": within["pearson"].as_dict(),
-        "n_references": float(np.mean([len(chosen) for chosen in references.values()])),
-    }
 
 
 # What follows makes the page from the results.
