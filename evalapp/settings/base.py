@@ -294,6 +294,7 @@ LOGGING = {
     "loggers": {
         "axes": {"level": "WARNING"},
         "fontTools": {"level": "WARNING"},
+        "elastic_transport": {"level": "WARNING"},  # else a line for each search
         # A line for each delivery of the clock's task every ten seconds would bury everything else.
         "celery.beat": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},

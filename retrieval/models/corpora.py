@@ -82,6 +82,11 @@ class Corpus(models.Model):
         return self.project_id is None
 
     @property
+    def mark(self) -> str:
+        """The state in the words that pages have a sign for."""
+        return {"building": "running", "ready": "succeeded"}.get(self.state, self.state)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether a run is at it or will be."""
         return self.run is not None and self.run.is_active
@@ -135,6 +140,11 @@ class CorpusPart(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def mark(self) -> str:
+        """The state in the words that pages have a sign for."""
+        return {"waiting": "queued", "stored": "succeeded", "refused": "failed"}[self.state]
 
 
 class OutboxRow(models.Model):

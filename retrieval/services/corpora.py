@@ -57,7 +57,7 @@ def create_corpus(
     source: str = "",
     shared: bool = False,
 ) -> Corpus:
-    """An empty corpus of `project`, or one for the whole installation. Licence and source default to the project's."""
+    """An empty corpus of `project`, or one for the whole installation."""
     from ..index.tokens import tokenizer_for
 
     language = language.strip() or (project.lang if project is not None else "en")
@@ -123,12 +123,15 @@ def add_rows(
     *, corpus: Corpus, user: Any, project: Project, kind: str, through: Project | None = None, send: bool = True
 ) -> CorpusPart:
     """Queue a look at the rows of `project`. What they are when the run begins is taken in; doing it again later adds
-    what came since."""
+    what came since. A new corpus without a licence gets the project's."""
     if kind not in DERIVED:
         raise BadInput(f"A corpus can be made of {', '.join(DERIVED)}.", faults=[Fault("Choose one.", field="derive")])
     if not count_rows(project, kind):
         text = f"The project {project.slug} has no {DERIVED[kind]}. Upload some first, or choose a file."
         raise BadInput(text, faults=[Fault(text, field="derive")])
+    if not corpus.licence and not corpus.parts.exists():
+        corpus.licence = project.licence[:500]
+        corpus.save(update_fields=["licence"])
     part = _new_part(corpus, user, kind, f"{DERIVED[kind]} of {project.slug}", project)
     try:
         _queue(corpus, part, user, through or project, send)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 if TYPE_CHECKING:
     from ..index.elastic_server import Access, ServerHealth
@@ -24,8 +25,10 @@ def is_used() -> bool:
 
 
 def name_of(corpus: Corpus) -> str:
-    """The name under which the server knows the corpus; the number keeps two of the same name apart."""
-    return f"evalapp-corpus-{corpus.pk}-{_UNFIT.sub('-', corpus.name.lower()).strip('-')}"
+    """The name under which the server knows the corpus. The number keeps two of the same name apart, a digest of the
+    secret key two installations on one server."""
+    installation = salted_hmac("retrieval.elastic", "installation", algorithm="sha256").hexdigest()[:8]
+    return f"evalapp-{installation}-{corpus.pk}-{_UNFIT.sub('-', corpus.name.lower()).strip('-')}"
 
 
 def address(name: str) -> str:

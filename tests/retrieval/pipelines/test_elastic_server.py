@@ -1,0 +1,51 @@
+"""The whole way on a real Elasticsearch: corpus, outbox, load, search, loss, deletion."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval.index import IndexUnavailable
+from retrieval.index.elastic_writer import state
+from retrieval.models import OutboxRow
+from retrieval.pipelines.elastic import catch_up
+from retrieval.services import elastic
+from retrieval.services.candidates import find_like, find_words
+from retrieval.services.corpora import add_file, delete_corpus, start_indexing
+from retrieval.services.doctoring import checks
+from retrieval.services.handles import open_embedded
+from tests.retrieval.corpora import PAIRS, as_jsonl, execute, incoming, make_corpus
+
+pytestmark = [pytest.mark.django_db, pytest.mark.server("elasticsearch")]
+TEXTS = ("where are you going", "Nice lake behind the station", "are they home", "?", "indeed")
+
+
+def test_a_corpus_lives_on_a_real_server(cast, corpora_dir, elasticsearch_url, settings):
+    settings.ELASTICSEARCH_URL = elasticsearch_url
+    corpus = make_corpus(cast.project, pairs=[*PAIRS, ("😀 where?", "东京"), PAIRS[0]])
+    try:
+        assert (corpus.elastic_revision, OutboxRow.objects.count()) == (1, 0)
+        add_file(corpus=corpus, user=None, file=incoming(as_jsonl([PAIRS[1], ("Where to?", "Home.")])), send=False)
+        assert execute(corpus).error == ""
+        assert [check.found for check in checks()] == ["1 of 1 ready, 7 pairs"]
+        own = open_embedded(corpus)
+        for text in TEXTS:
+            hits, note = find_like(corpus, text, 9)
+            assert note == ""
+            assert hits == own.search(text, 9, distinct=True)
+            assert find_words(corpus, text, 3)[0] == own.find(text, 3)
+        own.close()
+        elastic.drop(elastic.name_of(corpus))
+        with pytest.raises(IndexUnavailable):
+            elastic.state_of(corpus)
+        hits, note = find_like(corpus, TEXTS[0], 1)
+        assert hits[0].response == "To the lake."
+        assert "the built-in index answers" in note
+        start_indexing(corpus=corpus, user=None, send=False)
+        execute(corpus)
+        assert elastic.state_of(corpus).count == 7
+    finally:
+        name = elastic.name_of(corpus)
+        delete_corpus(corpus=corpus, user=None)
+        assert catch_up()["deletions"] == 1
+    with pytest.raises(IndexUnavailable):
+        state(elastic.address(name))
