@@ -31,6 +31,7 @@ from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
+from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
@@ -38,9 +39,10 @@ from scoring.ml.types import Dataset, Record
 
 LEAST_PAIRS = 8
 DEV_SHARE = 0.1
-# Pairs of two texts that two cores train a second with MiniLM; a penalised step takes about three times as long.
-PAIRS_PER_SECOND = 30.0
-PENALISED = 3.0
+# A penalised step takes 1.4 times as long as one without (benchmarks/perception_step.py).
+PENALISED = 1.4
+# So many texts tell how long a text is, in the dry check.
+PROBED = 64
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ class Perception(TrainedEvaluator):
         rates = len(_learning_rates(job))
         batch = job.integer("batch_size")
         towers = [pairs] if shared else list(counts.values())
-        steps = sum(-(-n // batch) for n in towers) * job.integer("epochs") * rates
+        longest = job.optional_integer("max_steps")
+        each = [-(-n // batch) * job.integer("epochs") for n in towers]
+        steps = sum(n if longest is None else min(n, longest) for n in each) * rates
         cost = (
             1 + (PENALISED - 1) / job.integer("penalty_every") if job.text("penalty") in ("pair", "interpolate") else 1
         )
@@ -93,7 +97,9 @@ class Perception(TrainedEvaluator):
         if few and not shared:
             notes.append(f"fewer than 100 texts of {', '.join(few)}: its reader will know little")
         examples = {"texts": len(texts.records), "systems": len(systems)}
-        return Plan(examples, steps, steps * batch * cost / _rate(job.encoder), tuple(notes))
+        tokens = _tokens_of_pair(job, texts) * steps * batch
+        seconds = cost * training_seconds(job.encoder, tokens, job.text("train_device"))
+        return Plan(examples, steps, seconds, tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
@@ -297,7 +303,7 @@ class _Trainer:
     def __init__(self, job: FitJob, texts: Texts, dev: Texts | None) -> None:
         self.job, self.texts, self.dev = job, texts, dev
         self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
-        self.with_context = job.flag("conditional") and job.text("inputs") == "both"
+        self.with_context = _reads_context(job)
         self.seconds, self.steps = 0.0, 0
         self.chosen: dict[str, float] = {}
 
@@ -396,6 +402,19 @@ def learnable(dataset: Dataset) -> Texts:
             continue
         found.append(replace(record, references=references))
     return Texts(found, same)
+
+
+def _reads_context(job: FitJob) -> bool:
+    return job.flag("conditional") and job.text("inputs") == "both"
+
+
+def _tokens_of_pair(job: FitJob, texts: Texts) -> float:
+    """Tokens of a text and a reference, on average over some."""
+    places = np.linspace(0, len(texts.records) - 1, min(PROBED, len(texts.records))).astype(int)
+    tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+    some = [texts.records[place] for place in places.tolist()]
+    sides = encode_sides(tokenizer, some, with_context=_reads_context(job))
+    return float(sides.generated.lengths.mean() + sides.references.lengths.mean())
 
 
 def label_of(record: Record) -> str:
@@ -500,9 +519,3 @@ def _move(network: PerceptionNetwork, whole: PerceptionNetwork, tower: int) -> N
 
 def _collapsed(found: FinetuneResult) -> bool:
     return found.metrics.get("confidence", 0.0) > 0.999
-
-
-def _rate(source: EncoderSource) -> float:
-    width = int(source.config.get("hidden_size") or source.config.get("dim") or 384)
-    faster = 40.0 if torch.cuda.is_available() else 1.0
-    return PAIRS_PER_SECOND * faster * (6 / source.n_layers) * (384 / width) ** 2

@@ -24,6 +24,7 @@ from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches
+from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
@@ -32,8 +33,8 @@ from scoring.ml.types import Dataset, Record
 
 DEV_SHARE, TEST_SHARE = 0.1, 0.1
 LEAST_OF_A_CLASS = 2
-# Pairs a second that two cores of a CPU train with MiniLM; the dry check scales it by layers, width and cores.
-PAIRS_PER_SECOND = 60.0
+# So many pairs tell how long a pair is, in the dry check.
+PROBED = 64
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class SharedBert(TrainedEvaluator):
                     f"of {aspect}, {good} outputs are good (median {labelled.thresholds[place]:g} or more) and {bad} "
                     f"are not; it needs {LEAST_OF_A_CLASS} of each. Rate more outputs, or set the option threshold.",
                 )
-        n_pairs = len(_pairs_of_epoch(job, train, 0))
+        pairs = _pairs_of_epoch(job, train, 0)
+        n_pairs = len(pairs)
         runs = 1 if job.flag("shared") else len(labelled.aspects)
         if job.text("beta") == "grid":
             runs += len(BETA_GRID) * len(labelled.aspects)
@@ -101,7 +103,10 @@ class SharedBert(TrainedEvaluator):
             "pairs with a reference": n_pairs,
             "held-out outputs": len(np.unique(dev.outputs)),
         }
-        return Plan(examples, steps, steps * job.integer("batch_size") / _rate(job.encoder), tuple(notes))
+        probe = train.take(pairs[np.linspace(0, n_pairs - 1, min(PROBED, n_pairs)).astype(np.int64)])
+        tokens = float(_encode(job, probe).lengths.mean()) * job.integer("batch_size") * steps
+        seconds = training_seconds(job.encoder, tokens, job.text("train_device"))
+        return Plan(examples, steps, seconds, tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
@@ -193,17 +198,13 @@ class _Trainer:
     def __init__(self, job: FitJob, train: Instances, dev: Instances) -> None:
         self.job, self.train_part, self.dev = job, train, dev
         self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
-        self.encodings = self._encode(train)
-        self.dev_encodings = self._encode(dev)
+        self.encodings = _encode(job, train, self.tokenizer)
+        self.dev_encodings = _encode(job, dev, self.tokenizer)
         self.seconds, self.steps = 0.0, 0
 
     @property
     def aspects(self) -> tuple[str, ...]:
         return self.train_part.labelled.aspects
-
-    def _encode(self, part: Instances) -> Encodings:
-        texts = [part.labelled.records[int(row)].text for row in part.outputs]
-        return _tokenize(self.tokenizer, self.job.text("inputs"), texts, part.references).encodings
 
     def choose_betas(self) -> tuple[float, ...]:
         """The weight of the good ones per aspect. `grid`: the multiple of the share of negatives whose one-aspect
@@ -246,7 +247,7 @@ class _Trainer:
         places = range(len(self.aspects)) if places is None else places
         device = next(network.parameters()).device
         engine = Engine(device=str(device), pad_id=self.tokenizer.pad_id)
-        encodings = self.dev_encodings if part is self.dev else self._encode(part)
+        encodings = self.dev_encodings if part is self.dev else _encode(self.job, part, self.tokenizer)
         rows, owners = np.unique(part.outputs, return_inverse=True)
         found = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
         means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
@@ -356,6 +357,13 @@ def _aspects(job: FitJob) -> tuple[str, ...]:
     return asked
 
 
+def _encode(job: FitJob, part: Instances, tokenizer: PairTokenizer | None = None) -> Encodings:
+    """The pairs as they are read."""
+    reader = tokenizer or PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+    texts = [part.labelled.records[int(row)].text for row in part.outputs]
+    return _tokenize(reader, job.text("inputs"), texts, part.references).encodings
+
+
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
     """The pairs of an epoch: all, or up to `max_references` of each output, drawn anew each time."""
     most = job.optional_integer("max_references")
@@ -437,10 +445,3 @@ def _notes(labelled: Labelled, metrics: Mapping[str, Any]) -> tuple[str, ...]:
         if metrics.get(f"collapsed_{aspect}"):
             notes.append(f"{aspect}: more than 99 % of the held-out predictions are one class; the head collapsed.")
     return tuple(notes)
-
-
-def _rate(source: EncoderSource) -> float:
-    """Pairs a second, scaled from MiniLM (6 layers, 384 wide) by layers and the square of the width."""
-    width = int(source.config.get("hidden_size") or source.config.get("dim") or 384)
-    faster = 40.0 if torch.cuda.is_available() else 1.0
-    return PAIRS_PER_SECOND * faster * (6 / source.n_layers) * (384 / width) ** 2

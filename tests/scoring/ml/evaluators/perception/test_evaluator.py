@@ -159,6 +159,16 @@ def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
     assert plan("perception", data(12), encoder=encoder, learning_rates="1e-9,3e-3", **QUICK).steps == 2 * 3
 
 
+def test_the_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
+    given = {**QUICK, "penalty": "none"}
+    plain = plan("perception", data(12), encoder=encoder, **given)
+    cut = plan("perception", data(12), encoder=encoder, max_steps=1, **given)
+    assert cut.steps == 1
+    assert cut.seconds == pytest.approx(plain.seconds / plain.steps)
+    whole = {**given, "penalty": "pair", "penalty_every": 1}
+    assert plan("perception", data(12), encoder=encoder, **whole).seconds == pytest.approx(1.4 * plain.seconds)
+
+
 def test_same_seed_same_weights_with_the_penalty(encoder: str) -> None:
     def weights(seed: int) -> torch.Tensor:
         found = fit("perception", data(8), encoder=encoder, epochs=1, batch_size=8, seed=seed, penalty="interpolate")

@@ -249,5 +249,8 @@ def test_plan_counts_and_estimates(encoder: str) -> None:
     found = plan("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, batch_size=10, epochs=2, max_references=1)
     assert found.examples["pairs with a reference"] == found.examples["rated outputs"]
     assert found.steps == -(-found.examples["rated outputs"] // 10) * 2
-    assert found.seconds is not None
+    longer = plan(
+        "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, batch_size=10, epochs=6, max_references=1
+    )
     assert found.seconds > 0
+    assert longer.seconds == pytest.approx(3 * found.seconds)
