@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -10,6 +11,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.services.plugin"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded_once() -> None:
+    """What is loaded when a file's tests begin is left out of garbage collection: every training collects, which
+    takes half a second of a process that holds Django and torch."""
+    gc.freeze()
 
 
 @pytest.fixture

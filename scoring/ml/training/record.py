@@ -6,6 +6,7 @@ import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -72,8 +73,12 @@ def data_hash(dataset: Dataset) -> str:
 
 def library_versions() -> dict[str, str]:
     """The versions a result depends on."""
-    found = {name: version(name) for name in ("torch", "transformers", "numpy")}
-    return {"scoring.ml": VERSION, "python": platform.python_version(), **found}
+    return {"scoring.ml": VERSION, "python": platform.python_version(), **_installed()}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    return {name: version(name) for name in ("torch", "transformers", "numpy")}
 
 
 def correlations_with_people(
