@@ -29,13 +29,27 @@ def load_tokenizer(source: EncoderSource) -> Any:
     # Without any file transformers makes one that knows no word.
     if not any(any(source.folder.glob(pattern)) for pattern in _TOKENIZER_FILES):
         raise EncoderError(source.name, missing)
+    # Told of the encoder, transformers need not take the config.json beside it, in an artefact the evaluator's own.
+    config = _config_of(source)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(source.folder), local_files_only=True, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(source.folder), local_files_only=True, trust_remote_code=False, config=config
+        )
     except (OSError, ValueError) as error:
         raise EncoderError(source.name, missing) from error
     if not tokenizer.is_fast:
         raise EncoderError(source.name, "its tokenizer has no fast form: save one as tokenizer.json beside the weights")
     return tokenizer
+
+
+def _config_of(source: EncoderSource) -> Any:
+    """The encoder's configuration, none where transformers does not know its kind."""
+    from transformers import CONFIG_MAPPING, AutoConfig
+
+    if source.model_type not in CONFIG_MAPPING:
+        return None
+    plain = {key: value for key, value in source.config.items() if key not in ("model_type", "auto_map")}
+    return AutoConfig.for_model(source.model_type, **plain)
 
 
 def load_pretrained(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import AutoModel
@@ -59,3 +61,17 @@ def test_a_folder_without_tokenizer_is_refused(tiny_family, tmp_path):
         (tmp_path / name).symlink_to(find_encoder(tiny_family("bert")).folder / name)
     with pytest.raises(EncoderError, match=r"holds no tokenizer: copy its tokenizer\.json"):
         load_tokenizer(find_encoder(str(tmp_path)))
+
+
+def test_a_tokenizer_in_an_artefact_is_loaded_as_its_encoders(tiny_family, tmp_path, monkeypatch):
+    """The config.json beside it is the evaluator's; read as an encoder's, transformers would warn of it."""
+    source = find_encoder(tiny_family("bert"))
+    for path in source.folder.glob("*token*"):
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "config.json").write_text('{"model_type": "evalapp"}', encoding="utf-8")
+    warnings = []
+    monkeypatch.setattr("transformers.configuration_utils.logger.warning", warnings.append)
+    found, own = load_tokenizer(replace(source, folder=tmp_path)), load_tokenizer(source)
+    assert warnings == []
+    assert type(found) is type(own)
+    assert found("the cat sat")["input_ids"] == own("the cat sat")["input_ids"]
