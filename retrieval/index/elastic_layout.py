@@ -106,17 +106,18 @@ def mapping(meta: dict[str, Any]) -> dict[str, Any]:
     """The explicit mapping; a field that is not here is refused by the server."""
     listed = {"type": "keyword", "doc_values": False}
     kept = {"type": "keyword", "doc_values": False, "index": False}
+    sorted_by = {"index": False}
     return {
         "dynamic": "strict",
         "_meta": meta,
         "_source": {"includes": ["query", "response", "meta"]},
         "properties": {
-            "row": {"type": "long"},
+            "row": sorted_by | {"type": "long"},
             "length": {"type": "integer"},
             "terms": listed,
             "sample": listed,
             "words": listed,
-            "size": {"type": "integer"},
+            "size": sorted_by | {"type": "integer"},
             "reply": listed,
             "query": kept,
             "response": kept,

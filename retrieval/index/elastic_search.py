@@ -41,6 +41,8 @@ CLAUSES = 1000
 #: Corpora below this size are gathered at once.
 _SMALL = 20_000
 _ROUNDING = 1e-6
+#: The sample is searched among rows at most so many times shorter or longer.
+_FAR = 5
 _PAGE = 1000
 _TERMS_AT_ONCE = 50_000
 _RESTARTS = 5
@@ -112,7 +114,7 @@ class Search:
         rank = -(-k * 13 // (10 * layout.SAMPLE)) + 1
         parts = [
             _part(bucket, self._wanted, 1, 1 / (self._q + bucket.first), "sample")
-            for bucket in layout.buckets(1, self._longest)
+            for bucket in layout.buckets(self._q // _FAR, min(self._longest, self._q * _FAR))
         ]
         bodies = [self._body(group, barred, rank) | {"_source": False} for group in self._groups(parts)]
         scores = sorted((hit["_score"] for hits in self._ask(bodies) for hit in hits), reverse=True)

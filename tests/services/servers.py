@@ -192,14 +192,14 @@ def start_elasticsearch(family: Family, folder: Path) -> str:
             ending=Ending(((signal.SIGTERM, 15.0),)),
         )
     url = f"http://127.0.0.1:{port}"
-    _wait("Elasticsearch", child, lambda: answers("127.0.0.1", port) and _healthy(url), 120, log)
+    _wait("Elasticsearch", child, lambda: answers("127.0.0.1", port) and _healthy(url), 240, log)
     return url
 
 
 def _healthy(url: str) -> bool:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"{url}/_cluster/health", timeout=2) as answer:
+        with opener.open(f"{url}/_cluster/health", timeout=5) as answer:
             return json.load(answer)["status"] in {"green", "yellow"}
     except (OSError, ValueError, urllib.error.HTTPError):
         return False

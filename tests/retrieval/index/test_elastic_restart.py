@@ -63,7 +63,7 @@ def test_a_server_that_goes_and_comes_back(folder):
                 yield row
 
         loaded = rebuild(
-            where, stopped_in_the_middle(), language="en", tokenizer="words", access=Access(timeout=60), patience=150
+            where, stopped_in_the_middle(), language="en", tokenizer="words", access=Access(timeout=60), patience=300
         )
         starter.join()
         assert starting == [url]
