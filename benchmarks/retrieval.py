@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks._corpora import make_corpus, make_queries
 from benchmarks._texts import machine, spread
 from retrieval.index import build, open_index
-from retrieval.index.tokens import tokens, tokens_in_order
+from retrieval.index.tokens import END, tokens, tokens_in_order
 
 
 def resident() -> float:
@@ -85,7 +85,7 @@ class Peer:
             while queries := [json.loads(line)["query"] for _, line in zip(range(1 << 15), lines, strict=False)]:
                 numbers = [vocabulary.setdefault(token, len(vocabulary)) for token in tokens_in_order(queries)]
                 numbers = np.array(numbers, np.int64)
-                ends = numbers == vocabulary["\n"]
+                ends = numbers == vocabulary[END]
                 keys = np.sort((np.cumsum(ends) << 32 | numbers)[~ends])
                 keys = keys[np.concatenate(([True], np.diff(keys) != 0))]
                 columns.append((keys & 0xFFFFFFFF).astype(np.int32))

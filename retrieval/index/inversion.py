@@ -32,6 +32,9 @@ class Forward:
         numbers.tofile(self._file)
         self._sizes.append(sizes.astype(np.uint32))
 
+    def abandon(self) -> None:
+        self._file.close()
+
     def close(self) -> tuple[Numbers, Numbers]:
         """All numbers (mapped) and the size of each row."""
         self._file.close()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from retrieval.index.inversion import Forward, invert
 from retrieval.index.segment import KINDS, Segment, Texts, digests_of, is_pair, pair_bytes, write_vocabulary
 from retrieval.index.source import Reader
-from retrieval.index.tokens import tokens_in_order
+from retrieval.index.tokens import END, tokens_in_order
 
 #: A batch is worked on when it has so many rows or characters.
 BATCH_ROWS, BATCH_CHARACTERS = 1 << 15, 1 << 23
@@ -107,7 +107,7 @@ class SegmentWriter:
         """row << 32 | token number of the distinct tokens of each text, ascending."""
         found = tokens_in_order(texts, self._tokenizer)
         numbers = np.fromiter(map(self._vocabulary.__getitem__, found), np.int64, len(found))
-        end = self._vocabulary["\n"]
+        end = self._vocabulary[END]
         ends = numbers == end
         rows = np.cumsum(ends)
         keys = (rows.astype(np.uint64) << np.uint64(32)) | numbers.astype(np.uint64)
@@ -136,7 +136,7 @@ class SegmentWriter:
     def abandon(self) -> None:
         self._texts.close()
         for forward in self._forward.values():
-            forward.close()
+            forward.abandon()
 
 
 def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

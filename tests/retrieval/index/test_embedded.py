@@ -285,19 +285,19 @@ def test_small_segments_are_joined(tmp_path):
 
 
 def test_progress_may_end_the_work(tmp_path):
-    seen = []
-
-    def report(done, total):
-        seen.append((done, total))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-
+    """At every step it is told of: nothing of the work is left, and the exception is its own."""
     file = tmp_path / "c.jsonl"
     file.write_text("".join(json.dumps({"query": f"q{row}", "response": "r"}) + "\n" for row in range(9)))
-    with mock.patch("retrieval.index.writer.BATCH_ROWS", 4), pytest.raises(KeyboardInterrupt):
-        build(file, tmp_path / "index", progress=report)
-    assert seen[-1] == (file.stat().st_size, file.stat().st_size)
-    assert list((tmp_path / "index").glob("segment-*")) == []
+    seen = []
+    with mock.patch("retrieval.index.writer.BATCH_ROWS", 4):
+        build(file, tmp_path / "whole", progress=lambda done, total: seen.append((done, total)))
+        assert seen[-1] == (file.stat().st_size, file.stat().st_size)
+        for last in range(1, len(seen) + 1):
+            report = mock.Mock(side_effect=[None] * (last - 1) + [KeyboardInterrupt])
+            with pytest.raises(KeyboardInterrupt):
+                build(file, tmp_path / "index", progress=report)
+            assert report.call_count == last
+            assert [path.name for path in (tmp_path / "index").iterdir()] == [".lock"]
     seen.clear()
     build(rows_of([("a", "b")]), tmp_path / "index", progress=lambda done, total: seen.append((done, total)))
     assert set(seen) == {(1, 0)}

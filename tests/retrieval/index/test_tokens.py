@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.index.tokens import CHARACTERS, LONGEST, TOKENIZERS, WORDS, tokenizer_for, tokens, tokens_in_order
+from retrieval.index.tokens import CHARACTERS, END, LONGEST, TOKENIZERS, WORDS, tokenizer_for, tokens, tokens_in_order
 
 
 @pytest.mark.parametrize(
@@ -56,10 +58,10 @@ def test_an_unknown_tokenizer_is_refused():
 
 def test_of_a_long_token_the_beginning_counts():
     assert tokens("x" * 1_000_000 + " y") == {"x" * LONGEST, "y"}
-    assert tokens_in_order(["x" * 500, "y"]) == ["x" * LONGEST, "\n", "y", "\n"]
+    assert tokens_in_order(["x" * 500, "y"]) == ["x" * LONGEST, END, "y", END]
 
 
-LETTERS = "aBz9_.,'’é\u0301ß你かที่हि😂\U0001f1e9\U0001f3fd\u200b\u200d\n İ"
+LETTERS = "aBz9_.,'\x01\x04’é\u0301ß你かที่हि😂\U0001f1e9\U0001f3fd\u200b\u200d\n İ"
 
 
 @given(st.lists(st.text(st.sampled_from(LETTERS) | st.characters(exclude_categories=["Cs"]), max_size=12), max_size=8))
@@ -68,9 +70,18 @@ def test_texts_taken_together_have_the_tokens_each_has_alone(texts):
         found = tokens_in_order(texts, tokenizer)
         each: list[set[str]] = [set()]
         for token in found:
-            if token == "\n":
+            if token == END:
                 each.append(set())
             else:
                 each[-1].add(token)
         assert each.pop() == set()
         assert each == [tokens(text, tokenizer) for text in texts]
+
+
+@given(st.text(st.sampled_from("aZ09'.,_ \n-\x01\x03\x04"), max_size=14))
+def test_ascii_is_split_as_the_definition_says(text):
+    run = "[a-z0-9]+"
+    pattern = re.compile(rf"{run}(?:(?:'|(?<=[0-9])[.,](?=[0-9])){run})*")
+    for tokenizer in TOKENIZERS:
+        assert tokens(text, tokenizer) == set(pattern.findall(text.lower()))
+        assert tokens(text + " é", tokenizer) == tokens(text, tokenizer) | {"é"}
