@@ -29,7 +29,8 @@ def live_score(*, user: Any, public: str, asked: Mapping[str, Any]) -> dict[str,
         "ticket": ticket, "now": None, "with_text": None, "candidates": {}, "left": 0, "signature": "", "note": "",
     }  # fmt: skip
     texts = candidate_texts(task, ids) if ids else {}
-    lane = f"{user.pk}:{public}:{'candidates' if ids else 'text'}"
+    # A list that is being rated and a text that is being written do not take each other's place.
+    lane = f"{user.pk}:{public}:{'text' if text.strip() else 'list'}"
     try:
         request = {
             **writing_request(task.campaign.project, task.campaign.evaluator, task.unit.item),

@@ -83,7 +83,7 @@ def test_candidates_come_by_their_ids_in_a_lane_of_their_own(cast, client, writi
     answer = post(client, task, {"ticket": 1, "candidates": [ids[2], "of somebody else", ids[0], ids[2]]}).json()
     request, rest = worker.asked[0]
     assert sorted(request["candidates"]) == ["Reply 0.", "Reply 2."]
-    assert rest["place"].lane.endswith(":candidates")
+    assert rest["place"].lane.endswith(":list")
     assert list(answer["candidates"].values()) == [0.125]
     assert (answer["left"], answer["note"]) == (1, "a note; another")
 
