@@ -148,8 +148,21 @@ class _FromCorpus:
         if items and len(silent) == len(items):
             # One item without any may be a strange one; all of them mean that the corpus does not answer.
             raise Unavailable(f"The corpus {self.corpus} gives no candidates: {silent[0]}")
+        if silent:
+            self._check_answering()
         self.notes += [note for note in dict.fromkeys(silent) if note not in self.notes]
         return found
+
+    def _check_answering(self) -> None:
+        """A note may mean that an item is unlike everything, or that the corpus is down: that must stop the work."""
+        from retrieval.index.errors import IndexUnavailable
+        from retrieval.selectors.corpora import find_corpus
+        from retrieval.services.candidates import find_like
+
+        try:
+            find_like(find_corpus(self.project, self.corpus), "a", 1)
+        except IndexUnavailable as error:
+            raise Unavailable(f"The corpus {self.corpus} gives no candidates: {error.why}") from error
 
 
 def references_of_items(references: ReferenceSet, items: Sequence[Item]) -> dict[int, list[str]]:

@@ -137,7 +137,10 @@ def _under_way(project: Project) -> list[Run]:
 
 def check_name(project: Project, name: str) -> None:
     """A name that a new set can have: well-formed, free, and wanted by no run under way."""
-    if not NAME.fullmatch(name) or name in RESERVED:
+    if name in RESERVED:
+        text = f"“{name}” is the address of a page, so it cannot name a reference set. Choose another name."
+        raise BadInput(text, faults=[Fault(text, field="into")])
+    if not NAME.fullmatch(name):
         text = f"“{name}” cannot name a reference set: use small letters, digits and hyphens, at most 63."
         raise BadInput(text, faults=[Fault(text, field="into")])
     wanted = {

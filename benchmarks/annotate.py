@@ -1,0 +1,121 @@
+"""Automatic annotation of items with many candidates: vectors read once, against scoring every trial set anew.
+
+Ours chooses for every item, first-fit and greedily; the sets it tried are noted. The other one reads each trial set
+for itself: every pair of it goes through the frozen encoder in one batch, then the same attention. It is timed on trial
+sets drawn from those noted, and its time for all of them is their number times that; both must say the same of each.
+The network's weights are random, so that about half of the candidates help until the set is full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import torch
+from _texts import machine, make_queries, read_texts, spread
+
+from scoring.ml.artefact import Artefact
+from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.evaluators.ream.network import ReamNetwork
+from scoring.ml.registry import get_entry
+from scoring.ml.training.record import TrainingRecord
+from scoring.ml.types import Item, Record
+
+Trial = tuple[Record, tuple[str, ...], float]
+
+
+class Noting(Ream):
+    """Remembers every set that it was asked about."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.trials: list[Trial] = []
+
+    def reliabilities(self, query: Record, sets: Sequence[Sequence[str]]) -> Any:
+        found = super().reliabilities(query, sets)
+        self.trials += [(query, tuple(texts), float(value)) for texts, value in zip(sets, found, strict=True)]
+        return found
+
+
+def make_evaluator(encoder: str | None, seed: int) -> Noting:
+    entry = get_entry("ream")
+    source = find_encoder(encoder)
+    settings = entry.parse_train_options("recommended", {})
+    torch.manual_seed(seed)
+    sizes = {"width": source.width, "attention_kind": "gatv2", "heads": 4}
+    network = ReamNetwork.from_source(None, sizes)
+    record = TrainingRecord("bench", "", {}, (), (), 0, 0.0, 0, {})
+    artefact = Artefact(
+        "ream", "recommended", seed, ("overall",), settings, {}, record, network, source, embedded=False
+    )
+    return Noting(entry, artefact)
+
+
+def anew(evaluator: Ream, trial: Trial) -> float:
+    """The reliability of one set, nothing remembered."""
+    query, texts, _ = trial
+    evaluator.pair_encoder._cache.clear()
+    vectors, _ = evaluator.pair_encoder.vectors([replace(query, text=text) for text in texts])
+    x = torch.from_numpy(vectors)[None].to(evaluator.device)
+    with torch.inference_mode():
+        return float(evaluator.network(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))[0])
+
+
+def one_run(given: argparse.Namespace, items: list[Item], candidates: list[list[str]], greedy: bool) -> dict[str, Any]:
+    evaluator = make_evaluator(given.encoder, given.seed)
+    anew(evaluator, (Record("", context=items[0].context), tuple(candidates[0][:2]), 0.0))  # loads the encoder
+    evaluator.pair_encoder._cache.clear()
+    began = time.perf_counter()
+    found = evaluator.annotate(items, candidates, greedy=greedy, seed=given.seed)
+    ours = time.perf_counter() - began
+    trials = evaluator.trials
+    drawn = random.Random(given.seed).sample(trials, min(given.trials, len(trials)))
+    largest, began = 0.0, time.perf_counter()
+    for trial in drawn:
+        largest = max(largest, abs(anew(evaluator, trial) - trial[2]))
+    theirs = (time.perf_counter() - began) / len(drawn) * len(trials)
+    return {
+        "ours": ours, "anew": theirs, "ratio": theirs / ours, "trials": len(trials), "difference": largest,
+        "pairs_read": sum(len(texts) + 1 for texts in candidates),
+        "pairs_of_trials": sum(len(texts) for _, texts, _ in trials),
+        "chosen": sum(len(each.added) for each in found),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="an interchange folder to recombine texts from")
+    parser.add_argument("--items", type=int, default=100)
+    parser.add_argument("--candidates", type=int, default=100)
+    parser.add_argument("--trials", type=int, default=100, help="trial sets that are read anew")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--encoder")
+    parser.add_argument("--seed", type=int, default=13)
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    texts = read_texts(given.data)
+    queries = make_queries(texts, given.items, 1, given.candidates + 1, given.seed)
+    items = [Item(f"q{n}", (reply[0],), references=(answers[0],)) for n, (reply, answers) in enumerate(queries)]
+    candidates = [answers[1:] for _, answers in queries]
+    found: dict[str, Any] = {"items": given.items, "candidates": given.candidates, "seed": given.seed, **machine()}
+    for name, greedy in (("first-fit", False), ("greedy", True)):
+        runs = [one_run(given, items, candidates, greedy) for _ in range(given.runs)]
+        found[name] = {key: spread([run[key] for run in runs]) for key in ("ours", "anew", "ratio", "difference")}
+        found[name] |= {key: runs[0][key] for key in ("trials", "pairs_read", "pairs_of_trials", "chosen")}
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
