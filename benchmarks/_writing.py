@@ -1,0 +1,163 @@
+"""An installation of its own with people who write references: Redis, web and live worker on free ports, in a temporary
+folder, ended again. For the benchmarks of reference writing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+EVALUATOR = "rater"
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+
+
+@dataclass(frozen=True)
+class House:
+    """Where it answers, and `people`: [{"cookie", "campaign", "public"}], each with a task of their own."""
+
+    base: str
+    people: list[dict[str, Any]]
+    pids: dict[str, int]
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Seconds of CPU used so far by web and worker: what an answer costs, whatever else the machine is doing."""
+        import psutil
+
+        found = {}
+        for name, pid in self.pids.items():
+            tree = [psutil.Process(pid)]
+            times = [row.cpu_times() for row in [*tree, *tree[0].children(recursive=True)]]
+            found[name] = sum(row.user + row.system for row in times)
+        return found
+
+
+def prepare(people: int, references: int, seed: int, data: str, live: bool) -> list[dict[str, Any]]:
+    """A project with a rater (its files only with `live`), an item with so many references for each person, an open
+    campaign, and a task each."""
+    import django
+
+    django.setup()
+    from _texts import make_queries, read_texts
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+    from django.contrib.sessions.backends.db import SessionStore
+
+    from annotation.models import Item, Reference, ReferenceSet
+    from annotation.services.writing import create_writing, next_task, open_writing
+    from evalapp.accounts.models import Membership, Project, User
+
+    texts = read_texts(Path(data) if data else None)
+    project = Project.objects.create(slug="bench", name="Benchmark")
+    owner = User.objects.create(username="owner")
+    Membership.objects.create(project=project, user=owner, role="owner")
+    _put_rater(project, live)
+    original = ReferenceSet.objects.create(project=project, name="original")
+    for number, (context, known) in enumerate(make_queries(texts, people, 1, references, seed)):
+        item = Item.objects.create(project=project, key=f"i{number}", context=context, group=f"g{number}")
+        rows = [Reference(set=original, item=item, position=place, text=text) for place, text in enumerate(known)]
+        Reference.objects.bulk_create(rows)
+    options = {"arms": ["scores"], "target": references + 100}
+    plan = {"name": "Benchmark", "evaluator": EVALUATOR, "corpus": "", "options": options}
+    campaign = open_writing(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
+    found = []
+    for number in range(people):
+        user = User.objects.create(username=f"annotator{number:02d}")
+        Membership.objects.create(project=project, user=user, role="annotator", pseudonym=f"r{number:02d}")
+        desk = next_task(user=user, campaign_id=campaign.pk)
+        session = SessionStore()
+        session[SESSION_KEY] = str(user.pk)
+        session[BACKEND_SESSION_KEY] = "evalapp.accounts.backends.PasswordBackend"
+        session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+        session.create()
+        found.append({"cookie": session.session_key, "campaign": campaign.pk, "public": desk.public})
+    return found
+
+
+def _put_rater(project: Any, live: bool) -> None:
+    from django.conf import settings
+
+    from scoring.models import Evaluator
+
+    folder = f"{project.pk}/{EVALUATOR}"
+    Evaluator.objects.create(project=project, slug=EVALUATOR, name="ream", kind="trained", folder=folder)
+    if live:
+        from scoring.ml.encoders.source import find_encoder
+        from tests.scoring.ml.evaluators.ream.untrained import untrained
+
+        evaluator = untrained(find_encoder(), heads=4, metric="bleu-star")
+        evaluator.save_pretrained(Path(settings.ARTEFACTS_DIR) / folder)
+
+
+@contextmanager
+def house(people: int, references: int, seed: int, data: Path | None, *, live: bool = True) -> Iterator[House]:
+    """PostgreSQL where it can be had, else SQLite; two web processes and one live worker, as `manage.py up` starts
+    them on two cores."""
+    from evalapp.ops.ports import answers, free_port, wait_until
+    from evalapp.ops.processes import Family
+    from tests.services.run import running
+
+    with (
+        tempfile.TemporaryDirectory(prefix="evalapp-writing-") as folder,
+        running(["postgres", "redis"], durable=True) as servers,
+        Family() as family,
+        Path(folder, "log").open("wb") as log,
+    ):
+        env = {
+            **os.environ, "EVALAPP_DATA": folder, "DJANGO_SETTINGS_MODULE": "evalapp.settings",
+            "REDIS_URL": servers["TEST_REDIS_URL"], "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT),
+        }  # fmt: skip
+        env.pop("DATABASE_URL", None)
+        if "TEST_DATABASE_URL" in servers:
+            env["DATABASE_URL"] = servers["TEST_DATABASE_URL"]
+        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
+            subprocess.run([sys.executable, "manage.py", *command], env=env, cwd=ROOT, check=True, **QUIET)
+        asked = [str(people), str(references), str(seed), str(data or ""), "live" if live else ""]
+        done = subprocess.run(
+            [sys.executable, __file__, *asked], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr[-3000:])
+        port, pids = free_port(), {}
+        web = [
+            sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
+            "--workers", "2", "--worker-class", "gthread", "--threads", "4", "--timeout", "60", "--keep-alive", "15",
+            "--log-level", "warning", "--no-control-socket",
+        ]  # fmt: skip
+        pids["web"] = family.spawn("web", web, env=env, cwd=ROOT, output=log).pid
+        if live:
+            worker = [
+                sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--pool", "prefork",
+                "--concurrency", "1", "--queues", "live", "--hostname", "live@%h", "--without-gossip",
+                "--without-mingle", "--loglevel", "WARNING",
+            ]  # fmt: skip
+            pids["live"] = family.spawn("live", worker, env=env, cwd=ROOT, output=log).pid
+        if not wait_until(lambda: answers("127.0.0.1", port), 60):
+            raise SystemExit(Path(folder, "log").read_text()[-3000:])
+        yield House(f"http://127.0.0.1:{port}", json.loads(done.stdout.splitlines()[-1]), pids)
+
+
+def client_of(house: House, person: dict[str, Any], kind: Any) -> Any:
+    """An HTTP client of httpx signed in as this person; `kind` is its class."""
+    import httpx
+
+    token = "b" * 32
+    return kind(
+        base_url=house.base,
+        timeout=60,
+        verify=httpx.create_ssl_context(verify=False),  # none is needed, and one for each person costs a second of CPU
+        cookies={"sessionid": person["cookie"], "csrftoken": token},
+        headers={"X-CSRFToken": token},
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(prepare(*(int(each) for each in sys.argv[1:4]), sys.argv[4], bool(sys.argv[5]))))
