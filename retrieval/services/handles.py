@@ -26,7 +26,7 @@ T = TypeVar("T")
 #: Indexes that stay open in one process.
 MOST_OPEN = 8
 #: After Elasticsearch did not answer it is not asked again for so many seconds, so that pages come at once.
-REST_SECONDS = 10.0
+REST_SECONDS = 30.0
 
 
 class _Kept:
