@@ -48,7 +48,7 @@ def candidates_of_rounds(task: WritingTask) -> tuple[int, str]:
         return 0, found.note or "The corpus has no candidate for this item."
     order = shown_order(task.campaign.seed, task.unit.item.key, len(found.rows))
     with transaction.atomic():
-        WritingUnit.objects.select_for_update().get(pk=task.unit_id)
+        WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
         if not rows.exists():
             WritingCandidate.objects.bulk_create(
                 WritingCandidate(

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, OuterRef, Q, Subquery, Value
+from django.db.models import Count, Exists, F, OuterRef, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -47,7 +47,7 @@ def next_task(*, user: Any, campaign_id: int) -> Desk:
 def lock_member(user: Any, campaign_id: int) -> WritingMember:
     """The person's row in the campaign, made at the first time; held until the end of the transaction, so that two
     tabs follow each other."""
-    rows = WritingMember.objects.select_for_update(of=("self",)).select_related(
+    rows = WritingMember.objects.select_for_update(of=("self",), no_key=True).select_related(
         "campaign__project", "campaign__start_set", "set"
     )
     found = rows.filter(campaign_id=campaign_id, annotator_id=user.pk or 0).first() if campaign_id < 2**63 else None
@@ -59,7 +59,7 @@ def lock_member(user: Any, campaign_id: int) -> WritingMember:
 
 def _join(user: Any, campaign_id: int) -> WritingMember:
     campaign = (
-        WritingCampaign.objects.select_for_update(of=("self",))
+        WritingCampaign.objects.select_for_update(of=("self",), no_key=True)
         .select_related("project", "start_set", "target_set")
         .filter(pk=campaign_id if campaign_id < 2**63 else 0)
         .first()
@@ -113,28 +113,29 @@ def _hand_out(campaign: WritingCampaign, member: WritingMember) -> tuple[Writing
 
 def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUnit | None:
     """An item that this person has not had and whose set has a place left. In rounds all go through the items in the
-    same order; else where the fewest are at work, so that people meet on an item only when there is no other."""
+    same order; else from a place drawn by lot, first among those at which nobody is at work, so that people meet on an
+    item only when there is no other. Each look ends at the first such item, by the index of the ranks."""
     zero = Value(0)
     there = Reference.objects.filter(item=OuterRef("item"), set=member.set_id).order_by().values("item")
     waiting = WrittenReference.objects.filter(
         unit=OuterRef("pk"), set=member.set_id, state=WrittenReference.State.WAITING
     )
-    busy = Count("tasks", filter=Q(tasks__state=WritingTask.State.OPEN))
+    tasks = WritingTask.objects.filter(unit=OuterRef("pk"))
     rows = (
-        WritingUnit.objects.filter(campaign=campaign)
-        .exclude(pk__in=WritingTask.objects.filter(member=member).values("unit"))
-        .annotate(
+        WritingUnit.objects.filter(~Exists(tasks.filter(member=member)), campaign=campaign)
+        .alias(
             there=Coalesce(Subquery(there.annotate(n=Count("pk")).values("n")), zero),
             waiting=Coalesce(Subquery(waiting.order_by().values("unit").annotate(n=Count("pk")).values("n")), zero),
-            busy=busy,
         )
-        .filter(there__lt=campaign.options["target"] - Coalesce("waiting", zero))
+        .filter(there__lt=campaign.options["target"] - F("waiting"))
+        .order_by("rank")
     )
     if campaign.in_rounds:
-        return rows.order_by("rank").first()
-    least = rows.order_by("busy").values_list("busy", flat=True).first()
-    if least is None:
-        return None
-    ids = list(rows.filter(busy=least).order_by("rank").values_list("pk", flat=True)[:1000])
-    pick = ids[draw(campaign.seed, "unit", member.number, member.done + member.skipped) % len(ids)]
-    return WritingUnit.objects.get(pk=pick)
+        return rows.first()
+    start = draw(campaign.seed, "unit", member.number, member.done + member.skipped) % max(campaign.unit_count, 1)
+    alone = rows.filter(~Exists(tasks.filter(state=WritingTask.State.OPEN)))
+    for choice in (alone, rows):
+        found = choice.filter(rank__gte=start).first() or choice.filter(rank__lt=start).first()
+        if found is not None:
+            return found
+    return None

@@ -88,15 +88,16 @@ def confirm_reference(*, user: Any, public: str, submission: UUID, better: str) 
     check_right(user, row.campaign)
     try:
         with transaction.atomic():
-            _confirm(user, row, submission, better)
+            member = lock_member(user, row.campaign_id)
+        with transaction.atomic():  # not under the member's lock: the item comes first, as everywhere
+            _confirm(member, row, submission, better)
     except IntegrityError as error:
         raise SubmissionConflict("You have compared this text before. Nothing was changed.") from error
     row.refresh_from_db()
     return row
 
 
-def _confirm(user: Any, row: WrittenReference, submission: UUID, better: str) -> None:
-    member = lock_member(user, row.campaign_id)
+def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, better: str) -> None:
     verdict = _verdict(_is_swapped(member, row), better)
     known = WrittenConfirmation.objects.filter(submission=submission).first()
     if known is not None and (known.written_id, known.member_id, known.verdict) == (row.pk, member.pk, verdict):
@@ -107,7 +108,7 @@ def _confirm(user: Any, row: WrittenReference, submission: UUID, better: str) ->
         raise Conflict("This is your own text. Somebody else compares it.")
     if row.campaign.state != WritingCampaign.State.OPEN:
         raise Conflict(f"The campaign is {row.campaign.get_state_display().lower()}, so nothing is confirmed now.")
-    WritingUnit.objects.select_for_update().get(pk=row.unit_id)
+    WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
     fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)
     WrittenConfirmation.objects.create(
         campaign_id=row.campaign_id, written=row, member=member, verdict=verdict, submission=submission,
@@ -141,7 +142,7 @@ def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> Wri
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="reason")])
     row = get_written(user=user, reference_id=reference_id)
     with transaction.atomic():
-        WritingUnit.objects.select_for_update().get(pk=row.unit_id)
+        WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
         row.refresh_from_db()
         if row.state == _State.WITHDRAWN:
             return row
@@ -159,7 +160,7 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
     """Put a withdrawn reference back, at the end of its set. Twice is once."""
     row = get_written(user=user, reference_id=reference_id)
     with transaction.atomic():
-        WritingUnit.objects.select_for_update().get(pk=row.unit_id)
+        WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
         row.refresh_from_db()
         if row.state != _State.WITHDRAWN:
             return row

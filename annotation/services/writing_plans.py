@@ -122,7 +122,9 @@ def update_writing(*, user: Any, campaign: WritingCampaign, changes: dict[str, A
 
 
 def _locked(pk: int) -> WritingCampaign:
-    rows = WritingCampaign.objects.select_for_update(of=("self",)).select_related("project", "start_set", "target_set")
+    rows = WritingCampaign.objects.select_for_update(of=("self",), no_key=True).select_related(
+        "project", "start_set", "target_set"
+    )
     return rows.get(pk=pk)
 
 

@@ -52,7 +52,7 @@ class Scores:
 
 def lock_task(task: WritingTask) -> datetime | None:
     """Hold the item, then the task. None when the task is not open any more."""
-    WritingUnit.objects.select_for_update().get(pk=task.unit_id)
+    WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
     fresh = WritingTask.objects.select_for_update().get(pk=task.pk)
     task.state, task.round, task.draft_version = fresh.state, fresh.round, fresh.draft_version
     if (
