@@ -22,6 +22,7 @@ from evalapp.common.runner import execute_run
 from retrieval.services.corpora import add_file
 from scoring.models import CurvePoint
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.services.annotating import NewSet, store_reference_sets
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.scores import apply_evaluator
 from tests.cast import Cast
@@ -41,7 +42,8 @@ NO_PAGE = {
     "annotation:system-kind", "annotation:export-file",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
-    "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "retrieval:corpus-index",
+    "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
+    "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
     "retrieval:candidates",
 }  # fmt: skip
 
@@ -103,6 +105,7 @@ def make_world(cast: Cast) -> World:
     _add_campaigns(world, judged, draft)
     _add_writing(world)
     _add_scoring(world)
+    _add_references(world)
     _add_corpora(world)
     return world
 
@@ -215,6 +218,7 @@ def _add_writing(world: World) -> None:
             world.add(cast.researcher, f"annotation:writing{name}", slug, campaign.pk)
     for name in ("references", "attempts"):
         world.add(cast.researcher, f"annotation:writing-{name}", slug, written.pk)
+    world.add(cast.researcher, "scoring:writing-gold", slug, written.pk)
     reference = WrittenReference.objects.filter(campaign=written).first()
     world.add(cast.researcher, "annotation:writing-withdraw", slug, written.pk, reference.pk)
     world.add(cast.researcher, "annotation:writing-delete", slug, draft.pk)
@@ -267,6 +271,48 @@ def _add_corpora(world: World) -> None:
     world.add(cast.owner, "retrieval:corpus-new", slug)
     world.add(cast.researcher, "retrieval:corpus-add", slug, corpus.name)
     world.add(cast.researcher, "retrieval:corpus-delete", slug, corpus.name)
+
+
+def _add_references(world: World) -> None:
+    """A set that an evaluator chose, with its trace; the trial of another; curves."""
+    cast, slug = world.cast, world.cast.project.slug
+    make_trained(cast.project, "judge", "ream")
+    item = Item.objects.filter(project=cast.project).first()
+    step = {
+        "candidate": "Another answer.", "before": 0.31, "after": 0.37, "accepted": True, "evaluator": "judge",
+        "source": {"kind": "withheld"},
+    }  # fmt: skip
+    gained = {"gain": 0.06, "after": 0.37, "evaluator": "judge", "source": {"kind": "withheld"}}
+    counts = {"items": 1, "n_references": 2, "added": 1, "looked_at": 1, "mean_before": 0.31, "mean_after": 0.37}
+    meta = {
+        "kind": "annotate", "evaluator": "judge", "metrics": ["bleu-star"], "signatures": ["ream|seed:13"], "max": 10,
+        "references": "original", "start": "one", "candidates": "withheld", "counts": counts, "notes": ["A remark."],
+    }  # fmt: skip
+    chosen = [(item.pk, 0, "The first answer.", {}), (item.pk, 1, "Another answer.", gained)]
+    new = NewSet("chosen", meta, chosen, [(item.pk, 0.31, 0.37, True, [step])])
+    store_reference_sets(project=cast.project, sets=[new])
+    execute_run(apply_evaluator(project=cast.project, evaluator="token-f1", references="chosen", send=False).pk)
+    line = {
+        "name": "gold",
+        "points": [{"x": k, "value": k / 20, "low": 0.0, "high": k / 10, "n": 9} for k in (1, 2, 3)],
+    }
+    result = {
+        "evaluator": "judge", "metric": "bleu-star", "other": "", "n_items": 9, "n_groups": 9, "n_left_out": 2,
+        "references": "original", "seed": 13,
+        "panels": {"size": {"axes": ["references", "reliability"], "lines": [line]}},
+        "table": [{"size": 1, "n": 9, "gold": 0.1, "predicted": 0.2, "mse": 0.02, "constant": 0.03, "r2": 0.33}],
+    }  # fmt: skip
+    Run.objects.create(
+        project=cast.project, kind="reliability", title="Reliability curves of judge", queue="gpu", state="succeeded",
+        attempt=1, input_hash="r" * 64, finished_at=timezone.now(), params={}, result=result,
+        created_by=cast.researcher,
+    )  # fmt: skip
+    for name in ("reference-sets", "annotate", "reference-sets-merge", "enhanced", "reliability-curves"):
+        world.add(cast.researcher, f"scoring:{name}", slug)
+    world.add(cast.researcher, "scoring:reference-sets-compare", slug, query="?first=chosen&second=original")
+    for name in ("chosen", "original"):
+        world.add(cast.researcher, "scoring:reference-set", slug, name)
+        world.add(cast.researcher, "scoring:reference-set-delete", slug, name)
 
 
 def project_places(slug: str) -> list[str]:
