@@ -12,6 +12,7 @@ class RetrievalConfig(AppConfig):
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
 
         register_cleaner("retrieval.services.corpora:clear_project")
+        register_checks("retrieval.services.doctoring:server_checks")
         register_checks("retrieval.services.doctoring:checks")
         ports.register_candidates("retrieval.services.candidates:candidates_for")
         ports.register_corpora("retrieval.selectors.corpora:choices_for")

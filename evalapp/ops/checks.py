@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -76,24 +73,6 @@ def encoder() -> Check:
     except importlib.metadata.PackageNotFoundError:
         return Check("encoder", MISSING, f"package {ENCODER_PACKAGE} is not installed", "Run `make install`.")
     return Check("encoder", OK, f"{ENCODER_PACKAGE} {version}")
-
-
-def elasticsearch(url: str, timeout: float = 3.0) -> Check:
-    """The server's health; `GET /` is not asked because the minimal distribution does not answer it."""
-    if not url:
-        return Check("elasticsearch", OPTIONAL, "ELASTICSEARCH_URL is not set; the built-in index is used")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{url.rstrip('/')}/_cluster/health", timeout=timeout) as answer:
-            status = str(json.load(answer).get("status", "unknown"))
-    except (OSError, ValueError) as error:
-        return Check(
-            "elasticsearch", MISSING, f"{without_password(url)}: {error}",
-            "Start it, or unset ELASTICSEARCH_URL to use the built-in index.",
-        )  # fmt: skip
-    if status in {"green", "yellow"}:
-        return Check("elasticsearch", OK, f"{without_password(url)} is {status}")
-    return Check("elasticsearch", MISSING, f"{without_password(url)} is {status}", "Look at its log.")
 
 
 def without_password(url: str) -> str:

@@ -13,6 +13,17 @@ from .handles import open_embedded
 OUTBOX = "corpora outbox"
 
 
+def server_checks() -> list[Check]:
+    """Elasticsearch itself: whether it answers these credentials, its version, its health."""
+    if not elastic.is_used():
+        return [Check("elasticsearch", OPTIONAL, "ELASTICSEARCH_URL is not set; the built-in index is used")]
+    found = elastic.health()
+    if found.ok:
+        return [Check("elasticsearch", OK, found.message)]
+    way_out = "Start it or mend its settings, or unset ELASTICSEARCH_URL to use the built-in index."
+    return [Check("elasticsearch", MISSING, found.message, way_out)]
+
+
 def checks() -> list[Check]:
     """One line for all that is well, one for each corpus that is not."""
     rows = list(Corpus.objects.select_related("project", "home", "run").order_by("name", "pk"))

@@ -31,7 +31,6 @@ class Command(base.Command):
             checks.redis_server(settings.REDIS_URL),
             *worker_checks(),
             checks.encoder(),
-            checks.elasticsearch(settings.ELASTICSEARCH_URL),
         ]
         if any(check.name == "migrations" and check.state == OK for check in found):
             found += room_checks()

@@ -1,8 +1,4 @@
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
-import pytest
 
 from evalapp.ops import checks, lock
 from evalapp.ops.checks import MISSING, OK, OPTIONAL
@@ -41,30 +37,3 @@ def test_a_silent_redis_is_missing_and_its_password_is_not_shown():
 
 def test_the_encoder_comes_with_the_requirements():
     assert checks.encoder().state == OK
-
-
-@pytest.mark.parametrize(
-    ("body", "state"), [(b'{"status":"green"}', OK), (b'{"status":"red"}', MISSING), (b"x", MISSING)]
-)
-def test_elasticsearch_is_asked_for_its_health(body, state):
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self):
-            assert self.path == "/_cluster/health"
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        assert checks.elasticsearch(f"http://127.0.0.1:{server.server_port}").state == state
-        server.shutdown()
-        thread.join()
-
-
-def test_elasticsearch_is_optional_until_named():
-    assert checks.elasticsearch("").state == OPTIONAL
-    assert checks.elasticsearch("http://127.0.0.1:1").state == MISSING
