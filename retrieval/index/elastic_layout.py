@@ -127,21 +127,20 @@ def mapping(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings(shards: int) -> dict[str, Any]:
-    """Settings of an index while it is loaded. Filters are not cached: no two searches share one."""
+    """Settings of an index while it is loaded. Filters are not cached: no two searches share one. What was
+    acknowledged is on the disk, so that a load goes on where a server that was killed had stopped."""
     return {
         "number_of_shards": shards,
         "number_of_replicas": 0,
         "refresh_interval": "-1",
         "queries.cache.enabled": False,
         "max_result_window": WINDOW,
-        "translog.durability": "async",
     }
 
 
-#: Settings of an index that serves: nothing acknowledged is lost, and a second node holds a copy where there is one.
+#: Settings of an index that serves: what is written shows, and a second node holds a copy where there is one.
 SERVING: dict[str, Any] = {
     "refresh_interval": None,
-    "translog.durability": "request",
     "auto_expand_replicas": "0-1",
 }
 

@@ -190,7 +190,8 @@ def test_a_new_index_takes_the_place_of_the_old_in_one_step(where, elasticsearch
     assert len(behind) == 1
     (settings,) = (one["settings"]["index"] for one in behind.values())
     assert settings["number_of_shards"] == "1"
-    assert settings["translog"]["durability"] == "request"
+    assert settings["auto_expand_replicas"] == "0-1"
+    assert "refresh_interval" not in settings
     drop(place)
     drop(place)
     with pytest.raises(IndexUnavailable, match="there is no index"):
