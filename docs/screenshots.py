@@ -100,7 +100,8 @@ SHOTS = (
     Shot("judging-pairs", "/my/2/", who=ANNOTATOR),
     Shot("judging-turing", "/my/3/", who=ANNOTATOR),
     Shot("guidelines", "/my/1/guidelines/", who=ANNOTATOR),
-    Shot("write", "/my/writing/1/", who=ANNOTATOR),
+    Shot("write-constraint", "/my/writing/1/", who=ANNOTATOR),
+    Shot("write", "/my/writing/2/", who=ANNOTATOR),
     Shot("not-there", "/projects/nothing/"),
 )
 #: The pictures of README and docs: name of the shot -> name of the file.
@@ -130,16 +131,6 @@ for name, role in (("{RESEARCHER}", "researcher"), ("{ANNOTATOR}", "annotator"))
 """
 
 
-WRITING = f"""
-from annotation.services.writing import create_writing, open_writing
-from evalapp.accounts.models import Project, User
-project, user = Project.objects.get(slug="demo"), User.objects.get(username="{RESEARCHER}")
-plan = {{"name": "More replies", "corpus": "replies", "items": {{"search": "dlg-", "sample": 8}},
-        "options": {{"arms": ["control"], "target": 12}}}}
-open_writing(user=user, campaign=create_writing(user=user, project=project, plan=plan))
-"""
-
-
 def prepare(folder: Path) -> None:
     """Demonstration data, three people, scores of a few metrics, open campaigns; all by commands."""
     if (folder / "ready").exists():
@@ -161,8 +152,8 @@ def prepare(folder: Path) -> None:
     manage(folder, "meta", "demo", "--aspect", "naturalness")
     manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
-    manage(folder, "corpus", "add", "replies", "--project", "demo", "--derive", "items", "--here")
-    manage(folder, "shell", "--verbosity", "0", "-c", WRITING)
+    manage(folder, "corpus", "add", "replies", "--project", "demo", "--derive", "corpus", "--here")
+    manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/writing.json"), "--open", "--as", RESEARCHER)
     (folder / "ready").touch()
 
 

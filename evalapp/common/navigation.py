@@ -28,6 +28,9 @@ PLACES: tuple[tuple[str, str, Need], ...] = (
     ("Settings", "accounts:project-settings", "manage"),
 )
 
+#: What stands under a place although its address begins otherwise: below the project's.
+ALSO = {"annotation:campaign-list": "writing/"}
+
 
 def role_of(request: HttpRequest, project: Project) -> str | None:
     """The role `get_project` found, or a look at the membership where the page came another way."""
@@ -52,5 +55,7 @@ def places_of(request: HttpRequest | None, project: Project) -> list[dict[str, A
         except NoReverseMatch:
             continue
         current = request.path == url if name == "project" else request.path.startswith(url)
+        if name in ALSO:
+            current = current or request.path.startswith(reverse("project", args=[project.slug]) + ALSO[name])
         places.append({"label": label, "url": url, "current": current})
     return places

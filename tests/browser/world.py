@@ -347,6 +347,15 @@ def make_strange(cast: Cast) -> list[str]:
     for name in ("campaign", "campaign-units", "campaign-preview", "campaign-edit"):
         own.append(reverse(f"annotation:{name}", args=[project.slug, campaign.pk]))
     own.append(reverse("annotation:judge", args=[campaign.pk]))
+    plan = {"name": STRANGE[1], "slug": "strange", "guidelines": STRANGE[3], "options": {"arms": ["control"]}}
+    writing = create_writing(user=cast.stranger, project=project, plan=plan)
+    writing = open_writing(user=cast.stranger, campaign=writing)
+    public = next_task(user=cast.stranger, campaign_id=writing.pk).public
+    for text in STRANGE[:4]:
+        submit_attempt(user=cast.stranger, public=public, submission=uuid4(), text=text)
+    own.append(reverse("annotation:write", args=[writing.pk]))
+    own.append(reverse("annotation:writing", args=[project.slug, writing.pk]))
+    own.append(reverse("annotation:writing-references", args=[project.slug, writing.pk]))
     own.append(reverse("retrieval:corpus", args=[project.slug, corpus.name]) + "?q=quotes+paragraphs+tabs")
     own.append(reverse("scoring:evaluator", args=[project.slug, "length"]))
     return [*project_places(project.slug), *own]

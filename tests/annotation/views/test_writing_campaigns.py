@@ -63,7 +63,9 @@ def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) ->
     rita.post(at(cast, "move", campaign.pk, "open"))
     campaign.refresh_from_db()
     assert (campaign.state, campaign.options["target"], campaign.unit_count) == ("open", 3, 3)
-    assert "Nobody has begun yet." in rita.get(at(cast, "", campaign.pk)).content.decode()
+    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert "Nobody has begun yet." in html
+    assert 'aria-current="page">Campaigns</a>' in html
     assert at(cast, "", campaign.pk) in rita.get(
         reverse("annotation:campaign-list", args=[cast.project.slug])
     ).content.decode()  # fmt: skip
