@@ -142,3 +142,21 @@ def test_a_worker_begins_with_what_is_left_over(cast, server, monkeypatch):
     assert catch_up_at_start(sender=worker("cpu", "gpu"))
     assert not catch_up_at_start(sender=worker("live"))
     assert sent == [("retrieval.catch_up", "cpu")]
+
+
+def test_a_dead_address_costs_a_line_and_no_time(cast, settings):
+    """The real client, and an address at which nothing listens."""
+    settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
+    corpus = make_corpus(cast.project)
+    assert corpus.run.result["elasticsearch"] == "is told later"
+    assert "127.0.0.1:9" in OutboxRow.objects.get().error
+    Corpus.objects.update(elastic_revision=1)
+    corpus.refresh_from_db()
+    began = time.monotonic()
+    hits, note = find_like(corpus, "where are you going", 1)
+    assert hits[0].response == "To the lake."
+    assert "nothing answers at http://127.0.0.1:9" in note
+    assert quickly(began, 5.0)
+    assert "built-in index answers" in checks()[1].way_out
+    OutboxRow.objects.update(tried_at=None)
+    assert catch_up()["waiting"] == 1
