@@ -56,7 +56,7 @@ class SizeSerializer(serializers.Serializer):
     items = serializers.IntegerField()
 
 
-class ComparisonSerializer(serializers.Serializer):
+class SetComparisonSerializer(serializers.Serializer):
     """Two sets; a text counts once per item. `overlap` is shared / (shared + only_first + only_second)."""
 
     first = SizeSerializer()
@@ -122,7 +122,7 @@ class ReferenceSetShow(APIView):
 
 
 class ReferenceSetComparison(APIView):
-    @extend_schema(operation_id="reference_sets_compare", responses=ComparisonSerializer)
+    @extend_schema(operation_id="reference_sets_compare", responses=SetComparisonSerializer)
     def get(self, request: Request, slug: str, name: str, other: str) -> Response:
         """Sizes of two sets and what they share."""
         project = get_project(user=request.user, slug=slug, need="read")

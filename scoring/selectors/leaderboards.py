@@ -23,6 +23,9 @@ from ..models import Leaderboard, ScoreSet
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
 TABLE_VERSION = 2
 
+#: Reference sets that one table of evaluators by set compares.
+MOST_SETS = 8
+
 METHODS = {"mean": "Mean rating", "win-rate": "Win rate", "m1": "Turing M1"}
 RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
 COEFFICIENTS = ("pearson", "spearman", "kendall")

@@ -22,8 +22,7 @@ from evalapp.common.pages import page
 from ..enhanced_tables import as_csv, as_latex
 from ..forms import QueryForm, aspect_names
 from ..forms import reference_sets as names_of
-from ..selectors.enhanced import MOST_SETS
-from ..selectors.leaderboards import EnhancedQuery, parse_query
+from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, parse_query
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import trained_of
 from ..services.leaderboards import Answer, answer_leaderboard

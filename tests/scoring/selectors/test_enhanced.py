@@ -10,8 +10,8 @@ from django.core.management import call_command
 
 from annotation.models import Reference, ReferenceSet
 from evalapp.common.errors import BadInput
-from scoring.selectors.enhanced import MOST_SETS, rank_by_references
-from scoring.selectors.leaderboards import EnhancedQuery, EvaluatorsQuery, parse_query
+from scoring.selectors.enhanced import rank_by_references
+from scoring.selectors.leaderboards import MOST_SETS, EnhancedQuery, EvaluatorsQuery, parse_query
 from scoring.services.leaderboards import answer_leaderboard, get_leaderboard
 from scoring.services.reference_sets import merge_sets
 from tests.factories import make_items, make_outputs, make_ratings
