@@ -15,15 +15,13 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 
 from ..models import ScoreSet
-from .leaderboards import COEFFICIENTS, EnhancedQuery
+from .leaderboards import COEFFICIENTS, MOST_SETS, EnhancedQuery
 from .meta_evaluation import load_people, load_scores, outside_training
 from .reference_sets import SetRow, list_sets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Sets that one table compares.
-MOST_SETS = 8
 NOT_SCORED = "not scored with this set"
 
 
