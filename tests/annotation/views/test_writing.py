@@ -197,6 +197,26 @@ def test_rounds_show_one_candidate_after_the_other(anna: Client, cast: Cast, fak
     assert WritingAttempt.objects.get().decision == "drop"
 
 
+def test_in_rounds_one_waits_for_the_others(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, options={"mode": "rounds", "target": 5})
+    page = anna.get(at(campaign))
+    otto = person("otto")
+    join(cast.project, otto, Role.ANNOTATOR)
+    other = desk_of(otto, campaign)
+    public, first = page.context["desk"].public, page.context["hand"]["candidate"]
+    answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
+    assert 'data-state="wait"' in answer["html"]
+    assert "1 of your group is still in the last round." in answer["html"]
+    stamp = re.search(r'data-stamp="(\w+)"', answer["html"])
+    assert stamp is not None
+    part = {"part": "references", "stamp": stamp[1]}
+    assert anna.get(at(campaign, public), part).status_code == 204
+    send(otto, other, "A good reply by Otto.")
+    html = anna.get(at(campaign, public), part).content.decode()
+    assert "Candidate 2 of 3" in html
+    assert "Otto" not in html  # everybody grows a set of their own
+
+
 def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_constraint(cast, "better-than-original", items=2, instruction="Write a better ending.")
     otto = person("otto")
