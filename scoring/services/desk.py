@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from typing import Any
 
 from annotation.selectors.writing import candidate_texts, check_shows_scores, get_my_desk_task, set_texts
@@ -17,14 +17,15 @@ LONGEST_TEXT, MOST_CANDIDATES = 100_000, 100
 LARGEST_TICKET = 2**53
 
 
-def live_score(*, user: Any, public: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the writing page shows beside its editor, for `{"ticket", "text", "candidates"}` of a task of one's own.
+def live_score(*, user: Any, public: str, body: bytes) -> dict[str, Any]:
+    """What the writing page shows beside its editor. `body` is JSON, `{"ticket", "text", "candidates"}`, about a
+    task of one's own.
 
     Raises `NotAllowed` in an arm without scores, `BadInput` or `TooLarge` for what is no such request.
     """
-    ticket, text, ids = _checked(asked)
     task = get_my_desk_task(user=user, public=public)
     check_shows_scores(task)
+    ticket, text, ids = _checked(body)
     nothing = {
         "ticket": ticket, "now": None, "with_text": None, "candidates": {}, "left": 0, "signature": "", "note": "",
     }  # fmt: skip
@@ -56,7 +57,13 @@ def live_score(*, user: Any, public: str, asked: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _checked(asked: Mapping[str, Any]) -> tuple[int, str, list[str]]:
+def _checked(body: bytes) -> tuple[int, str, list[str]]:
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadInput("The body must be JSON: an object with ticket, text and candidates.") from error
+    if not isinstance(asked, dict):
+        raise BadInput("The body must be a JSON object with ticket, text and candidates.")
     ticket, text, ids = asked.get("ticket", 0), asked.get("text", ""), asked.get("candidates", [])
     faults = []
     if not isinstance(ticket, int) or isinstance(ticket, bool) or not 0 <= ticket <= LARGEST_TICKET:

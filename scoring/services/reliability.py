@@ -20,8 +20,8 @@ NOTHING = "Score not available"
 
 def choices_for(*, project: Project) -> list[tuple[str, str]]:
     """(slug, label) of what can rate sets of references here, newest first."""
-    rows = trained_of(project).filter(name=REAM, state=Evaluator.State.READY)
-    return [(row.slug, f"{row.slug} (trained {row.created_at:%Y-%m-%d})") for row in rows]
+    rows = trained_of(project).filter(name=REAM, state=Evaluator.State.READY).values_list("slug", "created_at")
+    return [(slug, f"{slug} (trained {at:%Y-%m-%d})") for slug, at in rows]
 
 
 def reliability_of(
@@ -40,7 +40,9 @@ def reliability_of(
 
 def writing_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
     """Which evaluator, and the item as it is read in a training. Raises `Unavailable` with the way out."""
-    found = trained_of(project).filter(slug=slug).first() if slug else None
+    # Not its record, which is long and asked for by every key that is pressed.
+    rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED, slug=slug)
+    found = rows.only("slug", "name", "folder", "state", "damage").first() if slug else None
     if found is None:
         there = ", ".join(name for name, _ in choices_for(project=project))
         how = f"There are: {there}" if there else "Train one under Evaluators: ream"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_POST
 
-from evalapp.common.errors import BadInput, EvalappError
+from evalapp.common.errors import EvalappError
 from evalapp.common.problems import CONTENT_TYPE, from_domain
 
 from ..services.desk import live_score
@@ -20,16 +18,6 @@ def score(request: HttpRequest, public: str) -> JsonResponse:
     """`{"ticket", "text", "candidates"}` -> `{"ticket", "now", "with_text", "candidates", "left", "signature",
     "note"}`; nulls and a note when there is no score in time."""
     try:
-        return JsonResponse(live_score(user=request.user, public=public, asked=_body(request)))
+        return JsonResponse(live_score(user=request.user, public=public, body=request.body))
     except EvalappError as error:
         return JsonResponse(from_domain(error), status=error.status, content_type=CONTENT_TYPE)
-
-
-def _body(request: HttpRequest) -> dict:
-    try:
-        body = json.loads(request.body)
-    except (ValueError, RecursionError) as error:
-        raise BadInput("The body must be JSON: an object with ticket, text and candidates.") from error
-    if not isinstance(body, dict):
-        raise BadInput("The body must be a JSON object with ticket, text and candidates.")
-    return body

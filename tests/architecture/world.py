@@ -119,7 +119,8 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
 
 def make_writing(project: Project, *, owner: User, corpus: str) -> WritingCampaign:
     """A campaign of reference writing that is open."""
-    plan = {"name": "Writing", "corpus": corpus, "options": {"arms": ["control"]}}
+    rater = make_trained(project, f"rater-{project.slug}", "ream")
+    plan = {"name": "Writing", "corpus": corpus, "evaluator": rater.slug, "options": {"arms": ["scores"]}}
     return open_writing(user=owner, campaign=create_writing(user=owner, project=project, plan=plan))
 
 

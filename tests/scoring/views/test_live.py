@@ -59,10 +59,11 @@ def post(client, task, body):
     return client.post(address, data, content_type="application/json")
 
 
-def test_a_text_is_rated_with_the_set_as_it_stands(cast, client, writing, worker):
+def test_a_text_is_rated_with_the_set_as_it_stands(cast, client, writing, worker, django_assert_max_num_queries):
     task = writing(arms=["scores"])
     client.force_login(cast.annotator)
-    answer = post(client, task, {"ticket": 17, "text": "A new reply."})
+    with django_assert_max_num_queries(7):
+        answer = post(client, task, {"ticket": 17, "text": "A new reply."})
     assert answer.status_code == 200
     assert answer.json() == {
         "ticket": 17, "now": 0.25, "with_text": 0.5, "candidates": {}, "left": 0, "signature": "ream|x", "note": "",
@@ -145,10 +146,9 @@ def test_a_task_is_its_writers_alone_and_needs_the_token_of_the_page(cast, clien
         ({"ticket": 1, "text": "x" * 100_001}, 413, "100,001"),
     ],
 )
-def test_what_is_no_such_request_is_refused_with_its_fault(cast, client, worker, body, status, words):
-    from types import SimpleNamespace
-
+def test_what_is_no_such_request_is_refused_with_its_fault(cast, client, writing, worker, body, status, words):
+    task = writing(arms=["scores"])
     client.force_login(cast.annotator)
-    answer = post(client, SimpleNamespace(public="none"), body)
+    answer = post(client, task, body)
     assert answer.status_code == status
     assert words in answer.json()["detail"]
