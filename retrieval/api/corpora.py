@@ -110,9 +110,10 @@ _WORDS = {name: {"type": "string"} for name in FIELDS}
 
 def _body(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     plain = {name: shape for name, shape in properties.items() if name != "file"}
+    needed = {"required": required} if required else {}  # an empty list is no valid schema
     return {
-        "multipart/form-data": {"type": "object", "properties": properties, "required": required},
-        "application/json": {"type": "object", "properties": plain, "required": required},
+        "multipart/form-data": {"type": "object", "properties": properties, **needed},
+        "application/json": {"type": "object", "properties": plain, **needed},
     }
 
 
