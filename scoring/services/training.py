@@ -292,8 +292,8 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
 
 
 def remove_artefacts(*, project: Project) -> None:
-    """The files of a project that is deleted: trained evaluators, and checkpoints of trainings that were given up."""
+    """The files of a project that is deleted: trained evaluators, and what runs that were given up had done."""
     root = Path(settings.ARTEFACTS_DIR)
     shutil.rmtree(root / str(project.pk), ignore_errors=True)
-    for number in Run.objects.filter(project=project, kind="train").values_list("pk", flat=True):
+    for number in Run.objects.filter(project=project, kind__in=["train", "annotate"]).values_list("pk", flat=True):
         shutil.rmtree(root / "work" / str(number), ignore_errors=True)
