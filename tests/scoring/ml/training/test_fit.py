@@ -61,12 +61,24 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(encoder: st
     assert not same(one, other)
 
 
+@pytest.fixture(scope="module")
+def uncut(encoder: str) -> dict[bool, Toy]:
+    """The training of the next test as it is without interruption, by whether the encoder is frozen."""
+    arguments = {"encoder": encoder, "epochs": 3, "learning_rate": 1e-3}
+    return {frozen: fit("toy", toy_data(), frozen=frozen, **arguments) for frozen in (False, True)}
+
+
 @pytest.mark.parametrize("stop_at", [1, 7, 12])
 def test_a_training_that_was_cut_off_ends_with_the_same_weights(
-    tmp_path: Path, encoder: str, frozen: bool, stop_at: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    encoder: str,
+    uncut: dict[bool, Toy],
+    frozen: bool,
+    stop_at: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
-    whole = fit("toy", toy_data(), encoder=encoder, epochs=3, learning_rate=1e-3, frozen=frozen)
+    whole = uncut[frozen]
 
     def interrupt(progress: TrainingProgress) -> None:
         if progress.done == stop_at:
