@@ -151,15 +151,16 @@ class Dataset:
     ) -> tuple[Dataset, ...]:
         """Part the data by whole groups, by default into train, dev and test of 80, 10 and 10 %.
 
-        Groups (an item without one is its own; so is a dialogue) are ordered by sha256 of seed and name and
-        cut at the cumulative shares of their number, so that the result depends on the seed and the set of
-        groups only, never on the order of rows. Rows of one group never part. Raises ValueError when `by` is
-        not "group" or there are fewer groups than parts.
+        Groups (an item without one is its own; so is a dialogue, unless items name it as theirs) are ordered by
+        sha256 of seed and name and cut at the cumulative shares of their number, so that the result depends on the
+        seed and the set of groups only, never on the order of rows. Rows of one group never part. Raises ValueError
+        when `by` is not "group" or there are fewer groups than parts.
         """
         if by != "group":
             raise ValueError(f"split(by={by!r}): only whole groups may be parted; use by='group'")
         group_of_item = {item.id: item.group or f"item:{item.id}" for item in self.items}
-        group_of_dialogue = {d.id: f"dialogue:{d.id}" for d in self.dialogues}
+        named = {item.group for item in self.items}
+        group_of_dialogue = {d.id: d.id if d.id in named else f"dialogue:{d.id}" for d in self.dialogues}
         parts = assign_groups({*group_of_item.values(), *group_of_dialogue.values()}, seed, shares)
         part_of_item = {item: parts[group] for item, group in group_of_item.items()}
         part_of_dialogue = {dialogue: parts[group] for dialogue, group in group_of_dialogue.items()}
@@ -180,6 +181,11 @@ class Dataset:
             )
             for part in range(len(shares))
         )
+
+
+def training_names(group: str, item: str) -> tuple[str, ...]:
+    """What a training that saw an item's group may have noted: the group itself, or the dialogue it is named after."""
+    return (group, f"dialogue:{group}") if group else (f"item:{item}",)
 
 
 def assign_groups(groups: set[str], seed: int, shares: Sequence[float]) -> dict[str, int]:

@@ -188,7 +188,11 @@ class _Work:
         return identity if self.trained_on is None else (identity, self._in_training(record))
 
     def _in_training(self, record: Record) -> bool:
-        return bool(self.trained_on) and (record.group or f"item:{record.item}") in (self.trained_on or ())
+        from scoring.ml.types import training_names
+
+        if not self.trained_on:
+            return False
+        return not self.trained_on.isdisjoint(training_names(record.group, record.item))
 
     def _score_and_store(self, wanted: Sequence[tuple[Input, int]]) -> None:
         found = self.measure.evaluate([row.record for row, _ in wanted], progress=self._progress(len(wanted)))

@@ -18,9 +18,8 @@ from scoring.ml.signature import VERSION, SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.fit import make_job, run_job
 from scoring.ml.training.job import Report, TrainingProgress, silent
-from scoring.ml.training.record import group_of
 from scoring.ml.training.store import write_folder
-from scoring.ml.types import Dataset, Record
+from scoring.ml.types import Dataset, Record, training_names
 
 DEV_SHARE = 0.125
 
@@ -110,8 +109,8 @@ class CrossFitted(Evaluator):
 
     def _unseen(self, record: Record) -> tuple[int, ...]:
         """The members that may score a record: those that did not see its group; all, when each one did."""
-        group = group_of(record.group, record.item)
-        found = tuple(n for n, member in enumerate(self.members) if group not in member.trained_on)
+        names = training_names(record.group, record.item)
+        found = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
         return found or tuple(range(len(self.members)))
 
     def save_pretrained(self, folder: str | Path) -> None:

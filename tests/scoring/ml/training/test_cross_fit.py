@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scoring.ml import TrainingDataError, TrainingProgress, cross_fit, load
-from scoring.ml.types import Record
+from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
 from tests.scoring.ml.training.toy import toy_data
 
 
@@ -48,3 +48,14 @@ def test_finished_folds_are_not_trained_again(tmp_path: Path) -> None:
 def test_too_few_groups_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingDataError, match="5 folds need as many groups"):
         cross_fit("toy", toy_data(4), folder=tmp_path)
+
+
+def test_items_of_a_dialogue_stay_with_it_and_count_as_seen() -> None:
+    """An item whose group is a dialogue's name was cut from it."""
+    items = tuple(Item(f"d{n}-{turn}", ("tea",), group=f"d{n}") for n in range(10) for turn in range(2))
+    dialogues = tuple(Dialogue(f"d{n}", ("tea", "no")) for n in range(12))
+    for part in Dataset("talk", items=items, dialogues=dialogues).split(shares=(1.0, 1.0)):
+        own = {item.group for item in part.items}
+        assert own == {one.id for one in part.dialogues} - {"d10", "d11"}
+    assert "dialogue:d3" in training_names("d3", "d3-0")
+    assert training_names("", "i1") == ("item:i1",)
