@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from annotation.models import WritingCampaign
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
@@ -69,6 +70,13 @@ def condition_of(corpus: Corpus) -> str:
             return f"it is being built, {run.share:.0%}"
         return "it is being built" if run.state == run.State.RUNNING else "it waits for a worker to build it"
     return "it has no index yet; build it on its page"
+
+
+def writing_with(corpus: Corpus) -> int:
+    """How many campaigns of reference writing that are under way offer its candidates."""
+    under_way = (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED)
+    rows = WritingCampaign.objects.filter(corpus=corpus.name, state__in=under_way)
+    return (rows if corpus.is_shared else rows.filter(project=corpus.project_id)).count()
 
 
 def parts_of(corpus: Corpus) -> QuerySet[CorpusPart]:

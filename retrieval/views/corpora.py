@@ -26,7 +26,7 @@ from ..forms import FILE, AddForm, CorpusForm, add_faults
 from ..index.errors import IndexUnavailable
 from ..index.tokens import tokens as tokens_of
 from ..models import Corpus
-from ..selectors.corpora import condition_of, corpora_of, may_change, parts_of
+from ..selectors.corpora import condition_of, corpora_of, may_change, parts_of, writing_with
 from ..services import elastic
 from ..services.candidates import find_like, find_words, source_of
 from ..services.corpora import (
@@ -201,4 +201,5 @@ def corpus_delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         delete_corpus(corpus=corpus, user=request.user)
         messages.success(request, f"The corpus {name} is gone.")
         return redirect("retrieval:corpus-list", slug)
-    return page(request, "retrieval/corpora/delete.html", {"project": project, "corpus": corpus})
+    context = {"project": project, "corpus": corpus, "writing": writing_with(corpus)}
+    return page(request, "retrieval/corpora/delete.html", context)

@@ -71,6 +71,13 @@ def test_a_corpus_that_is_gone_is_one_line(annotator, desk):
     assert "not there any more" in response.content.decode()
 
 
+def test_deleting_a_corpus_that_is_in_use_says_so(desk, cast):
+    client = Client()
+    client.force_login(cast.researcher)
+    page = client.get(reverse("retrieval:corpus-delete", args=["alpha", CORPUS])).content.decode()
+    assert "1 campaign of reference writing under way offers its candidates" in page
+
+
 def test_nobody_else_sees_them(desk, cast):
     for user in (cast.researcher, cast.owner, cast.viewer, cast.stranger):
         client = Client()
