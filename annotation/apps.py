@@ -21,5 +21,6 @@ class AnnotationConfig(AppConfig):
         overview.register_count("Outputs", 11, data.output_counts)
         overview.register_step("data", 10, data.data_step)
         overview.register_section("campaigns", 20, campaign_overview.campaigns_section)
+        overview.register_section("writing", 25, campaign_overview.writing_section)
         overview.register_step("campaigns", 30, campaign_overview.campaign_step)
         overview.register_step("writing", 45, campaign_overview.writing_step)

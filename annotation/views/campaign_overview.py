@@ -31,8 +31,7 @@ def _answered() -> Any:
 
 
 def campaigns_section(request: HttpRequest, project: Project) -> str | None:
-    """Campaigns that are open or paused, then drafts and closed ones, a few of them, and writing campaigns that
-    are not closed. Two queries."""
+    """Campaigns that are open or paused, then drafts and closed ones, a few of them. One query."""
     if not _may(request, project, "read"):
         return None
     rows = list(
@@ -44,13 +43,12 @@ def campaigns_section(request: HttpRequest, project: Project) -> str | None:
         )
         .order_by("-running", "-pk")[:SHOWN]
     )
-    writing = list(list_writing(project=project).exclude(state="closed")[:SHOWN])
-    if not rows and not writing:
+    if not rows:
         return None
     for row in rows:
         row.judgements_wanted = row.unit_count * row.overlap
         row.shown_done = min(row.answered or 0, row.judgements_wanted)
-    context = {"project": project, "campaigns": rows, "writing": writing}
+    context = {"project": project, "campaigns": rows}
     return render_to_string("annotation/overview/campaigns.html", context, request=request)
 
 
@@ -75,6 +73,18 @@ def campaign_step(request: HttpRequest, project: Project) -> Step | None:
             action="The draft",
         )
     return Step(title="Ask people", text="Campaigns have been opened.", url=url, action="Campaigns", done=True)
+
+
+def writing_section(request: HttpRequest, project: Project) -> str | None:
+    """Writing campaigns that are not closed, the newest of them. One query."""
+    if not _may(request, project, "read"):
+        return None
+    rows = list(list_writing(project=project).exclude(state=WritingCampaign.State.CLOSED)[:SHOWN])
+    if not rows:
+        return None
+    return render_to_string(
+        "annotation/overview/writing.html", {"project": project, "campaigns": rows}, request=request
+    )
 
 
 def writing_step(request: HttpRequest, project: Project) -> Step | None:

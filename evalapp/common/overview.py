@@ -1,7 +1,7 @@
 """The port through which rooms put sections and next steps on the overview of a project. The ground knows the
 functions only after the rooms registered them in `AppConfig.ready`.
 
-Orders in use: counts 10, campaigns 20, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
+Orders in use: counts 10, campaigns 20, writing 25, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
 campaigns 30, scores 40, writing 45, rankings 50."""
 
 from __future__ import annotations

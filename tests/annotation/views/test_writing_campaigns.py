@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Reference, WritingCampaign, WrittenReference
-from annotation.services.writing import skip_task
+from annotation.services.writing import create_writing, skip_task
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
@@ -87,6 +87,21 @@ def test_without_an_evaluator_the_form_offers_to_train_one_or_to_write_without_s
     assert refused.status_code == 422
     assert "The arm with scores needs a trained evaluator." in refused.content.decode()
     assert rita.post(at(cast, "new"), {**FIELDS, "evaluator": "", "arms": ["control"]}).status_code == 302
+
+
+def test_overview_shows_what_is_written_and_what_comes_next(
+    rita: Client, cast: Cast, fake: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = reverse("project", args=[cast.project.slug])
+    make_items(cast.project, 2, 1)
+    assert at(cast, "new") in rita.get(url).content.decode()  # there is an evaluator that could guide it
+    campaign = create_writing(user=cast.researcher, project=cast.project, plan={"name": "Mine", "corpus": CORPUS})
+    assert "Open the writing campaign" in rita.get(url).content.decode()
+    WritingCampaign.objects.filter(pk=campaign.pk).update(evaluator=EVALUATOR)
+    rita.post(at(cast, "move", campaign.pk, "open"))
+    html = rita.get(url).content.decode()
+    assert "Writing references" in html
+    assert "Open the writing campaign" not in html
 
 
 def test_a_constraint_campaign(rita: Client, cast: Cast, fake: FakePorts) -> None:
