@@ -91,8 +91,9 @@ def inside(given: argparse.Namespace) -> dict[str, Any]:
         rows: dict[str, list[float]] = {"edit": [], "bare": [], "new set": [], "candidates": []}
         for run in range(given.runs):
             known, states = edits_of(texts, given.edits, given.references, given.seed + run)
-            begun = time.perf_counter()
-            answer(request(known, "", []))
+            begun, left = time.perf_counter(), 1
+            while left:
+                left = answer(request(known, "", []))["left"]
             rows["new set"].append(1000 * (time.perf_counter() - begun))
             ours, bare = one_run(evaluator, request, answer, known, states, context)
             for name, share in (("p50", 0.5), ("p95", 0.95)):
