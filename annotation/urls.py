@@ -75,9 +75,7 @@ urlpatterns = [
     path("projects/<slug:slug>/writing/<int:pk>/plan/", writing_campaigns.writing_edit, name="writing-edit"),
     path("projects/<slug:slug>/writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),
     path("projects/<slug:slug>/writing/<int:pk>/delete/", writing_campaigns.writing_delete, name="writing-delete"),
-    path(
-        "projects/<slug:slug>/writing/<int:pk>/references/", writing_lists.reference_list, name="writing-references"
-    ),
+    path("projects/<slug:slug>/writing/<int:pk>/references/", writing_lists.reference_list, name="writing-references"),
     path(
         "projects/<slug:slug>/writing/<int:pk>/references/<int:reference>/withdraw/",
         writing_lists.reference_withdraw,

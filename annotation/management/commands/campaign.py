@@ -23,9 +23,7 @@ class Command(commands.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", metavar="SLUG", help="Project to judge or write in")
         parser.add_argument("plan", type=Path, metavar="PLAN.json", help="A plan, or a list of plans")
-        parser.add_argument(
-            "--open", action="store_true", help="Choose the texts or items, and let annotators in"
-        )
+        parser.add_argument("--open", action="store_true", help="Choose the texts or items, and let annotators in")
         parser.add_argument("--as", dest="by", metavar="NAME", help="User who is named as its maker")
 
     def work(self, *, project: str, plan: Path, open: bool, by: str | None, **_: Any) -> dict[str, Any]:
