@@ -23,8 +23,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "references": ("set", "item", "position", "text", "meta", "written"),
     "attempts": (
         "campaign", "item", "annotator", "arm", "annotator_group", "set", "number", "round", "decision", "why",
-        "candidate", "candidate_source", "text_before", "text", "relevant", "edited", "counted", "unscored", "references_before",
-        "score_before", "score_after", "improved", "signature", "seconds", "submission", "created_at",
+        "candidate", "candidate_source", "text_before", "text", "relevant", "edited", "counted", "unscored",
+        "references_before", "score_before", "score_after", "improved", "signature", "seconds", "submission",
+        "created_at",
     ),
 }  # fmt: skip
 
