@@ -170,7 +170,8 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     wished = request.GET.get("fold", "")
     fold = int(wished) if wished.isdigit() and int(wished) < len(models) else 0
     losses, others = _curves(models)
-    examples = models[fold]["examples"] if models else {}
+    # As pairs: a template would take a count of "items" for the method of that name.
+    examples = list(models[fold]["examples"].items()) if models else []
     card = card_of(row, fold)
     return {
         "trained": row,

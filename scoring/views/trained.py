@@ -56,6 +56,8 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "check": check,
         "checking": check is not None and check.is_active,
         "plan": check.result if check else None,
+        # As pairs: a template would take a count of "items" for the method of that name.
+        "examples": list(((check.result if check else None) or {}).get("examples", {}).items()),
         "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
         "missing": missing_for(entry, facts_of(project)),
     }
