@@ -122,9 +122,11 @@ def _reference_names(project: Project) -> list[str]:
 
 def count_of_upload(*, upload: Upload) -> int:
     """How many scores would lose what they are about if the rows of this upload went: outputs it brought, outputs of
-    items it brought, and everything measured against a reference set it brought."""
+    items it brought, and everything measured against a reference set it brought or added to."""
     outputs = Output.objects.filter(Q(upload=upload) | Q(item__upload=upload))
     count = Score.objects.filter(output__in=outputs.values("pk")).count()
-    names = list(ReferenceSet.objects.filter(upload=upload).values_list("name", flat=True))
+    brought = Q(upload=upload) | Q(references__upload=upload)
+    sets = ReferenceSet.objects.filter(brought, project=upload.project_id)
+    names = list(sets.order_by().values_list("name", flat=True).distinct())
     against = ScoreSet.objects.filter(project=upload.project_id, references__in=names) if names else ()
     return count or sum(s.n_scores for s in against)

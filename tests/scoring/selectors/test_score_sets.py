@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.models import Item, Output, Upload
+from annotation.models import Item, Output, Reference, ReferenceSet, Upload
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
 
@@ -57,6 +57,15 @@ def test_what_rests_on_an_upload(scored):
     assert count_of_upload(upload=upload) == 8 * 3
     Item.objects.update(upload=upload)
     assert count_of_upload(upload=upload) == Score.objects.count() == 72
+
+
+def test_scores_rest_on_an_upload_that_added_to_their_references(scored):
+    upload = later_upload(scored.project)
+    (row, *_) = current_sets(scored.project)
+    ScoreSet.objects.filter(pk=row.pk).update(references="more")
+    more = ReferenceSet.objects.create(project=scored.project, name="more")
+    Reference.objects.create(set=more, item=Item.objects.first(), position=0, text="x", upload=upload)
+    assert count_of_upload(upload=upload) == row.n_scores > 0
 
 
 def test_summary_by_system(scored):
