@@ -90,7 +90,8 @@ class _Match:
         known = old.own or old.told
         what = f"Reference {position} of the item “{key}” in the set “{name}”"
         far = self.elsewhere.get(submission) if submission else None
-        if old.text == text and same_text(meta, old.meta) and told == known:
+        # A row that says nothing of where the text comes from contradicts nothing.
+        if old.text == text and same_text(meta, old.meta) and told in (None, known):
             return SAME, old.id, old.told_id, None
         if not self.check.replace:
             return f"{what} is stored with other content. Say replace to overwrite it, or give the set another name."

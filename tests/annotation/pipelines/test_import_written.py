@@ -80,7 +80,7 @@ def test_a_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
     # The same again, there and where it comes from.
     for project in (again, cast.project):
         upload = take_in(project, {name: dump[name] for name in ("references.jsonl", "attempts.jsonl")})
-        assert [count["same"] for count in upload.counts.values()] == [7, 4]
+        assert {table: count["same"] for table, count in upload.counts.items()} == {"references": 7, "attempts": 4}
         assert written(project, tmp_path / project.slug) == dump
 
 
@@ -201,10 +201,12 @@ def test_a_text_stands_in_one_place(again):
         ({**ROWS[3], "written": TOLD}, "submission s-1 stands elsewhere"),
         ({**ROWS[1], "position": 5}, "submission s-1 stands elsewhere"),
         ({**ROWS[0], "text": "Hm.", "written": TOLD}, "submission s-1 stands elsewhere"),
-        ({**ROWS[1], "written": None}, "which this row leaves out"),
+        ({**ROWS[1], "text": "Hm.", "written": None}, "which this row leaves out"),
     ):
         (fault,) = faults_of(take_in(again, {"references.jsonl": [row]}, replace=True))
         assert why in fault
+    upload = take_in(again, {"references.jsonl": [{**ROWS[1], "written": None}]})
+    assert upload.counts["references"]["same"] == 1
 
 
 def test_undo_is_refused_while_a_campaign_or_scores_use_the_set(cast):

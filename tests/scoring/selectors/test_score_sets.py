@@ -22,7 +22,11 @@ def later_upload(project, **fields):
 
 def test_ratings_make_no_score_stale_but_texts_do(scored):
     later_upload(scored.project, counts={"ratings": {"added": 5}, "outputs": {"same": 24, "replaced": 0}})
+    later_upload(scored.project, counts={"references": {"added": 5}})
     assert not any(state.is_stale for state in list_states(scored.project, 24))
+    named = ScoreSet.objects.filter(references="original").first()
+    ScoreSet.objects.filter(pk=named.pk).update(references="more")
+    assert [s.score_set.pk for s in list_states(scored.project, 24) if s.is_stale] == [named.pk]
     upload = later_upload(scored.project, counts={"outputs": {"replaced": 1}})
     assert {state.stale for state in list_states(scored.project, 24)} == {
         f"upload {upload.pk} changed items, outputs or references later"
