@@ -14,7 +14,6 @@ class ScoringConfig(AppConfig):
 
         register_cleaner("scoring.services.training:remove_artefacts")
         ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
-        ports.register_dependant("references in named sets", "scoring.selectors.reference_sets:count_of_upload")
         ports.register_reliability("scoring.services.reliability:reliability_of")
         ports.register_reliability_evaluators("scoring.services.reliability:choices_for")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)

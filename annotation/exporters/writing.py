@@ -1,8 +1,10 @@
-"""What an export holds beside the interchange files: every named reference set but `original` (references.jsonl), with
-the provenance of what people wrote, and every attempt of the writing campaigns (attempts.jsonl)."""
+"""What an export holds of named reference sets and of writing: every set but `original` (references.jsonl), with the
+provenance of what people wrote, and every attempt of the writing campaigns (attempts.jsonl). What was loaded from
+elsewhere is written as it came, before the project's own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -10,7 +12,15 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Collate
 
-from annotation.models import Reference, ReferenceSet, WritingAttempt, WritingCampaign, WrittenReference
+from annotation.models import (
+    AttemptElsewhere,
+    Reference,
+    ReferenceSet,
+    WritingAttempt,
+    WritingCampaign,
+    WrittenElsewhere,
+    WrittenReference,
+)
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
 from annotation.selectors.writing_rows import attempt_row, pseudonyms_in, with_parts, written_row
@@ -21,15 +31,20 @@ Row = dict[str, Any]
 
 
 def rows(project: Project) -> Iterator[tuple[str, Row]]:
-    """(table, row): sets by name, items by key, references by position; attempts in the order in which they came."""
+    """(table, row): sets by name, items by key, references by position, then what does not stand in the set; attempts
+    by campaign. Both of the latter in the order in which they came."""
     pseudonyms = pseudonyms_in(project.pk)
     names = sorted(ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", "pk"))
     for name, pk in names:
         yield from _references(name, pk, pseudonyms)
         yield from _gone(name, pk, pseudonyms)
-    campaigns = sorted(WritingCampaign.objects.filter(project=project).values_list("slug", "pk"))
-    for _, pk in campaigns:
-        attempts = with_parts(WritingAttempt.objects.filter(campaign=pk)).order_by("pk")
+    far = AttemptElsewhere.objects.filter(project=project)
+    campaigns = dict(WritingCampaign.objects.filter(project=project).values_list("slug", "pk"))
+    for slug in sorted({*campaigns, *far.order_by().values_list("campaign", flat=True).distinct()}):
+        told = far.filter(campaign=slug).order_by("pk").values_list("row", flat=True)
+        for text in told.iterator(BATCH):
+            yield "attempts", json.loads(text)
+        attempts = with_parts(WritingAttempt.objects.filter(campaign=campaigns.get(slug))).order_by("pk")
         for attempt in attempts.iterator(BATCH):
             yield "attempts", canonical_row(attempt_row(attempt, pseudonyms))
 
@@ -51,12 +66,16 @@ def _references(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tupl
                 "campaign", "task", "member", "attempt"
             )
         }
+        far = WrittenElsewhere.objects.filter(reference__in=[row.pk for row in batch])
+        told = dict(far.values_list("reference", "told"))
         for row in batch:
             line: Row = {"set": name, "item": row.item.key, "position": row.position, "text": row.text}
             line["meta"] = canonical(row.meta)
             own = written.get(row.pk)
             if own is not None:
                 line["written"] = canonical_row(written_row(own, pseudonyms))
+            elif row.pk in told:
+                line["written"] = json.loads(told[row.pk])
             yield "references", line
 
 
@@ -69,6 +88,12 @@ def _by_key(using: str) -> tuple[Any, ...]:
 
 def _gone(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tuple[str, Row]]:
     """What was written and does not stand in the set: withdrawn, refused, or waiting for others; without a place."""
+    far = WrittenElsewhere.objects.filter(set=pk, reference=None).order_by("pk")
+    for key, text, meta, told in far.values_list("item__key", "text", "meta", "told").iterator(BATCH):
+        yield "references", {
+            "set": name, "item": key, "position": None, "text": text, "meta": canonical(meta),
+            "written": json.loads(told),
+        }  # fmt: skip
     gone = WrittenReference.objects.filter(set=pk, reference=None).order_by("pk")
     parts = gone.select_related("campaign", "task", "member", "attempt", "unit__item")
     for row in parts.iterator(BATCH):

@@ -23,6 +23,7 @@ from .data import (
     ReferenceSet,
     System,
 )
+from .elsewhere import AttemptElsewhere, WrittenElsewhere
 from .kept import TextBlock
 from .uploads import Upload, UploadChange, UploadFault
 from .writing import (
@@ -39,6 +40,7 @@ from .writing import (
 __all__ = [
     "Aspect",
     "Assignment",
+    "AttemptElsewhere",
     "Campaign",
     "CampaignAspect",
     "CampaignMember",
@@ -66,5 +68,6 @@ __all__ = [
     "WritingTask",
     "WritingUnit",
     "WrittenConfirmation",
+    "WrittenElsewhere",
     "WrittenReference",
 ]

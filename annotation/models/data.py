@@ -125,6 +125,8 @@ class Reference(models.Model):
     position = models.PositiveIntegerField()
     text = models.TextField()
     meta = models.JSONField(default=dict)
+    #: Of references in named sets; those of `original` go with their items.
+    upload = upload_column()
 
     objects = ReferenceRows.as_manager()
 

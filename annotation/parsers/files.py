@@ -13,7 +13,7 @@ from typing import IO, Literal, cast
 from .faults import Limits, StopReading
 
 Format = Literal["jsonl", "csv", "tsv", "json"]
-TABLES = ("systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus")
+TABLES = ("systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus", "references", "attempts")
 
 _NAME = re.compile(
     rf"(?P<kind>{'|'.join(TABLES)})(?:[-_.][^/\\]*)?\.(?P<format>jsonl|ndjson|csv|tsv)(?P<gzip>\.gz)?", re.IGNORECASE

@@ -3,6 +3,7 @@ with faults still gives its tuple when its key is whole, so that rows that refer
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import orjson
 
 from .rows import Row
-from .writer import plain_json
+from .writer import COLUMNS, WRITTEN, encode_ordered, plain_json
 
 #: (field, message)
 Bad = Callable[[str, str], None]
@@ -222,6 +223,87 @@ def check_pair(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     return _text(row, "query", bad), _text(row, "response", bad), _meta(row, _PAIR, bad)
 
 
+# ---- what people wrote ------------------------------------------------------------------------------------
+
+SET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+#: Words that stand in the addresses of pages where a set's name stands.
+RESERVED_SETS = frozenset({"annotate", "compare", "merge", "curves", "enhanced"})
+MAX_POSITION = 2**31 - 1
+#: Stands for "not in the set".
+NO_PLACE = -1
+_REFERENCE = frozenset(COLUMNS["references"])
+_FLAGS = ("relevant", "edited", "counted", "unscored", "improved")
+_WHOLE = ("annotator_group", "number", "round", "references_before")
+_NUMBERS = ("score_before", "score_after", "seconds")
+_WORDS = (
+    "annotator", "arm", "set", "decision", "why", "candidate", "text_before", "text", "signature", "created_at",
+)  # fmt: skip
+
+
+def _set_name(row: Row, bad: Bad) -> str | None:
+    name = _key(row, "set", bad, 63)
+    if name is None:
+        return None
+    if name == "original":
+        bad("set", "The set “original” is the references in items.jsonl. Leave its rows out here.")
+    elif name in RESERVED_SETS:
+        bad("set", f"“{name}” is the address of a page, so it cannot name a reference set. Choose another name.")
+    elif not SET_NAME.fullmatch(name):
+        bad("set", "set must be small letters, digits, hyphens and underscores, at most 63.")
+    else:
+        return name
+    return None
+
+
+def _submission(value: Row, where: str, bad: Bad) -> str | None:
+    submission = value.get("submission")
+    if type(submission) is str and 0 < len(submission) <= MAX_NAME:
+        return submission
+    bad(where, f"submission must be the number of what was sent, a text of at most {MAX_NAME} characters.")
+    return None
+
+
+def check_reference(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    name, item, text = _set_name(row, bad), _key(row, "item", bad), _text(row, "text", bad)
+    position, place = row.get("position"), NO_PLACE
+    if type(position) is int and 0 <= position <= MAX_POSITION:
+        place = position
+    elif position is not None:
+        bad("position", "position must be a whole number from 0, or null for a text that is not in the set.")
+        return None
+    written, submission, told = row.get("written"), None, None
+    if type(written) is dict:
+        submission = _submission(written, "written", bad)
+        told = encode_ordered(written, WRITTEN)
+    elif written is not None:
+        bad("written", "written must be an object that says who wrote the text and how.")
+    elif place == NO_PLACE:
+        bad("position", "position is missing. Only a text with written may stand outside the set (withdrawn, waiting).")
+        return None
+    meta = _meta(row, _REFERENCE, bad)
+    if name is None or item is None or (place == NO_PLACE and submission is None):
+        return None
+    return name, item, place, text, meta, told, submission
+
+
+def check_attempt(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    campaign, item = _key(row, "campaign", bad, MAX_NAME), _key(row, "item", bad)
+    submission = _submission(row, "submission", bad)
+    kinds: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
+        (_WORDS, (str,), "text"), (_FLAGS, (bool,), "true or false"), (_WHOLE, (int,), "a whole number"),
+        (_NUMBERS, (int, float), "a number"), (("candidate_source",), (dict,), "an object"),
+    )  # fmt: skip
+    for names, types, what in kinds:
+        for name in names:
+            value = row.get(name)
+            if value is not None and type(value) not in types:
+                bad(name, f"{name} must be {what}, or null.")
+    if campaign is None or item is None or submission is None:
+        return None
+    columns = COLUMNS["attempts"]
+    return campaign, item, submission, encode_ordered({**dict.fromkeys(columns), **row}, columns)
+
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -242,6 +324,13 @@ KINDS: dict[str, Kind] = {
             check_comparison,
         ),
         Kind("corpus", ("query", "response", "meta"), (), check_pair),
+        Kind(
+            "references",
+            ("name", "item", "position", "text", "meta", "written", "submission"),
+            ("name", "item", "position"),
+            check_reference,
+        ),
+        Kind("attempts", ("campaign", "item", "submission", "row"), ("submission",), check_attempt),
     )
 }
 

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
 import orjson
@@ -25,6 +26,7 @@ _EMPTY = "The file is empty. Leave it out, or write its rows."
 #: Columns whose cells are JSON in CSV and TSV.
 JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
 WHOLE_CELLS = frozenset({"step", "step_a", "step_b"})
+_OBJECTS = frozenset({"meta", "written", "candidate_source"})
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -158,9 +160,9 @@ class _Physical:
         return text
 
 
-def _cell(name: str, text: str) -> Any:
+def _cell(name: str, text: str, whole: bool) -> Any:
     """The value of a cell; ValueError says what is wrong. An empty cell of a list or number is absent."""
-    if name in WHOLE_CELLS:
+    if whole:
         return int(text) if re.fullmatch(r"-?\d{1,19}", text.strip()) else text
     if name == "simulated":
         if text.strip().lower() not in _TRUTH:
@@ -174,23 +176,25 @@ def _cell(name: str, text: str) -> Any:
     try:
         return decode_object(text.encode())
     except ValueError as error:
-        example = '{"domain": "food"}' if name == "meta" else '["first", "second"]'
+        example = '{"domain": "food"}' if name in _OBJECTS else '["first", "second"]'
+        if name in ATTEMPT_VALUES:
+            example = "true, false or a number"
         raise ValueError(f"the cell must hold JSON such as {example}") from error
 
 
-def _from_cells(names: list[str], cells: list[str], line: int, report: Report) -> Row | None:
+def _from_cells(names: list[str], cells: list[str], line: int, report: Report, kind: Cells) -> Row | None:
     row: Row = {}
     good = True
     for name, text in zip(names, cells, strict=True):
-        if name in JSON_CELLS or name in WHOLE_CELLS:
+        if name in kind.json or name in kind.whole:
             if not text.strip():
                 continue
             try:
-                row[name] = _cell(name, text)
+                row[name] = _cell(name, text, name in kind.whole)
             except ValueError as error:
                 report(line, name, f"{name}: {error}.")
                 good = False
-        elif name == "source" or name not in KNOWN_TEXT:
+        elif name == "source" or name not in kind.text:
             if text:
                 row[name] = text
         elif name == "system_b" and text.startswith('{"reference"'):
@@ -211,9 +215,41 @@ def _reference(text: str) -> Any:
 KNOWN_TEXT = frozenset(
     {"id", "item", "text", "rater", "aspect", "verdict", "system_a", "system_b", "query", "response", "kind"}
 )
+ATTEMPT_VALUES = frozenset(
+    {"relevant", "edited", "counted", "unscored", "score_before", "score_after", "improved", "seconds"}
+)
 
 
-def read_table(plain: IO[bytes], delimiter: str, limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
+@dataclass(frozen=True)
+class Cells:
+    """What the cells of a table hold, by the names of its columns; any other is text, absent when empty."""
+
+    json: frozenset[str] = JSON_CELLS
+    whole: frozenset[str] = WHOLE_CELLS
+    text: frozenset[str] = KNOWN_TEXT
+
+
+#: Tables whose columns have a meaning of their own.
+CELLS = {
+    "references": Cells(
+        frozenset({"meta", "written"}), frozenset({"position"}), frozenset({"set", "item", "text"})
+    ),
+    "attempts": Cells(
+        ATTEMPT_VALUES | {"candidate_source"},
+        frozenset({"annotator_group", "number", "round", "references_before"}),
+        frozenset(
+            {
+                "campaign", "item", "annotator", "arm", "set", "decision", "why", "text_before", "text", "signature",
+                "submission", "created_at",
+            }
+        ),
+    ),
+}  # fmt: skip
+
+
+def read_table(
+    plain: IO[bytes], delimiter: str, limits: Limits, report: Report, kind: Cells = Cells()
+) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
     lines = _Physical(plain, limits)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -240,7 +276,7 @@ def read_table(plain: IO[bytes], delimiter: str, limits: Limits, report: Report)
         if len(cells) != len(names):
             report(begin, "", f"The row has {len(cells)} cells, the header {len(names)}. Quote texts with separators.")
             continue
-        row = _from_cells(names, cells, begin, report)
+        row = _from_cells(names, cells, begin, report, kind)
         if row is not None:
             yield begin, row
     if not names:
@@ -270,11 +306,14 @@ def _why_not_csv(error: csv.Error) -> str:
     return f"This is not valid CSV: {text}."
 
 
-def read_rows(plain: IO[bytes], form: Format, limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
-    """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends what cannot be read on."""
+def read_rows(
+    plain: IO[bytes], form: Format, limits: Limits, report: Report, table: str = ""
+) -> Iterator[tuple[int, Row]]:
+    """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends what cannot be read on. `table`
+    says what the cells of a CSV or TSV file hold."""
     if form == "jsonl":
         return read_jsonl(plain, limits, report)
-    return read_table(plain, "\t" if form == "tsv" else ",", limits, report)
+    return read_table(plain, "\t" if form == "tsv" else ",", limits, report, CELLS.get(table, Cells()))
 
 
 def read_document(plain: IO[bytes], limits: Limits) -> Row:

@@ -29,6 +29,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+#: The members of `written` of a reference.
+WRITTEN = (
+    "campaign", "annotator", "arm", "state", "gain", "score", "signature", "candidate", "candidate_source", "edited",
+    "unscored", "submission", "written_at", "withdrawn_at", "reason",
+)  # fmt: skip
+
 
 def plain_json(value: Any) -> str:
     """Compact JSON that keeps what it is given (whole numbers of any size too)."""
@@ -55,6 +61,12 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 def encode_row(row: dict[str, Any]) -> str:
     """One line of JSONL, without the line end. The caller gives the keys in order; `meta` is made canonical."""
     return _encode(row)
+
+
+def encode_ordered(value: dict[str, Any], order: tuple[str, ...]) -> str:
+    """An object as canonical text: the members named in `order` first and in that order, then the others by name."""
+    names = [name for name in order if name in value]
+    return _encode({name: canonical(value[name]) for name in (*names, *sorted(value.keys() - set(order)))})
 
 
 def encode_document(document: dict[str, Any]) -> str:

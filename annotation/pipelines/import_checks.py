@@ -176,7 +176,8 @@ def _match_systems(check: Check, batch: list[tuple], forced: set[str]) -> None:
 
 def items(check: Check) -> None:
     staging = check.staging
-    mentions = " UNION ".join(f"SELECT item FROM {t} WHERE item IS NOT NULL" for t in ("ratings", "comparisons"))
+    naming = ("ratings", "comparisons", '"references"', "attempts")
+    mentions = " UNION ".join(f"SELECT item FROM {table} WHERE item IS NOT NULL" for table in naming)
     for source in ("SELECT DISTINCT item FROM outputs", mentions):
         staging.execute(
             f"INSERT INTO items (act, key) SELECT '{KNOWN}', item FROM ({source}) AS m"
@@ -197,7 +198,7 @@ def items(check: Check) -> None:
             for batch in staging.batches(known.replace("key", "id")):
                 counts = stored.reference_counts([id for _, id in batch if id])
                 staging.many("UPDATE items SET nrefs = ? WHERE n = ?", [(counts.get(id, 0), n) for n, id in batch])
-    for table in ("outputs", "ratings", "comparisons"):
+    for table in ("outputs", *naming):
         check.fail(
             table,
             f"t.item IN (SELECT key FROM items WHERE act = '{KNOWN}' AND id IS NULL)",

@@ -26,6 +26,11 @@ _TABLES = {
         " verdict TEXT, simulated INTEGER, meta TEXT, out INTEGER, out_b INTEGER, asp INTEGER"
     ),
     "corpus": "query TEXT, response TEXT, meta TEXT",
+    "references": (
+        "name TEXT, item TEXT, position INTEGER, text TEXT, meta TEXT, written TEXT, submission TEXT, told INTEGER,"
+        " told_act TEXT"
+    ),
+    "attempts": "campaign TEXT, item TEXT, submission TEXT, row TEXT",
     "aspects": "key TEXT, low REAL, high REAL, meta TEXT, position INTEGER",
 }
 
@@ -62,7 +67,7 @@ class Staging:
         )
         for table, columns in _TABLES.items():
             self.db.execute(
-                f"CREATE TABLE {table} (n INTEGER PRIMARY KEY, file INTEGER, line INTEGER, act TEXT, id INTEGER,"
+                f'CREATE TABLE "{table}" (n INTEGER PRIMARY KEY, file INTEGER, line INTEGER, act TEXT, id INTEGER,'
                 f" {columns})"
             )
         self.files: list[str] = []
@@ -77,7 +82,7 @@ class Staging:
     def insert_statement(self, table: str) -> str:
         columns = KINDS[table].columns
         places = ",".join("?" * (len(columns) + 3))
-        return f"INSERT INTO {table} (file, line, act, {','.join(columns)}) VALUES ({places})"
+        return f'INSERT INTO "{table}" (file, line, act, {",".join(columns)}) VALUES ({places})'
 
     def insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:
         self.db.execute("BEGIN")
@@ -117,7 +122,7 @@ class Staging:
 
     def counts(self, table: str) -> dict[str, int]:
         """How many rows of the upload ended how."""
-        sql = f"SELECT act, count(*) FROM {table} WHERE file IS NOT NULL GROUP BY act"
+        sql = f'SELECT act, count(*) FROM "{table}" WHERE file IS NOT NULL GROUP BY act'
         found: dict[str, int] = dict(self.execute(sql).fetchall())
         return {
             "rows": sum(found.values()),

@@ -33,6 +33,7 @@ from annotation.services.ports import tell_changed
 from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
 
+from . import import_written
 from .import_staging import MENTIONED, NEW, REPLACE, Staging
 
 _BATCH = 5000
@@ -58,6 +59,7 @@ class Promotion:
         self._ratings()
         self._comparisons()
         self._corpus()
+        import_written.store(self)
         self._forget_texts()
         if self.dataset is not None:
             self._describe(self.dataset)

@@ -28,7 +28,7 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.runner import RunCancelled, RunContext
 
-from . import import_checks, import_judgements
+from . import import_checks, import_judgements, import_written
 from .import_checks import Check, other_content
 from .import_staging import FAULTY, NEW, Faults, Staging
 from .import_store import described, promote
@@ -147,7 +147,7 @@ class _Import:
 
         batch: list[tuple[Any, ...]] = []
         try:
-            for line, row in read_rows(plain, name.format, self.limits, report):
+            for line, row in read_rows(plain, name.format, self.limits, report, name.kind):
                 before = faults.count
                 values = check(row, bad)
                 if values is not None:
@@ -186,6 +186,8 @@ class _Import:
         import_judgements.ratings(check)
         import_judgements.comparisons(check)
         import_judgements.corpus(check)
+        import_written.references(check)
+        import_written.attempts(check)
         counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
         if self.dataset is not None:
             counts["dataset"] = self._check_description(check)

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from annotation.models import (
     Aspect,
+    AttemptElsewhere,
     CampaignAspect,
     Comparison,
     CorpusPair,
@@ -23,7 +24,9 @@ from annotation.models import (
     Unit,
     Upload,
     UploadChange,
+    WritingCampaign,
     WritingUnit,
+    WrittenElsewhere,
 )
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
@@ -44,7 +47,11 @@ _TABLES: dict[str, type[Model]] = {
     "ratings": Rating,
     "comparisons": Comparison,
     "corpus": CorpusPair,
+    "attempts": AttemptElsewhere,
+    "written": WrittenElsewhere,
 }
+#: Those that an upload can have changed. `references` are those of an item in `original`, kept as a whole.
+_CHANGED = {**_TABLES, "reference": Reference}
 _STILL_OPEN = (Upload.State.RECEIVED, Upload.State.CHECKING)
 
 
@@ -110,6 +117,11 @@ def what_rests_on(upload: Upload) -> list[Fault]:
     on_outputs = Q(output__in=own_outputs) | Q(output__in=replaced)
     of_outputs = Q(output_a__in=own_outputs) | Q(output_b__in=own_outputs)
     of_outputs |= Q(output_a__in=replaced) | Q(output_b__in=replaced)
+    own_sets = ReferenceSet.objects.filter(project=project, upload=upload).values("id")
+    of_sets = ReferenceSet.objects.filter(Q(upload=upload) | Q(references__upload=upload), project=project).values("id")
+    named = Reference.objects.filter(set__project=project).exclude(set__name=ORIGINAL)
+    told = WrittenElsewhere.objects.filter(project=project)
+    from_sets = Q(start_set__in=of_sets) | Q(target_set__in=of_sets)
     ratings = Rating.objects.filter(project=project)
     comparisons = Comparison.objects.filter(project=project)
     found = [
@@ -119,7 +131,17 @@ def what_rests_on(upload: Upload) -> list[Fault]:
         ("ratings of its aspects", _others(ratings.filter(aspect__in=own_aspects), upload)),
         ("comparisons of its aspects", _others(comparisons.filter(aspect__in=own_aspects), upload)),
         ("outputs for its items", _others(Output.objects.filter(item__in=own_items), upload)),
-        ("references written for its items", Reference.objects.filter(item__in=own_items).exclude(set__name=ORIGINAL)),
+        ("references written for its items", _others(named.filter(item__in=own_items), upload)),
+        ("references in its sets", _others(named.filter(set__in=own_sets), upload)),
+        (
+            "texts of other uploads written for its items or sets",
+            _others(told.filter(Q(item__in=own_items) | Q(set__in=own_sets) | Q(reference__upload=upload)), upload),
+        ),
+        (
+            "attempts of other uploads at its items",
+            _others(AttemptElsewhere.objects.filter(project=project, item__in=own_items), upload),
+        ),
+        ("writing campaigns with its reference sets", WritingCampaign.objects.filter(from_sets)),
         ("campaigns that ask for its aspects", CampaignAspect.objects.filter(aspect__in=own_aspects)),
         (
             "texts that campaigns show",
@@ -140,6 +162,8 @@ def _later_changes(upload: Upload) -> QuerySet:
     own = Q()
     for table, model in _TABLES.items():
         own |= Q(table=table, row__in=model.objects.filter(project=upload.project, upload=upload).values("id"))  # type: ignore[attr-defined]
+    references = Reference.objects.filter(set__project=upload.project, upload=upload)
+    own |= Q(table="reference", row__in=references.values("id"))
     own |= Q(table="references", row__in=Item.objects.filter(project=upload.project, upload=upload).values("id"))
     stored = UploadChange.objects.filter(upload__project=upload.project, upload__state=Upload.State.DONE)
     return stored.exclude(upload=upload).filter(own | Exists(earlier))
@@ -156,7 +180,7 @@ def _restore(upload: Upload) -> None:
         elif change.table == "project":
             Project.objects.filter(pk=change.row).update(**change.before)
         else:
-            _TABLES[change.table].objects.filter(pk=change.row).update(**change.before)  # type: ignore[attr-defined]
+            _CHANGED[change.table].objects.filter(pk=change.row).update(**change.before)  # type: ignore[attr-defined]
             tell_changed(project=upload.project, table=change.table, ids=[change.row])
 
 
@@ -177,7 +201,13 @@ def _delete(rows: QuerySet) -> int:
 
 def _remove(upload: Upload) -> dict[str, int]:
     project = upload.project
-    removed = {}
+    references = Reference.objects.filter(set__project=project, upload=upload)
+    removed = {
+        "attempts": _delete(AttemptElsewhere.objects.filter(project=project, upload=upload)),
+        "written": _delete(WrittenElsewhere.objects.filter(project=project, upload=upload)),
+        "references": _delete(Reference.objects.filter(pk__in=references.values("id"))),
+        "sets": _delete(ReferenceSet.objects.filter(project=project, upload=upload)),
+    }
     for table in ("comparisons", "ratings", "outputs", "dialogues", "items", "corpus"):
         rows = _TABLES[table].objects.filter(project=project, upload=upload)  # type: ignore[attr-defined]
         if table == "items":

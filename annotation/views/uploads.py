@@ -45,7 +45,7 @@ class UploadForm(forms.Form):
         label="Files",
         widget=_FilesInput(attrs={"multiple": True}),
         help_text="Drop them here or choose. JSONL, CSV or TSV, plain or gzip: dataset.json, systems, items, outputs, "
-        "ratings, comparisons, dialogues, corpus.",
+        "ratings, comparisons, dialogues, corpus, references, attempts.",
     )
     kind = forms.ChoiceField(
         label="Rows are", choices=_KINDS, required=False, help_text="Only needed when the file name does not say."

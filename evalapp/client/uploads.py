@@ -14,7 +14,9 @@ from evalapp.client.runs import OnProgress, Poll, Progress, Run
 from evalapp.client.session import Session, line_of, segment
 
 #: The files of an interchange folder, by the beginning of their names.
-TABLES = ("dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "pairs")
+TABLES = (
+    "dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "corpus", "references", "attempts",
+)  # fmt: skip
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 STORED = frozenset({"checked", "done"})
 ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled"})

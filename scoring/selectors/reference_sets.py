@@ -274,10 +274,3 @@ def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, lis
             )
         )
     return found, differences
-
-
-def count_of_upload(*, upload: Any) -> int:
-    """How many references of named sets would go with the items that this upload brought: annotated, written or
-    merged ones that undo must not take along unasked."""
-    rows = Reference.objects.filter(item__upload=upload).exclude(set__name=ORIGINAL)
-    return rows.exclude(set__upload=upload).count()

@@ -40,7 +40,7 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
         rows = Upload.objects.filter(
             project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE], finished_at__gt=min(done)
         )
-        uploads = [row for row in rows.only("pk", "state", "counts", "finished_at") if _touches_inputs(row)]
+        uploads = [row for row in rows.only("pk", "state", "counts", "finished_at") if _touches(row, INPUTS)]
     newest = _newest(sets)
     return [_state(s, uploads, n_outputs, newest) for s in sets]
 
@@ -54,19 +54,25 @@ def _newest(sets: list[ScoreSet]) -> dict[tuple[int, str, str], ScoreSet]:
     return found
 
 
-def _touches_inputs(upload: Upload) -> bool:
+def _touches(upload: Upload, inputs: tuple[str, ...]) -> bool:
     if upload.state == Upload.State.UNDONE:
         return True
     return any(
-        upload.counts.get(kind, {}).get(what) for kind in INPUTS for what in ("added", "replaced") if upload.counts
+        upload.counts.get(kind, {}).get(what) for kind in inputs for what in ("added", "replaced") if upload.counts
     )
+
+
+def _inputs_of(s: ScoreSet) -> tuple[str, ...]:
+    """References in an upload are those of named sets; the original ones come with their items."""
+    return tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
 
 
 def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[int, str, str], ScoreSet]) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
         return SetState(s, "not finished: the run is under way, or was stopped", missing)
-    changed = [upload.pk for upload in uploads if upload.finished_at > s.scored_at]
+    inputs = _inputs_of(s)
+    changed = [upload.pk for upload in uploads if upload.finished_at > s.scored_at and _touches(upload, inputs)]
     current = newest[s.evaluator_id, s.references, s.aspect]
     if current.pk != s.pk:
         return SetState(s, "another signature was scored later", missing)
@@ -122,9 +128,11 @@ def _reference_names(project: Project) -> list[str]:
 
 def count_of_upload(*, upload: Upload) -> int:
     """How many scores would lose what they are about if the rows of this upload went: outputs it brought, outputs of
-    items it brought, and everything measured against a reference set it brought."""
+    items it brought, and everything measured against a reference set it brought or added to."""
     outputs = Output.objects.filter(Q(upload=upload) | Q(item__upload=upload))
     count = Score.objects.filter(output__in=outputs.values("pk")).count()
-    names = list(ReferenceSet.objects.filter(upload=upload).values_list("name", flat=True))
+    brought = Q(upload=upload) | Q(references__upload=upload)
+    sets = ReferenceSet.objects.filter(brought, project=upload.project_id)
+    names = list(sets.order_by().values_list("name", flat=True).distinct())
     against = ScoreSet.objects.filter(project=upload.project_id, references__in=names) if names else ()
     return count or sum(s.n_scores for s in against)

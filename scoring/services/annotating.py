@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 
 from annotation.models import Item, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
+from annotation.parsers.kinds import RESERVED_SETS
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
 from evalapp.common import audit
@@ -25,8 +26,6 @@ from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-#: Words that stand in addresses where a set's name stands.
-RESERVED = frozenset({"annotate", "compare", "merge", "curves", "enhanced"})
 STARTS = {"one": "one of them, drawn by the seed", "all": "all of them"}
 PREVIEW_ITEMS = 5
 MOST_REFERENCES, MOST_CANDIDATES = 200, 1000
@@ -137,7 +136,7 @@ def _under_way(project: Project) -> list[Run]:
 
 def check_name(project: Project, name: str) -> None:
     """A name that a new set can have: well-formed, free, and wanted by no run under way."""
-    if name in RESERVED:
+    if name in RESERVED_SETS:
         text = f"“{name}” is the address of a page, so it cannot name a reference set. Choose another name."
         raise BadInput(text, faults=[Fault(text, field="into")])
     if not NAME.fullmatch(name):

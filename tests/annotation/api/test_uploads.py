@@ -8,7 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
-from annotation.models import Item, Output, Upload
+from annotation.models import Item, Output, Reference, Upload
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from tests.taking import ITEMS, OUTPUTS, RATINGS, WHOLE, as_bytes, faults_of, take_in
@@ -59,6 +59,18 @@ def test_rows_as_the_body(api, cast, content_type, body):
     upload.refresh_from_db()
     assert upload.state == "done", faults_of(upload)
     assert Output.objects.count() == 3
+
+
+def test_references_of_a_named_set_as_the_body(api, cast):
+    take_in(cast.project, {"items.jsonl": ITEMS})
+    body = "set,item,position,text,meta\nmore,i1,0,Welcome.,\nmore,i1,x,Good day.,{}\n"
+    for text, state in ((body, "faulty"), (body.replace(",x,", ",1,"), "done")):
+        answer = api.generic("POST", f"{ADDRESS}?kind=references", text, content_type="text/csv")
+        execute_run(Upload.objects.latest("pk").run_id)
+        assert api.get(answer["Location"]).json()["state"] == state
+    (fault,) = Upload.objects.get(state="faulty").faults.all()
+    assert (fault.line, fault.field) == (3, "position")
+    assert list(Reference.objects.filter(set__name="more").values_list("text", flat=True)) == ["Welcome.", "Good day."]
 
 
 def test_dry_run_replace_and_faults(api, cast):

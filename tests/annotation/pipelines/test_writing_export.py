@@ -1,4 +1,4 @@
-"""References and attempts beside the interchange files; a dump with them loads, and the rest of it is as it was."""
+"""References and attempts in an export, with where they come from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from annotation.models import WrittenReference
 from annotation.pipelines.exports import write_folder
 from annotation.services.undo import take_back_upload
 from annotation.services.writing import create_writing, open_writing, withdraw_reference
-from evalapp.accounts.models import Project
 from evalapp.common.errors import Conflict
 from tests.taking import ITEMS, take_in, written
 from tests.writing import desk_of, fill_ports, send, start_writing
@@ -58,21 +57,6 @@ def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
     ]
     assert attempts[1]["text_before"] == "A plain one."
     assert attempts[1]["submission"] == first["submission"]
-
-
-def test_a_dump_with_them_loads_again_and_what_it_loads_is_equal(cast, tmp_path):
-    campaign = start_writing(cast, items=2)
-    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
-    first = written(cast.project, tmp_path / "one")
-    again = Project.objects.create(slug="again", name="Again")
-    upload = take_in(again, first)
-    assert upload.state == "done"
-    assert sorted(upload.ignored) == [
-        "attempts.jsonl: not a file of the interchange format",
-        "references.jsonl: not a file of the interchange format",
-    ]
-    second = written(again, tmp_path / "two")
-    assert second["items.jsonl"] == first["items.jsonl"]
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.models import Item, Output, Upload
+from annotation.models import Item, Output, Reference, ReferenceSet, Upload
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
 
@@ -22,7 +22,11 @@ def later_upload(project, **fields):
 
 def test_ratings_make_no_score_stale_but_texts_do(scored):
     later_upload(scored.project, counts={"ratings": {"added": 5}, "outputs": {"same": 24, "replaced": 0}})
+    later_upload(scored.project, counts={"references": {"added": 5}})
     assert not any(state.is_stale for state in list_states(scored.project, 24))
+    named = ScoreSet.objects.filter(references="original").first()
+    ScoreSet.objects.filter(pk=named.pk).update(references="more")
+    assert [s.score_set.pk for s in list_states(scored.project, 24) if s.is_stale] == [named.pk]
     upload = later_upload(scored.project, counts={"outputs": {"replaced": 1}})
     assert {state.stale for state in list_states(scored.project, 24)} == {
         f"upload {upload.pk} changed items, outputs or references later"
@@ -57,6 +61,15 @@ def test_what_rests_on_an_upload(scored):
     assert count_of_upload(upload=upload) == 8 * 3
     Item.objects.update(upload=upload)
     assert count_of_upload(upload=upload) == Score.objects.count() == 72
+
+
+def test_scores_rest_on_an_upload_that_added_to_their_references(scored):
+    upload = later_upload(scored.project)
+    (row, *_) = current_sets(scored.project)
+    ScoreSet.objects.filter(pk=row.pk).update(references="more")
+    more = ReferenceSet.objects.create(project=scored.project, name="more")
+    Reference.objects.create(set=more, item=Item.objects.first(), position=0, text="x", upload=upload)
+    assert count_of_upload(upload=upload) == row.n_scores > 0
 
 
 def test_summary_by_system(scored):

@@ -1,0 +1,223 @@
+"""Named reference sets and what people wrote elsewhere, from references.jsonl and attempts.jsonl: the checks against
+what the project holds, and the way into its tables. Nothing that was made here is changed by a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from annotation.models import AttemptElsewhere, Reference, ReferenceSet, WrittenElsewhere
+from annotation.parsers.kinds import NO_PLACE
+from annotation.selectors import stored_written as stored
+from annotation.services.bulk import insert_rows
+from annotation.services.ports import tell_changed
+
+from .import_checks import Check, other_content, report_twice, same_json, same_text
+from .import_staging import NEW, REPLACE, SAME
+
+#: The staged table; its name is a word of SQL.
+TABLE = '"references"'
+
+#: (act, id, told, told_act, n)
+_Decision = tuple[str, int | None, int | None, str | None, int]
+
+
+# ---- check ------------------------------------------------------------------------------------------------
+
+
+def references(check: Check) -> None:
+    staging = check.staging
+    if not staging.has(TABLE):
+        return
+    staging.execute(f"CREATE INDEX references_key ON {TABLE} (name, item, position)")
+    staging.execute(f"CREATE INDEX references_submission ON {TABLE} (submission)")
+    report_twice(check, TABLE, ("name", "item", "position"), f"position <> {NO_PLACE}")
+    report_twice(check, TABLE, ("submission",), "submission IS NOT NULL")
+    staging.execute(f"UPDATE {TABLE} SET told_act = '{NEW}' WHERE act = '{NEW}' AND written IS NOT NULL")
+    if stored.has_any(check.project):
+        sets = stored.sets(check.project)
+        sql = (
+            "SELECT r.n, r.name, i.id, r.position, r.text, r.meta, r.written, r.submission, r.item"
+            f" FROM {TABLE} r JOIN items i ON i.key = r.item WHERE r.n > ? AND r.act = '{NEW}' ORDER BY r.n"
+        )
+        for batch in staging.batches(sql):
+            _Match(check, sets, batch).run()
+            check.tick("references: compared with those stored")
+    check.tick("references: checked")
+
+
+class _Match:
+    """A batch of staged references against what is stored."""
+
+    def __init__(self, check: Check, sets: dict[str, stored.StoredSet], batch: list[tuple[Any, ...]]) -> None:
+        self.check = check
+        self.sets = sets
+        self.batch = batch
+        submissions = [row[7] for row in batch if row[7] is not None]
+        named = {sets[row[1]].id for row in batch if row[1] in sets}
+        self.placed = stored.references(check.project, named, {row[2] for row in batch if row[2] is not None})
+        self.elsewhere = stored.elsewhere(check.project, submissions)
+        self.own = stored.own(check.project, submissions)
+
+    def run(self) -> None:
+        decisions: list[_Decision] = []
+        for n, name, item, position, text, meta, told, submission, key in self.batch:
+            if position == NO_PLACE:
+                found = self._outside(name, item, text, meta, told, submission, key)
+            else:
+                found = self._placed(name, item, position, text, meta, told, submission, key)
+            if isinstance(found, str):
+                self.check.fail_row(TABLE, n, "", found)
+            else:
+                decisions.append((*found, n))
+        self.check.staging.many(f"UPDATE {TABLE} SET act = ?, id = ?, told = ?, told_act = ? WHERE n = ?", decisions)
+
+    def _new(self, name: str, submission: str | None) -> tuple | str:
+        there = self.sets.get(name)
+        if there is not None and there.made_here:
+            return f"The set “{name}” was made in this project, so a file adds nothing to it. Give it another name."
+        if submission in self.own or submission in self.elsewhere:
+            return f"The text of submission {submission} stands elsewhere in this project. Keep one of the two rows."
+        return NEW, None, None, None if submission is None else NEW
+
+    def _placed(
+        self, name: str, item: int | None, position: int, text: str, meta: str, told: str | None,
+        submission: str | None, key: str,
+    ) -> tuple | str:  # fmt: skip
+        there = self.sets.get(name)
+        old = None if there is None else self.placed.get((there.id, item, position))
+        if there is None or old is None:
+            return self._new(name, submission)
+        known = old.own or old.told
+        what = f"Reference {position} of the item “{key}” in the set “{name}”"
+        far = self.elsewhere.get(submission) if submission else None
+        # A row that says nothing of where the text comes from contradicts nothing.
+        if old.text == text and same_text(meta, old.meta) and told in (None, known):
+            return SAME, old.id, old.told_id, None
+        if not self.check.replace:
+            return f"{what} is stored with other content. Say replace to overwrite it, or give the set another name."
+        if there.made_here or old.own is not None:
+            return f"{what} was made in this project; it stays as it is."
+        if there.written_from:
+            return f"A writing campaign uses the set “{name}”, so it stays as it is."
+        if told is None and known is not None:
+            return f"{what} is stored with written, which this row leaves out. Give it, too."
+        if submission in self.own or (far is not None and far.id != old.told_id):
+            return f"The text of submission {submission} stands elsewhere in this project. Keep one of the two rows."
+        act = None if told == known else NEW if old.told_id is None else REPLACE
+        return REPLACE, old.id, old.told_id, act
+
+    def _outside(
+        self, name: str, item: int | None, text: str, meta: str, told: str, submission: str, key: str
+    ) -> tuple | str:
+        there = self.sets.get(name)
+        place = (None if there is None else there.id, item, None)
+        what = f"What was written for the item “{key}” as submission {submission}"
+        own, far = self.own.get(submission), self.elsewhere.get(submission)
+        if own is not None:
+            same = own[:3] == place and own.text == text and same_json(meta, own.meta) and own.told == told
+            return (SAME, None, None, None) if same else f"{what} is of a campaign here; it stays as it is."
+        if far is None or (far.set, far.item, far.reference) != place:
+            return self._new(name, submission)
+        if far.text == text and same_text(meta, far.meta) and far.told == told:
+            return SAME, None, far.id, None
+        if not self.check.replace:
+            return other_content(what)
+        return REPLACE, None, far.id, REPLACE
+
+
+def attempts(check: Check) -> None:
+    staging = check.staging
+    if not staging.has("attempts"):
+        return
+    staging.execute("CREATE INDEX attempts_key ON attempts (submission)")
+    report_twice(check, "attempts", ("submission",), "1")
+    if not stored.has_any(check.project):
+        return
+    for batch in staging.batches(f"SELECT n, submission, row FROM attempts WHERE n > ? AND act = '{NEW}' ORDER BY n"):
+        own, far = stored.attempts(check.project, [row[1] for row in batch])
+        decisions: list[tuple[str, int | None, int]] = []
+        for n, submission, row in batch:
+            what = f"The attempt of submission {submission}"
+            id, known = far.get(submission, (None, own.get(submission)))
+            if known == row:
+                decisions.append((SAME, id, n))
+            elif submission in own:
+                check.fail_row("attempts", n, "submission", f"{what} was sent in a campaign here; it stays as it is.")
+            elif known is not None and check.replace:
+                decisions.append((REPLACE, id, n))
+            elif known is not None:
+                check.fail_row("attempts", n, "submission", other_content(what))
+        check.settle("attempts", decisions)
+        check.tick("attempts: compared with those stored")
+
+
+# ---- store ------------------------------------------------------------------------------------------------
+
+
+def store(promotion: Any) -> None:
+    """References into their sets, and what is told of them; the sets that are not there are made."""
+    if promotion.staging.has(TABLE):
+        _store_references(promotion)
+    project, upload = promotion.project.pk, promotion.upload.pk
+    promotion._insert(
+        AttemptElsewhere,
+        "project_id item_id campaign submission row upload_id",
+        f"SELECT {project}, i.id, a.campaign, a.submission, a.row, {upload} FROM attempts a"
+        f" JOIN items i ON i.key = a.item WHERE a.act = '{NEW}' ORDER BY a.n",
+    )
+    promotion._replace(
+        "attempts",
+        AttemptElsewhere,
+        "item campaign row",
+        "SELECT i.id, a.campaign, a.row, a.id FROM attempts a JOIN items i ON i.key = a.item"
+        f" WHERE a.act = '{REPLACE}' ORDER BY a.n",
+    )
+
+
+def _store_references(promotion: Any) -> None:
+    staging, project, upload = promotion.staging, promotion.project, promotion.upload
+    _make_sets(promotion)
+    promotion._give_ids(TABLE, Reference)
+    placed = f"r.position <> {NO_PLACE}"
+    join = f"FROM {TABLE} r JOIN items i ON i.key = r.item JOIN sets s ON s.name = r.name"
+    promotion._insert(
+        Reference,
+        "id set_id item_id position text meta upload_id",
+        f"SELECT r.id, s.id, i.id, r.position, r.text, r.meta, {upload.pk} {join}"
+        f" WHERE r.act = '{NEW}' AND {placed} ORDER BY r.n",
+    )
+    promotion._replace(
+        "reference",
+        Reference,
+        "text meta",
+        f"SELECT r.text, r.meta, r.id {join} WHERE r.act = '{REPLACE}' AND {placed} ORDER BY r.n",
+    )
+    content = f"CASE WHEN {placed} THEN '' ELSE r.text END, CASE WHEN {placed} THEN '{{}}' ELSE r.meta END, r.written"
+    insert_rows(
+        WrittenElsewhere,
+        ["project_id", "set_id", "item_id", "reference_id", "submission", "text", "meta", "told", "upload_id"],
+        staging.stream(
+            f"SELECT {project.pk}, s.id, i.id, CASE WHEN {placed} THEN r.id END, r.submission, {content}, {upload.pk}"
+            f" {join} WHERE r.told_act = '{NEW}' ORDER BY r.n"
+        ),
+    )
+    promotion._replace(
+        "written",
+        WrittenElsewhere,
+        "submission text meta told",
+        f"SELECT r.submission, {content}, r.told {join} WHERE r.told_act = '{REPLACE}' ORDER BY r.n",
+    )
+    tell_changed(project=project, table="references")
+
+
+def _make_sets(promotion: Any) -> None:
+    """The sets that rows name, made where they are missing, into the staging file."""
+    staging = promotion.staging
+    known = {name: row.id for name, row in stored.sets(promotion.project).items()}
+    names = [name for (name,) in staging.execute(f"SELECT DISTINCT name FROM {TABLE} ORDER BY name").fetchall()]
+    for name in names:
+        if name not in known:
+            made = ReferenceSet.objects.create(project=promotion.project, name=name, upload=promotion.upload)
+            known[name] = made.pk
+    staging.execute("CREATE TABLE sets (name TEXT PRIMARY KEY, id INTEGER)")
+    staging.many("INSERT INTO sets VALUES (?, ?)", [(name, known[name]) for name in names])

@@ -1,0 +1,145 @@
+"""Named reference sets, and what people wrote here or elsewhere, as a project holds them already: the other side of the
+comparisons that an import of references.jsonl and attempts.jsonl makes. A fixed number of queries for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+
+from annotation.models import (
+    AttemptElsewhere,
+    Reference,
+    ReferenceSet,
+    WritingAttempt,
+    WritingCampaign,
+    WrittenElsewhere,
+    WrittenReference,
+)
+from annotation.models.data import ORIGINAL
+from annotation.parsers.writer import COLUMNS, WRITTEN, encode_ordered
+
+from .stored import as_text
+from .writing_rows import attempt_row, pseudonyms_in, with_parts, written_row
+
+
+class StoredSet(NamedTuple):
+    """`made_here`: no upload brought it. `written_from`: a writing campaign begins from it or adds to it."""
+
+    id: int
+    made_here: bool
+    written_from: bool
+
+
+@dataclass
+class StoredReference:
+    """`own` is the provenance of a text that was written here, `told` what another installation said of it."""
+
+    id: int
+    text: str
+    meta: str
+    own: str | None = None
+    told: str | None = None
+    told_id: int | None = None
+
+
+class Elsewhere(NamedTuple):
+    id: int
+    set: int
+    item: int
+    reference: int | None
+    text: str
+    meta: str
+    told: str
+
+
+class Own(NamedTuple):
+    """A text written here, by its submission; `reference` is null while it does not stand in its set."""
+
+    set: int
+    item: int
+    reference: int | None
+    text: str
+    meta: dict[str, Any]
+    told: str
+
+
+def sets(project: Any) -> dict[str, StoredSet]:
+    campaigns = WritingCampaign.objects.filter(project=project).values_list("start_set", "target_set")
+    used = {pk for pair in campaigns for pk in pair}
+    rows = ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL)
+    return {
+        name: StoredSet(pk, upload is None, pk in used) for name, pk, upload in rows.values_list("name", "id", "upload")
+    }
+
+
+def references(project: Any, sets: Collection[int], items: Collection[int]) -> dict[tuple, StoredReference]:
+    """By (set, item, position)."""
+    rows = Reference.objects.filter(set__in=sets, item__in=items)
+    columns = rows.values_list("set", "item", "position", "id", "text", as_text("meta"))
+    found = {tuple(row[:3]): StoredReference(*row[3:]) for row in columns}
+    by_id = {row.id: row for row in found.values()}
+    for far in WrittenElsewhere.objects.filter(reference__in=list(by_id)):
+        by_id[far.reference_id].told, by_id[far.reference_id].told_id = far.told, far.pk  # type: ignore[index]
+    pseudonyms = pseudonyms_in(project.pk)
+    parts = ("campaign", "task", "member", "attempt")
+    for own in WrittenReference.objects.filter(reference__in=list(by_id)).select_related(*parts):
+        by_id[own.reference_id].own = encode_ordered(written_row(own, pseudonyms), WRITTEN)  # type: ignore[index]
+    return found
+
+
+def elsewhere(project: Any, submissions: Collection[str]) -> dict[str, Elsewhere]:
+    rows = WrittenElsewhere.objects.filter(project=project, submission__in=submissions)
+    columns = rows.values_list("submission", "id", "set", "item", "reference", "text", as_text("meta"), "told")
+    return {row[0]: Elsewhere(*row[1:]) for row in columns}
+
+
+def own(project: Any, submissions: Collection[str]) -> dict[str, Own]:
+    rows = WrittenReference.objects.filter(campaign__project=project, attempt__submission__in=_uuids(submissions))
+    pseudonyms = pseudonyms_in(project.pk)
+    return {
+        str(row.attempt.submission): Own(
+            row.set_id, row.unit.item_id, row.reference_id, row.text, row.meta,
+            encode_ordered(written_row(row, pseudonyms), WRITTEN),
+        )
+        for row in rows.select_related("campaign", "task", "member", "attempt", "unit")
+    }  # fmt: skip
+
+
+def attempts(project: Any, submissions: Collection[str]) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
+    """Rows of what was sent here, and (id, row) of what was sent elsewhere, by submission."""
+    pseudonyms = pseudonyms_in(project.pk)
+    here = WritingAttempt.objects.filter(campaign__project=project, submission__in=_uuids(submissions))
+    rows = {
+        str(row.submission): encode_ordered(attempt_row(row, pseudonyms), COLUMNS["attempts"])
+        for row in with_parts(here)
+    }
+    far = AttemptElsewhere.objects.filter(project=project, submission__in=submissions)
+    return rows, {submission: (pk, row) for submission, pk, row in far.values_list("submission", "id", "row")}
+
+
+def has_any(project: Any) -> bool:
+    """Whether anything is stored that a row of the two files could be or contradict."""
+    named = ReferenceSet.objects.filter(Q(project=project) & ~Q(name=ORIGINAL))
+    return named.exists() or any(
+        rows.exists()
+        for rows in (
+            AttemptElsewhere.objects.filter(project=project), WritingCampaign.objects.filter(project=project),
+        )
+    )  # fmt: skip
+
+
+def _uuids(submissions: Collection[str]) -> list[UUID]:
+    """Those that are written as this installation writes its own."""
+    found = []
+    for text in submissions:
+        try:
+            number = UUID(text)
+        except ValueError:
+            continue
+        if str(number) == text:
+            found.append(number)
+    return found

@@ -1,0 +1,230 @@
+"""references.jsonl and attempts.jsonl read back: a dump of a loaded dump is equal byte by byte, faulty rows by line,
+the same again, replace, undo; and nothing loaded counts as done here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from annotation.models import (
+    AttemptElsewhere,
+    Item,
+    Reference,
+    ReferenceSet,
+    WritingAttempt,
+    WritingCampaign,
+    WrittenElsewhere,
+    WrittenReference,
+)
+from annotation.parsers.writer import COLUMNS, WRITTEN
+from annotation.selectors.writing_rows import attempt_row, written_row
+from annotation.services.undo import take_back_upload, undo_upload
+from annotation.services.writing import create_writing, withdraw_reference
+from evalapp.accounts.models import Project
+from evalapp.common.errors import Conflict
+from tests.factories import make_items
+from tests.taking import ITEMS, faults_of, take_in, written
+from tests.writing import desk_of, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+
+TOLD = {"campaign": "c", "annotator": "p-1", "state": "shown", "gain": 0.5, "submission": "s-1"}
+ROWS = [
+    {"set": "more", "item": "i1", "position": 0, "text": "Hi there.", "meta": {"b": 1, "a": [2.0]}},
+    {"set": "more", "item": "i1", "position": 2, "text": "Good to see you.", "meta": {}, "written": TOLD},
+    {"set": "more", "item": "i2", "position": 0, "text": "See you.", "meta": {}},
+    {
+        "set": "more", "item": "i1", "position": None, "text": "Gone.", "meta": {},
+        "written": {**TOLD, "state": "withdrawn", "submission": "s-2"},
+    },
+    {"set": "other", "item": "i2", "position": 0, "text": "Bye.", "meta": {}},
+]  # fmt: skip
+ATTEMPTS = [
+    {"campaign": "c", "item": "i1", "annotator": "p-1", "text": text, "decision": "accept", "submission": f"s-{n}"}
+    for n, text in ((1, "Good to see you."), (2, "Gone."))
+]
+FILES = {"items.jsonl": ITEMS, "references.jsonl": ROWS, "attempts.jsonl": ATTEMPTS}
+
+
+@pytest.fixture
+def again(cast):
+    return Project.objects.create(slug="again", name="Again")
+
+
+@pytest.fixture
+def dump(cast, monkeypatch, tmp_path):
+    """Of a project with a set that an evaluator might have made, and a campaign with attempts and a withdrawn text."""
+    fill_ports(monkeypatch)
+    campaign = start_writing(cast, items=2, slug="zz")
+    desk = desk_of(cast.annotator, campaign)
+    for text in ("A plain one.", "A good one.", "Another good “one”.", "A third\u2028good one."):
+        send(cast.annotator, desk, text, seconds=2.0)
+    withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.order_by("pk")[1].pk, reason="A name.")
+    chosen = ReferenceSet.objects.create(project=cast.project, name="chosen", meta={"kind": "annotate"})
+    for item in Item.objects.all():
+        Reference.objects.create(
+            set=chosen, item=item, position=0, text=f"Reply to {item.key}", meta={"gain": 0.25, "source": {"row": 3}}
+        )
+    return written(cast.project, tmp_path / "dump")
+
+
+def test_a_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
+    upload = take_in(again, dump)
+    assert (upload.state, upload.ignored, faults_of(upload)) == ("done", [], [])
+    assert upload.counts["references"]["added"] == len(dump["references.jsonl"].splitlines()) == 7
+    assert upload.counts["attempts"]["added"] == 4
+    assert written(again, tmp_path / "again") == dump
+    assert not WritingCampaign.objects.filter(project=again).exists()
+    assert not WritingAttempt.objects.filter(campaign__project=again).exists()
+    # The same again, there and where it comes from.
+    for project in (again, cast.project):
+        upload = take_in(project, {name: dump[name] for name in ("references.jsonl", "attempts.jsonl")})
+        assert {table: count["same"] for table, count in upload.counts.items()} == {"references": 7, "attempts": 4}
+        assert written(project, tmp_path / project.slug) == dump
+
+
+def test_csv_is_read_as_well(cast, again, dump, tmp_path):
+    csv = written(cast.project, tmp_path / "csv", "csv")
+    take_in(again, {name: csv[name] for name in ("dataset.json", "items.csv", "references.csv", "attempts.csv")})
+    second = written(again, tmp_path / "again")
+    assert {name: second[name] for name in second if name != "dataset.json"} == {
+        name: dump[name] for name in second if name != "dataset.json"
+    }
+
+
+def test_what_was_written_here_stays_as_it_is(cast, dump):
+    def changed(name, place, **values):
+        rows = [json.loads(line) for line in dump[name].splitlines()]
+        return [{**rows[place], **values}]
+
+    gone = next(row for row in map(json.loads, dump["references.jsonl"].splitlines()) if row["position"] is None)
+    files = {
+        "references.jsonl": [
+            *changed("references.jsonl", 0, text="Other."),
+            {**gone, "text": "Other."},
+            {"set": "chosen", "item": "i000", "position": 7, "text": "One more."},
+        ],
+        "attempts.jsonl": changed("attempts.jsonl", 0, text="Other."),
+    }
+    upload = take_in(cast.project, files, replace=True)
+    assert upload.state == "faulty"
+    first, second, third, attempt = faults_of(upload)
+    assert first.endswith("was made in this project; it stays as it is.")
+    assert second.startswith("references.jsonl:2: ")
+    assert "of a campaign here" in second
+    assert "The set “chosen” was made in this project" in third
+    assert attempt.startswith("attempts.jsonl:1: ")
+    assert "sent in a campaign here" in attempt
+
+
+def test_own_attempts_come_after_those_from_elsewhere(cast, again, monkeypatch, tmp_path):
+    fill_ports(monkeypatch)
+    take_in(cast.project, FILES)
+    campaign = start_writing(cast, slug="c")
+    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
+    first = written(cast.project, tmp_path / "one")
+    texts = [json.loads(line)["text"] for line in first["attempts.jsonl"].splitlines()]
+    assert texts == ["Good to see you.", "Gone.", "A good one."]
+    assert take_in(again, first).state == "done"
+    assert written(again, tmp_path / "two") == first
+
+
+def test_faulty_rows_by_line(again):
+    rows = [
+        {**ROWS[0], "set": "original"},
+        {**ROWS[0], "set": "Not a name"},
+        {**ROWS[0], "set": "compare"},
+        {**ROWS[0], "item": "nowhere"},
+        {**ROWS[0], "position": "0"},
+        {**ROWS[0], "position": None},
+        {**ROWS[0], "text": 7},
+        {**ROWS[0], "written": "by hand"},
+        {**ROWS[0], "written": {"campaign": "c"}},
+        ROWS[1],
+        {**ROWS[1], "written": None},
+        {**ROWS[3], "written": TOLD},
+    ]
+    attempts = [ATTEMPTS[0], ATTEMPTS[0], {**ATTEMPTS[1], "edited": "no"}, {**ATTEMPTS[1], "submission": None}]
+    upload = take_in(again, {**FILES, "references.jsonl": rows, "attempts.jsonl": attempts})
+    found = faults_of(upload)
+    assert upload.state == "faulty"
+    assert not ReferenceSet.objects.filter(project=again).exists()
+    assert [fault.split(": ")[0] for fault in found] == [
+        *(f"references.jsonl:{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12)),
+        *(f"attempts.jsonl:{n}" for n in (2, 3, 4)),
+    ]
+    assert "“original” is the references in items.jsonl" in found[0]
+    assert "There is no item “nowhere”" in found[3]
+    assert "Only a text with written may stand outside" in found[5]
+    assert "stands already in references.jsonl:10" in found[9]
+    assert "stands already in references.jsonl:10" in found[10]
+
+
+def test_replace_and_undo(again, tmp_path):
+    first = take_in(again, FILES)
+    before = written(again, tmp_path / "before")
+    changed = {
+        "references.jsonl": [
+            {**ROWS[0], "text": "New.", "written": {**TOLD, "submission": "s-9"}},
+            {**ROWS[1], "written": {**TOLD, "gain": 0.75}},
+            {**ROWS[3], "text": "New, too."},
+            {**ROWS[2], "position": 1},
+        ],
+        "attempts.jsonl": [{**ATTEMPTS[0], "text": "Newer."}],
+    }
+    refused = take_in(again, changed)
+    assert (refused.state, refused.fault_count) == ("faulty", 4)
+    assert all("is stored with other content" in fault for fault in faults_of(refused))
+    second = take_in(again, changed, replace=True)
+    assert second.counts["references"] == {"rows": 4, "added": 1, "same": 0, "replaced": 3, "faulty": 0}
+    assert second.counts["attempts"]["replaced"] == 1
+    after = written(again, tmp_path / "after")
+    assert b"New, too." in after["references.jsonl"]
+    assert b"Newer." in after["attempts.jsonl"]
+    with pytest.raises(Conflict) as error:
+        undo_upload(upload=first, user=None)
+    listed = [str(fault) for fault in error.value.faults]
+    assert "1 references in its sets" in listed
+    assert any("later changes" in line for line in listed)
+    undo_upload(upload=second, user=None)
+    assert written(again, tmp_path / "undone") == before
+    undo_upload(upload=first, user=None)
+    for model in (Reference, AttemptElsewhere, WrittenElsewhere, Item):
+        assert not model.objects.exists()
+    assert not ReferenceSet.objects.exclude(name="original").exists()
+
+
+def test_a_text_stands_in_one_place(again):
+    take_in(again, FILES)
+    for row, why in (
+        ({**ROWS[3], "written": TOLD}, "submission s-1 stands elsewhere"),
+        ({**ROWS[1], "position": 5}, "submission s-1 stands elsewhere"),
+        ({**ROWS[0], "text": "Hm.", "written": TOLD}, "submission s-1 stands elsewhere"),
+        ({**ROWS[1], "text": "Hm.", "written": None}, "which this row leaves out"),
+    ):
+        (fault,) = faults_of(take_in(again, {"references.jsonl": [row]}, replace=True))
+        assert why in fault
+    upload = take_in(again, {"references.jsonl": [{**ROWS[1], "written": None}]})
+    assert upload.counts["references"]["same"] == 1
+
+
+def test_undo_is_refused_while_a_campaign_or_scores_use_the_set(cast):
+    make_items(cast.project, 1)
+    row = {"set": "more", "item": "i000", "position": 0, "text": "Hi."}
+    upload = take_in(cast.project, {"references.jsonl": [row]})
+    plan = {"name": "Further", "start_set": "more", "options": {"arms": ["control"]}}
+    campaign = create_writing(user=cast.owner, project=cast.project, plan=plan)
+    assert campaign.start_set.name == "more"
+    with pytest.raises(Conflict) as error:
+        take_back_upload(upload=upload, user=cast.owner)
+    assert [str(fault) for fault in error.value.faults] == ["1 writing campaigns with its reference sets"]
+    campaign.delete()
+    take_back_upload(upload=upload, user=cast.owner)
+    assert not ReferenceSet.objects.filter(name="more").exists()
+
+
+def test_the_members_of_a_dump_are_those_that_are_put_in_order(cast, dump):
+    text, attempt = WrittenReference.objects.first(), WritingAttempt.objects.first()
+    assert tuple(written_row(text, {})) == WRITTEN
+    assert tuple(attempt_row(attempt, {})) == COLUMNS["attempts"]
