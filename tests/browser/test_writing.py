@@ -126,6 +126,14 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     assert page.input_value("#text") == ""
     assert "A plain answer from the corpus. It is good.\nyours, +0.125" in references(page)
     assert page.locator("svg.growth circle").count() == 1
+    # Taken back and added again.
+    page.keyboard.press("u")
+    page.wait_for_selector("text=Taken back.")
+    assert "It is good" not in references(page)
+    assert page.input_value("#text") == "A plain answer from the corpus. It is good."
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
+    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
     # Another is looked at and dropped, an own text completes the item.
     page.keyboard.press("c")
     page.keyboard.press("1")
@@ -140,7 +148,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=There is nothing left for you to write here")
     rows = list(WritingAttempt.objects.order_by("pk").values_list("decision", "edited", "relevant"))
-    assert [decision for decision, _, _ in rows] == ["edit", "accept", "drop", "accept", "accept"]
+    assert [decision for decision, _, _ in rows] == ["edit", "accept", "accept", "drop", "accept", "accept"]
     first = WritingAttempt.objects.order_by("pk")[1]
     assert (first.score_before, first.score_after, first.source["corpus"]) == (0.25, 0.375, "replies")
 
