@@ -21,6 +21,7 @@ from tests.factories import make_items
 from tests.retrieval.corpora import make_corpus
 from tests.scoring.training import make_trained
 from tests.services.plugin import location
+from tests.writing import desk_of, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.server("redis")]
 Open = Callable[..., Any]
@@ -246,6 +247,21 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     page.click("text=Take it back")
     assert page.input_value("#text") == "Still typing"
     assert list(WritingAttempt.objects.order_by("pk").values_list("decision", flat=True)) == ["accept", "edit"]
+
+
+def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_for: Open, begin: Any) -> None:
+    campaign = begin(arms=["control"])
+    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
+    WritingAttempt.objects.update(score_before=0.25, score_after=0.375)
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/alpha/writing/{campaign.pk}/")
+    page.click("#by-arm summary")
+    page.focus("#by-annotator summary")
+    WritingAttempt.objects.update(score_after=0.5)
+    page.evaluate("htmx.ajax('GET', location.pathname, {target: '#live', swap: 'outerHTML'})")
+    page.wait_for_selector("#by-arm >> text=0.500", timeout=PATIENCE)
+    assert page.locator("details[open]").evaluate_all("all => all.map((one) => one.id)") == ["by-arm"]
+    assert page.evaluate("document.activeElement.id") == "by-annotator-table"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1100)])
