@@ -27,6 +27,7 @@ urlpatterns = [
     path("my/writing/<int:pk>/<slug:public>/", writing.write_one, name="write-one"),
     path("my/writing/<int:pk>/<slug:public>/draft/", writing.write_draft, name="write-draft"),
     path("my/writing/<int:pk>/<slug:public>/drop/", writing.write_drop, name="write-drop"),
+    path("my/writing/<int:pk>/<slug:public>/back/", writing.write_back, name="write-back"),
     path("my/writing/<int:pk>/<slug:public>/done/", writing.write_done, name="write-done"),
     path("my/writing/<int:pk>/<slug:public>/skip/", writing.write_skip, name="write-skip"),
     path("my/<int:pk>/", judging.judge, name="judge"),

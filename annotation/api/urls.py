@@ -37,6 +37,7 @@ urlpatterns: list = [
     path("writing-tasks/<slug:public>/", writing.WritingDesk.as_view(), name="api-writing-task"),
     path("writing-tasks/<slug:public>/submit/", writing.WritingSubmit.as_view(), name="api-writing-submit"),
     path("writing-tasks/<slug:public>/drop/", writing.WritingDrop.as_view(), name="api-writing-drop"),
+    path("writing-tasks/<slug:public>/back/", writing.WritingBack.as_view(), name="api-writing-back"),
     path("writing-tasks/<slug:public>/done/", writing.WritingDone.as_view(), name="api-writing-done"),
     path("writing-tasks/<slug:public>/skip/", writing.WritingSkip.as_view(), name="api-writing-skip"),
     path("written/<int:pk>/withdraw/", writing.WrittenWithdraw.as_view(), name="api-written-withdraw"),

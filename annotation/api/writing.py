@@ -106,6 +106,12 @@ class DeskCandidateSerializer(serializers.Serializer):
     source = serializers.DictField()
 
 
+class LastSerializer(serializers.Serializer):
+    task = serializers.CharField(help_text="Opaque id of the task it was written for.")
+    reference = serializers.CharField(help_text="Opaque.")
+    text = serializers.CharField()
+
+
 class DeskSerializer(serializers.Serializer):
     id = serializers.CharField(help_text="Opaque.")
     campaign = serializers.IntegerField()
@@ -130,6 +136,7 @@ class DeskSerializer(serializers.Serializer):
     done = serializers.IntegerField()
     goal = serializers.IntegerField()
     to_confirm = serializers.IntegerField()
+    last = LastSerializer(allow_null=True, help_text="One's own last text, while it can be taken back.")
     shows_scores = serializers.BooleanField()
     shows_candidates = serializers.BooleanField()
     allows_edit = serializers.BooleanField()
@@ -160,6 +167,10 @@ class OutcomeSerializer(serializers.Serializer):
 class DropInputSerializer(serializers.Serializer):
     submission = serializers.UUIDField()
     candidate = serializers.CharField(required=False, allow_null=True)
+
+
+class BackInputSerializer(serializers.Serializer):
+    reference = serializers.CharField(help_text="Opaque id, see `last` of the task.")
 
 
 class WritingDraftInputSerializer(serializers.Serializer):
@@ -414,6 +425,18 @@ class WritingDrop(APIView):
             candidate=read_text(body, "candidate") or None,
         )  # fmt: skip
         return fast_json(outcome.wire())
+
+
+class WritingBack(APIView):
+    @extend_schema(
+        summary="Take one's own last text back",
+        description="It leaves the set and stays as provenance; an item that it completed is open again.",
+        request=BackInputSerializer,
+        responses={200: DeskSerializer, 409: CONFLICT},
+    )
+    def post(self, request: Request, public: str) -> HttpResponse:
+        reference = read_text(read_body(request), "reference")
+        return fast_json(services.take_back_last(user=request.user, public=public, reference=reference).wire())
 
 
 class WritingDone(APIView):

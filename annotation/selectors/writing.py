@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet
 
 from annotation.allocation.writing_plan import OPTIONS
 from annotation.models import (
@@ -27,6 +27,8 @@ from evalapp.common.errors import NotAllowed, NotThere
 
 NOT_YOURS = "There is no such task of yours."
 CLOSING = (WritingAttempt.Decision.ACCEPT.value, WritingAttempt.Decision.DROP.value)
+#: The reason of a reference whose own writer took it out of the set again.
+TAKEN_BACK = "taken back by the writer"
 
 
 # ---- for those who plan and watch -------------------------------------------------------------------------
@@ -181,6 +183,20 @@ def set_texts(task: WritingTask) -> tuple[str, ...]:
     return tuple(rows.order_by("position").values_list("text", flat=True))
 
 
+def is_taken_back() -> Exists:
+    """Of attempts: their text was added and taken back by its writer, so that the rules read it as never added."""
+    rows = WrittenReference.objects.filter(
+        attempt=OuterRef("pk"), state=WrittenReference.State.WITHDRAWN, reason=TAKEN_BACK,
+        withdrawn_by=F("member__annotator"),
+    )  # fmt: skip
+    return Exists(rows)
+
+
+def closing_attempts(task: WritingTask) -> QuerySet[WritingAttempt]:
+    """The attempts with which this person has dealt with a candidate or a text of their own."""
+    return WritingAttempt.objects.filter(~is_taken_back(), task=task, decision__in=CLOSING)
+
+
 def excluded_texts(task: WritingTask) -> tuple[str, ...]:
     """What is no candidate for the task: references that are there or wait to be confirmed, outputs of the item, and
     candidates that this person has dealt with."""
@@ -188,7 +204,7 @@ def excluded_texts(task: WritingTask) -> tuple[str, ...]:
         unit=task.unit_id, set=task.member.set_id, state=WrittenReference.State.WAITING
     )
     outputs = Output.objects.filter(item=task.unit.item_id)
-    closed = WritingAttempt.objects.filter(task=task, candidate_text__isnull=False, decision__in=CLOSING)
+    closed = closing_attempts(task).filter(candidate_text__isnull=False)
     return (
         *set_texts(task),
         *waiting.values_list("text", flat=True),

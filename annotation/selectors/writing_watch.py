@@ -19,6 +19,7 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
+from annotation.selectors.writing import is_taken_back
 from evalapp.accounts.models import Membership
 from evalapp.accounts.selectors import get_project
 
@@ -41,13 +42,19 @@ class _Row(NamedTuple):
     after: float | None
     seconds: float | None
     has_candidate: bool
+    taken_back: bool
+
+    @property
+    def is_accepted(self) -> bool:
+        """Added, and not taken back by its writer."""
+        return self.decision == WritingAttempt.Decision.ACCEPT and not self.taken_back
 
 
 @dataclass
 class WritingRow:
     """One arm or one annotator. `items` counts items with an attempt; `references` what stands in a set or waits;
-    `accepted`, `edited`, `dropped` count attempts by what became of them, `edited_share` is the share of accepted
-    texts that are not a candidate as it is. `gain` is the mean gain of an accepted text with its interval over
+    `accepted`, `edited`, `dropped`, `taken_back` count attempts by what became of them, `edited_share` is the share of
+    accepted texts that are not a candidate as it is. `gain` is the mean gain of an accepted text with its interval over
     items."""
 
     name: str
@@ -59,6 +66,7 @@ class WritingRow:
     accepted: int = 0
     edited: int = 0
     dropped: int = 0
+    taken_back: int = 0
     own_texts: int = 0
     as_they_are: int = 0
     unscored: int = 0
@@ -95,6 +103,7 @@ class WritingRow:
             "accepted": self.accepted,
             "edited": self.edited,
             "dropped": self.dropped,
+            "taken_back": self.taken_back,
             "own_texts": self.own_texts,
             "as_they_are": self.as_they_are,
             "unscored": self.unscored,
@@ -190,20 +199,22 @@ def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
 
 def _attempts(campaign: WritingCampaign) -> list[_Row]:
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
-    found = rows.annotate(has_candidate=ExpressionWrapper(Q(candidate_text__isnull=False), BooleanField())).values_list(
+    has_candidate = ExpressionWrapper(Q(candidate_text__isnull=False), BooleanField())
+    found = rows.annotate(has_candidate=has_candidate, taken_back=is_taken_back()).values_list(
         "task__unit__item", "task__arm", "member", "member__set", "round", "decision", "edited", "unscored",
-        "score_before", "score_after", "seconds", "has_candidate",
+        "score_before", "score_after", "seconds", "has_candidate", "taken_back",
     )  # fmt: skip
     return [_Row(*row) for row in found.iterator(2000)]
 
 
 def _line(line: WritingRow, rows: Sequence[_Row]) -> WritingRow:
-    accepted = [row for row in rows if row.decision == WritingAttempt.Decision.ACCEPT]
+    accepted = [row for row in rows if row.is_accepted]
     line.items = len({row.item for row in rows})
     line.attempts = len(rows)
     line.accepted = len(accepted)
     line.edited = sum(row.decision == WritingAttempt.Decision.EDIT for row in rows)
     line.dropped = sum(row.decision == WritingAttempt.Decision.DROP for row in rows)
+    line.taken_back = sum(row.taken_back for row in rows)
     line.own_texts = sum(not row.has_candidate for row in accepted)
     line.as_they_are = sum(row.has_candidate and not row.edited for row in accepted)
     line.unscored = sum(row.unscored for row in accepted)
@@ -216,7 +227,7 @@ def _line(line: WritingRow, rows: Sequence[_Row]) -> WritingRow:
 
 
 def _figures(campaign: WritingCampaign, rows: list[_Row], found: WritingWatch) -> dict[str, Any]:
-    accepted = sum(row.decision == WritingAttempt.Decision.ACCEPT for row in rows)
+    accepted = sum(row.is_accepted for row in rows)
     seconds = sum(row.seconds or 0.0 for row in rows)
     tasks = WritingTask.objects.filter(campaign=campaign).aggregate(
         done=Count("unit", filter=Q(state=WritingTask.State.DONE), distinct=True),
@@ -255,7 +266,7 @@ def _series(
             so_far = written[name, key]
             begin = 0 if not so_far else row.round if by_rounds else so_far
             known = grown[name][key] = (row.item, [(begin, row.before)])
-        if row.decision != WritingAttempt.Decision.ACCEPT:
+        if not row.is_accepted:
             continue
         written[name, key] += 1
         if known is not None and row.after is not None:
@@ -282,7 +293,8 @@ def points_of(sets: _Sets) -> list[Point]:
 @dataclass(frozen=True)
 class GrownSet:
     """The references of one item in one set: those it began with, and (round, text) of those that were added, in
-    order, whether or not one was withdrawn later. `person` is empty where several may have written."""
+    order, whether or not one was withdrawn later; without what its writer took back. `person` is empty where several
+    may have written."""
 
     item: int
     arm: str
@@ -296,12 +308,13 @@ def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
     added: dict[tuple[int, int], list[tuple[int, str]]] = {}
     about: dict[tuple[int, int], tuple[str, int]] = {}
-    for item, set_, arm, person, moment, decision, text in rows.values_list(
-        "task__unit__item", "member__set", "task__arm", "member__annotator", "round", "decision", "text"
-    ).iterator(2000):
+    for item, set_, arm, person, moment, decision, text, taken_back in rows.values_list(
+        "task__unit__item", "member__set", "task__arm", "member__annotator", "round", "decision", "text",
+        is_taken_back(),
+    ).iterator(2000):  # fmt: skip
         texts = added.setdefault((item, set_), [])
         about[item, set_] = (arm, person)
-        if decision == WritingAttempt.Decision.ACCEPT:
+        if decision == WritingAttempt.Decision.ACCEPT and not taken_back:
             texts.append((moment + 1 if campaign.in_rounds else len(texts) + 1, text))
     start: dict[tuple[int, int], list[str]] = defaultdict(list)
     there = Reference.objects.filter(set__in={set_ for _, set_ in added}, written=None).order_by("position")

@@ -1,10 +1,12 @@
 """Reference writing as doors call it: pages, API and commands import from here. The work is in `writing_plans` (a
 campaign from plan to end), `writing_handout` and `writing_desk` (what lies before somebody who writes),
-`writing_attempts` (texts that are sent), `writing_acts` (draft, end, skip) and `writing_later` (confirm, withdraw)."""
+`writing_attempts` (texts that are sent), `writing_acts` (draft, end, skip), `writing_back` (one's own last text taken
+back) and `writing_later` (confirm, withdraw)."""
 
 from .writing_acts import Draft, finish_task, save_draft, skip_task
 from .writing_answers import CandidateClosed, Outcome, RoundConflict, SubmissionConflict, TaskClosed
 from .writing_attempts import TEXT_LENGTH, drop_candidate, submit_attempt
+from .writing_back import NotLast, take_back_last
 from .writing_candidates import remember_candidates
 from .writing_desk import WHY_TEXT, Desk, DeskCandidate, DeskReference, get_desk
 from .writing_handout import next_task
@@ -30,6 +32,7 @@ __all__ = [
     "DeskCandidate",
     "DeskReference",
     "Draft",
+    "NotLast",
     "Outcome",
     "RoundConflict",
     "SubmissionConflict",
@@ -53,6 +56,7 @@ __all__ = [
     "save_draft",
     "skip_task",
     "submit_attempt",
+    "take_back_last",
     "update_writing",
     "withdraw_reference",
 ]

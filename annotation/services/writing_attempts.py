@@ -14,7 +14,7 @@ from annotation.allocation.wording import changed_words, shared_words
 from annotation.allocation.writing import Attempt, Rules, Verdict, is_allowed, judge_attempt, same_text
 from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate, WritingTask, WrittenReference
-from annotation.selectors.writing import CLOSING, get_my_desk_task, originals_of, set_texts
+from annotation.selectors.writing import closing_attempts, get_my_desk_task, originals_of, set_texts
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
 from . import ports
@@ -29,7 +29,8 @@ from .writing_answers import (
     waiting_outcome,
 )
 from .writing_candidates import find_candidate, round_candidate
-from .writing_desk import check_right, count_awaited, tried_before
+from .writing_desk import check_right, tried_before
+from .writing_last import count_awaited
 from .writing_store import (
     TRIES,
     Look,
@@ -153,7 +154,7 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
     if row is None:
         message = "This candidate was not offered here."
         raise BadInput(message, faults=[Fault(message, field="candidate")])
-    if WritingAttempt.objects.filter(task=task, candidate=row, decision__in=CLOSING).exists():
+    if closing_attempts(task).filter(candidate=row).exists():
         raise CandidateClosed("You have added or dropped this candidate before. Choose another one.")
     return row
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from django.utils import timezone
 
-from annotation.allocation.writing import Place, Tried, waits_for
+from annotation.allocation.writing import Tried
 from annotation.models import (
     Reference,
     WritingAttempt,
@@ -19,11 +19,12 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
-from annotation.selectors.writing import get_my_desk_task, originals_of
+from annotation.selectors.writing import get_my_desk_task, is_taken_back, originals_of
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed
 
 from .writing_candidates import candidates_of_rounds, find_candidate, round_candidate
+from .writing_last import Last, count_awaited, find_last
 
 Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
 WHY_TEXT: dict[str, str] = {
@@ -40,13 +41,14 @@ _WAITING, _SHOWN = WrittenReference.State.WAITING.value, WrittenReference.State.
 @dataclass(frozen=True)
 class DeskReference:
     """`gain` is None where the arm sees no scores, and for references that were there before. `waiting`: others have
-    not confirmed it yet."""
+    not confirmed it yet. `public` is empty for what nobody wrote here."""
 
     text: str
     gain: float | None = None
     mine: bool = False
     added_by_other: bool = False
     waiting: bool = False
+    public: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class DeskCandidate:
 class Desk:
     """`task` is None when there is nothing to write; `why` says why. `state`: write, wait (for others of the group),
     done, skipped, none. `candidate` is the one of the round (None where the annotator chooses). `growth`: (number of
-    references in the set, its score), one for each that was added. `version` is that of the draft."""
+    references in the set, its score), one for each that was added. `version` is that of the draft. `last` is what this
+    person can take back: their last text for this item or, before they begin here, for the item before."""
 
     campaign: WritingCampaign
     member: WritingMember | None = None
@@ -84,6 +87,7 @@ class Desk:
     waiting_for: int = 0
     note: str = ""
     to_confirm: int = 0
+    last: Last | None = None
 
     @property
     def why_text(self) -> str:
@@ -153,6 +157,7 @@ class Desk:
             "done": self.done,
             "goal": self.goal,
             "to_confirm": self.to_confirm,
+            "last": None if self.last is None else vars(self.last),
             "shows_scores": self.shows_scores,
             "shows_candidates": self.shows_candidates,
             "allows_edit": self.allows_edit,
@@ -218,6 +223,7 @@ def make_desk(task: WritingTask) -> Desk:
         waiting_for=waiting_for,
         note=note,
         to_confirm=count_to_confirm(member),
+        last=find_last(member, task),
     )
 
 
@@ -249,13 +255,13 @@ def _row(task: WritingTask, text: str, written: WrittenReference | None) -> Desk
         return DeskReference(text)
     mine = written.member_id == task.member_id
     gain = written.gain if task.shows_scores else None
-    return DeskReference(text, gain, mine, not mine, written.state == _WAITING)
+    return DeskReference(text, gain, mine, not mine, written.state == _WAITING, written.public)
 
 
 def tried_before(task: WritingTask, candidate: WritingCandidate | None) -> Tried:
     """What this person has sent for the candidate on this task, or, for a text of their own, since the last one that
-    was accepted or dropped."""
-    rows = WritingAttempt.objects.filter(task=task, candidate=candidate)
+    was accepted or dropped; without what they took back."""
+    rows = WritingAttempt.objects.filter(~is_taken_back(), task=task, candidate=candidate)
     if candidate is None:
         rows = rows.filter(round=task.round)
     found = list(rows.values_list("edited", "counted"))
@@ -267,19 +273,6 @@ def _left(task: WritingTask, candidate: WritingCandidate | None) -> int:
     if candidate is None and isinstance(task.draft, dict) and isinstance(task.draft.get("candidate"), str):
         candidate = find_candidate(task, task.draft["candidate"])
     return max(0, int(task.campaign.options["max_attempts"]) - tried_before(task, candidate).edits)
-
-
-def count_awaited(task: WritingTask) -> int:
-    """For how many others of the group this person waits before the next candidate."""
-    now = timezone.now()
-    others = WritingTask.objects.filter(
-        campaign=task.campaign_id, state=WritingTask.State.OPEN, member__group=task.member.group
-    ).exclude(member=task.member_id)
-    places = [
-        Place(rank, dealt, lease > now)
-        for rank, dealt, lease in others.values_list("unit__rank", "round", "lease_until")
-    ]
-    return waits_for(Place(task.unit.rank, task.round), places)
 
 
 def count_to_confirm(member: WritingMember) -> int:

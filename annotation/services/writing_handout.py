@@ -27,6 +27,7 @@ from evalapp.common.errors import NotThere
 
 from .judging import CampaignNotOpen
 from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, goal_of
+from .writing_last import find_last
 from .writing_plans import begin_set, set_name
 
 
@@ -40,7 +41,10 @@ def next_task(*, user: Any, campaign_id: int) -> Desk:
         if task is None:
             task, why = _hand_out(campaign, member)
     if task is None:
-        return Desk(campaign, member, why=why, goal=goal_of(campaign, member), to_confirm=count_to_confirm(member))
+        return Desk(
+            campaign, member, why=why, goal=goal_of(campaign, member), to_confirm=count_to_confirm(member),
+            last=find_last(member, None),
+        )  # fmt: skip
     return get_desk(user=user, public=task.public)
 
 

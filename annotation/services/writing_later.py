@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from annotation.allocation.streams import coin
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import WritingCampaign, WritingMember, WritingUnit, WrittenConfirmation, WrittenReference
-from annotation.selectors.writing import get_written, originals_of
+from annotation.selectors.writing import TAKEN_BACK, get_written, originals_of
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
@@ -146,14 +147,19 @@ def withdraw_reference(*, user: Any, reference_id: int, reason: str = "") -> Wri
         row.refresh_from_db()
         if row.state == _State.WITHDRAWN:
             return row
-        reference = row.reference
-        row.state_before, row.state, row.reference = row.state, _State.WITHDRAWN.value, None
-        row.withdrawn_at, row.withdrawn_by, row.reason = timezone.now(), user, reason.strip()[:300]
-        row.save()
-        if reference is not None:
-            reference.delete()
-        _record("reference.withdrawn", row, user, reason=row.reason)
+        withdraw_row(row, user, reason.strip()[:300])
     return row
+
+
+def withdraw_row(row: WrittenReference, user: Any, reason: str) -> None:
+    """The reference out of its set and into the audit. The caller holds the item's unit and has read the row anew."""
+    reference = row.reference
+    row.state_before, row.state, row.reference = row.state, _State.WITHDRAWN.value, None
+    row.withdrawn_at, row.withdrawn_by, row.reason = timezone.now(), user, reason
+    row.save()
+    if reference is not None:
+        reference.delete()
+    _record("reference.withdrawn", row, user, reason=row.reason)
 
 
 def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
@@ -164,6 +170,8 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
         row.refresh_from_db()
         if row.state != _State.WITHDRAWN:
             return row
+        if was_taken_back(row):
+            WritingMember.objects.filter(pk=row.member_id).update(accepted=F("accepted") + 1)
         row.state = row.state_before or _State.SHOWN.value
         row.state_before, row.withdrawn_at, row.withdrawn_by, row.reason = "", None, None, ""
         if row.state == _State.SHOWN:
@@ -171,6 +179,11 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
         row.save()
         _record("reference.restored", row, user)
     return row
+
+
+def was_taken_back(row: WrittenReference) -> bool:
+    """By its own writer, see `take_back_last`."""
+    return row.state == _State.WITHDRAWN and row.reason == TAKEN_BACK and row.withdrawn_by_id == row.member.annotator_id
 
 
 def _record(verb: str, row: WrittenReference, user: Any, **detail: Any) -> None:

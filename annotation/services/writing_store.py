@@ -23,7 +23,7 @@ from annotation.models import (
     WritingUnit,
     WrittenReference,
 )
-from annotation.selectors.writing import CLOSING
+from annotation.selectors.writing import closing_attempts
 
 from .writing_answers import Sent
 from .writing_candidates import candidates_of_rounds
@@ -70,7 +70,7 @@ def is_closed(task: WritingTask, candidate: WritingCandidate | None) -> bool:
         return False
     if task.campaign.in_rounds and candidate.number != task.round:
         return True
-    return WritingAttempt.objects.filter(task=task, candidate=candidate, decision__in=CLOSING).exists()
+    return closing_attempts(task).filter(candidate=candidate).exists()
 
 
 def count_waiting(task: WritingTask) -> int:

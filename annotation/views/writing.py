@@ -28,6 +28,7 @@ from annotation.services.writing import (
     save_draft,
     skip_task,
     submit_attempt,
+    take_back_last,
 )
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.markdown import render_markdown
@@ -39,6 +40,7 @@ from .writing_desk import desk_context, outcome_words, plain_candidates
 PAGE = "annotation/writing/page.html"
 DESK = "annotation/writing/page/_desk.html"
 FLAGS = {"yes": True, "no": False}
+BACK = "Taken back. It is no reference any more."
 CHOICES = (("a", "The first is better"), ("tie", "Equal"), ("b", "The second is better"))
 
 
@@ -196,6 +198,26 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     if _wants_json(request):
         return _answer(request, outcome.desk, words)
     return redirect("annotation:write", pk) if words["finished"] else redirect("annotation:write-one", pk, public)
+
+
+@login_required
+@require_POST
+def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Take one's own last text back; it returns to the editor."""
+    try:
+        _own(request, pk, public)
+        desk = take_back_last(user=request.user, public=public, reference=str(_body(request).get("reference", ""))[:40])
+    except EvalappError as error:
+        if _wants_json(request):
+            return _problem(error)
+        if not isinstance(error, (BadInput, Conflict)):
+            raise
+        messages.error(request, error.detail)
+        return redirect("annotation:write", pk)
+    if _wants_json(request):
+        return JsonResponse({"message": BACK, "html": _drawn(request, desk)})
+    messages.success(request, BACK)
+    return redirect("annotation:write-one", pk, public)
 
 
 @login_required

@@ -98,6 +98,8 @@ def base_context(request: HttpRequest, desk: Desk) -> dict[str, Any]:
         "desk": desk if desk.task is not None else None,
         "progress": {"number": desk.done + 1, "goal": desk.goal if desk.task is not None else None},
         "to_confirm": desk.to_confirm,
+        "last": desk.last,
+        "last_url": reverse("annotation:write-back", args=[campaign.pk, desk.last.task]) if desk.last else "",
         "state_words": {"title": TITLES.get(desk.why, "All done"), "text": desk.why_text},
         "store_key": store_key(request),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",

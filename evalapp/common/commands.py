@@ -1,11 +1,14 @@
 """What every command shares: `--json`, one JSON object on stdout, domain errors as messages with exit 1, wrong
-usage as exit 2, and finding people and projects by name."""
+usage as exit 2, a quiet end when nobody reads on (`| head`), and finding people and projects by name."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -13,6 +16,9 @@ from django.core.management.base import BaseCommand, CommandError
 from evalapp.accounts.models import Project, User
 
 from .errors import EvalappError
+
+#: What a shell reports of a program whose reader went away: 128 and the number of SIGPIPE.
+NO_READER = 141
 
 
 class Command(BaseCommand):
@@ -32,8 +38,11 @@ class Command(BaseCommand):
 
     def say(self, text: str) -> None:
         """Progress: to stderr, so that stdout stays the result."""
-        self.stderr.write(text, self.style.HTTP_INFO if self.stderr.isatty() else None)
-        self.stderr.flush()
+        try:
+            self.stderr.write(text, self.style.HTTP_INFO if self.stderr.isatty() else None)
+            self.stderr.flush()
+        except BrokenPipeError:
+            _to_nowhere(self.stderr)  # the work goes on, its progress is for nobody
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -41,7 +50,8 @@ class Command(BaseCommand):
         except EvalappError as error:
             if options["json"]:
                 body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
-                self.stdout.write(json.dumps(body, default=str))
+                with self.reading(1):
+                    self.stdout.write(json.dumps(body, default=str))
             told = [
                 f"{fault.field}: {fault}" if fault.field and not fault.file else str(fault) for fault in error.faults
             ]
@@ -53,12 +63,35 @@ class Command(BaseCommand):
             self.say("stopped")
             sys.exit(130)
         code = result.pop("exit", 0)
-        if options["json"]:
-            self.stdout.write(json.dumps(result, default=str))
-        else:
-            self.show(result)
+        with self.reading(code):
+            if options["json"]:
+                self.stdout.write(json.dumps(result, default=str))
+            else:
+                self.show(result)
         if code:
             sys.exit(code)
+
+    @contextmanager
+    def reading(self, code: int) -> Iterator[None]:
+        """What is printed meanwhile may be for a reader that has gone; then the command ends without a word, with
+        `code` or, where that is 0, as SIGPIPE would end it."""
+        try:
+            yield
+            self.stdout.flush()
+        except BrokenPipeError:
+            _to_nowhere(self.stdout)
+            sys.exit(code or NO_READER)
+
+
+def _to_nowhere(stream: Any) -> None:
+    """What is still buffered goes nowhere, so that Python does not complain of it at its end."""
+    try:
+        place = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return  # no file behind it
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, place)
+    os.close(nowhere)
 
 
 def find_project(slug: str) -> Project:

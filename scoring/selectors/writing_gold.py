@@ -1,12 +1,13 @@
 """Gold reliability of the sets that people wrote, round by round: how well a metric with the references of that round
-agrees with the ratings of the item's outputs (equations 1 and 2 of REAM). Where too few outputs are rated there is
-nothing to agree with, and the item is left out."""
+agrees with the ratings of the item's outputs (equations 1 and 2 of REAM). It is the metric whose reliability the
+campaign's evaluator predicts. Where too few outputs are rated there is nothing to agree with, and the item is left
+out."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Avg
 
@@ -14,7 +15,13 @@ from annotation.models import Aspect, Output, Rating, WritingCampaign
 from annotation.selectors.writing_watch import GrownSet, Point, grown_sets, points_of
 from evalapp.accounts.selectors import get_project
 
-#: Cheap enough for a page: all pairs of an item's outputs and references in milliseconds.
+from ..models import Evaluator
+
+if TYPE_CHECKING:
+    from scoring.ml.base import PairEvaluator
+
+#: Where the evaluator names none that a page can reckon. Cheap enough for one: all pairs of an item's outputs and
+#: references in milliseconds.
 METRIC = "bleu-star"
 LEAST_OUTPUTS = 3
 MOST_ITEMS = 500
@@ -22,10 +29,11 @@ MOST_ITEMS = 500
 
 @dataclass
 class GoldGrowth:
-    """`n_items` items have enough rated outputs and a defined reliability, `n_left_out` have not; `capped`: there are
-    more than were looked at."""
+    """`metric`, and `why` this one in words that follow its name. `n_items` items have enough rated outputs and a
+    defined reliability, `n_left_out` have not; `capped`: there are more than were looked at."""
 
     metric: str
+    why: str = ""
     signature: str = ""
     aspect: str = ""
     aspects: tuple[str, ...] = ()
@@ -46,7 +54,8 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
         Aspect.objects.filter(pk__in=rated.values("aspect")).order_by("position", "pk").values_list("name", flat=True)
     )
     chosen = aspect if aspect in aspects else next(iter(aspects), "")
-    found = GoldGrowth(METRIC, aspect=chosen, aspects=aspects, capped=len(items) > MOST_ITEMS)
+    name, why = metric_of(campaign)
+    found = GoldGrowth(name, why, aspect=chosen, aspects=aspects, capped=len(items) > MOST_ITEMS)
     if not chosen:
         found.n_left_out = len(items)
         return found
@@ -65,6 +74,29 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
     return found
 
 
+def metric_of(campaign: WritingCampaign) -> tuple[str, str]:
+    """The metric that the campaign's evaluator was trained for, and why; bleu-star where there is no such evaluator or
+    its metric reads with an encoder, which no page waits for."""
+    from scoring.ml.errors import UnknownEvaluator
+    from scoring.ml.registry import get_entry
+
+    slug = campaign.evaluator
+    if not slug:
+        return METRIC, "as the campaign has no evaluator"
+    rows = Evaluator.objects.filter(project=campaign.project_id, kind=Evaluator.Kind.TRAINED, slug=slug)
+    options = rows.values_list("options", flat=True).first() or {}
+    name = str(options.get("metric") or "")
+    try:
+        entry = get_entry(name) if name else None
+    except UnknownEvaluator:
+        entry = None
+    if entry is None:
+        return METRIC, f"as {slug} names no metric that is known here"
+    if "encoder" in entry.needs or "references" not in entry.needs:
+        return METRIC, f"as {name}, for which {slug} was trained, takes too long for a page"
+    return name, f"for which {slug} was trained"
+
+
 def _means(ratings: Any) -> dict[int, dict[int, float]]:
     """Item -> output -> mean rating, for items with enough rated outputs."""
     means: dict[int, dict[int, float]] = defaultdict(dict)
@@ -80,12 +112,10 @@ def _with_growth(
     the metric."""
     import numpy as np
 
-    from scoring.ml import load
-    from scoring.ml.base import PairEvaluator, Query
+    from scoring.ml.base import Query
     from scoring.ml.evaluators.ream.gold import ItemGold
 
-    metric = load(METRIC)
-    assert isinstance(metric, PairEvaluator)
+    metric = _load(found)
     found.signature = str(metric.signature)
     used = [row for row in sets if row.item in human and (row.start or row.added)]
     queries = [
@@ -105,3 +135,23 @@ def _with_growth(
         if growth:
             grown.append((row, growth))
     return grown
+
+
+def _load(found: GoldGrowth) -> PairEvaluator:
+    """The metric; bleu-star, with the reason, where the other one cannot be loaded or compares no pairs."""
+    from scoring.ml import load
+    from scoring.ml.base import PairEvaluator
+    from scoring.ml.errors import ScoringError
+
+    try:
+        metric = load(found.metric)
+    except ScoringError as error:
+        found.why = f"as {found.metric} could not be loaded here ({error})"
+    else:
+        if isinstance(metric, PairEvaluator):
+            return metric
+        found.why = f"as {found.metric} does not compare a text with one reference"
+    found.metric = METRIC
+    plain = load(METRIC)
+    assert isinstance(plain, PairEvaluator)
+    return plain

@@ -13,7 +13,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
 
-from ..selectors.writing_gold import METRIC, gold_growth
+from ..selectors.writing_gold import gold_growth
 
 
 @login_required
@@ -25,7 +25,8 @@ def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     if campaign.project_id != project.pk:
         raise NotThere("There is no such writing campaign in this project.")
     found = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
-    across, axis = "candidates dealt with" if campaign.in_rounds else "references written", f"gold, {METRIC}, 95 %"
+    across = "candidates dealt with" if campaign.in_rounds else "references written"
+    axis = f"gold, {found.metric}, 95 %"
     plots = [
         plot(found.by_arm, ARM_NAMES, title="By arm", across=across, axis=axis),
         plot(found.by_person, {}, title="By annotator", across=across, axis=axis),

@@ -78,6 +78,19 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) for (const old of document.querySelectorAll("#messages [data-from=network]")) old.remove();
 });
 
+// A part that is fetched again keeps open or closed what somebody opened or closed in it (`<details id>`).
+const folds = new Map();
+document.addEventListener("htmx:beforeSwap", (event) => {
+  folds.clear();
+  for (const fold of event.detail.target.querySelectorAll("details[id]")) folds.set(fold.id, fold.open);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const [id, open] of folds) {
+    const fold = document.getElementById(id);
+    if (fold) fold.open = open;
+  }
+});
+
 // On a narrow screen the places of a project scroll sideways: the present one is brought into view.
 const here = document.querySelector(".site-nav [aria-current]");
 if (here) {

@@ -513,6 +513,43 @@
     window.location.assign(page.dataset.home);
   }
 
+  /* ---- taking back what was added last ---- */
+
+  let undoing = false;
+
+  async function takeBack(back) {
+    if (undoing || busy) return;
+    if (waitingTexts().length) {
+      tell("Texts wait for the connection. Take back when they have left.", "warn");
+      return;
+    }
+    const mine = card;
+    undoing = true;
+    try {
+      const response = await post(back.action, { reference: back.elements.reference.value });
+      const answer = await response.json().catch(() => ({}));
+      if (mine !== card) return;
+      if (response.status === 401 || response.status === 403) kept(answer);
+      else if (!response.ok) tell(answer.detail || "It could not be taken back. Look at the page again.", "bad");
+      else {
+        const next = parse(answer.html).querySelector("article[data-id]");
+        clearTimeout(draftTimer);
+        // A text in the editor stays; else the one that was taken back returns there.
+        if (form() && typed().trim() && !card.dataset.rounds) refresh(next);
+        else {
+          localStorage.removeItem(draftKey(card.dataset.id));
+          swap(next);
+        }
+        tell(answer.message, "good");
+        if (editor() && !typed().trim()) editor().focus();
+      }
+    } catch (error) {
+      tell("The server cannot be reached. Nothing was taken back.", "bad");
+    } finally {
+      undoing = false;
+    }
+  }
+
   /* ---- adding ---- */
 
   function add(unscored) {
@@ -547,6 +584,11 @@
   }
 
   stage.addEventListener("submit", (event) => {
+    if (event.target.matches("form.take-back[data-here]")) {
+      event.preventDefault();
+      takeBack(event.target);
+      return;
+    }
     if (event.target.matches("form.write")) {
       const pressed = event.submitter;
       if (pressed && !pressed.matches("[data-submit], #unscored, #drop")) return; // done and skip go the plain way
@@ -579,7 +621,7 @@
   const typing = (element) => element.closest("textarea, select, [contenteditable=true], input:not([type=radio]):not([type=checkbox])");
 
   document.addEventListener("keydown", (event) => {
-    if (!card || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form()) {
       event.preventDefault();
       if (!event.repeat) add(false);
@@ -595,37 +637,43 @@
       } else event.target.blur();
       return;
     }
-    if (typing(event.target) || event.repeat || !form()) return;
-    if (chord && Date.now() - chord < CHORD && event.key >= "1" && event.key <= "9") {
-      const row = offered()[Number(event.key) - 1];
-      chord = 0;
-      event.preventDefault();
-      if (row) take(row);
-      return;
-    }
-    chord = event.key === "c" ? Date.now() : 0;
-    if (chord) {
-      event.preventDefault();
-      return;
-    }
-    if (event.key === "e") {
-      event.preventDefault();
-      editor().focus();
-      return;
-    }
-    if ((event.key === "y" || event.key === "n") && part("relevance") && inHand()) {
-      event.preventDefault();
-      setRelevant(event.key === "y");
-      keepDraft();
-      editor().focus();
-      return;
-    }
+    if (typing(event.target) || event.repeat) return;
+    if (form() && pressed(event)) return;
     const button = document.querySelector(`#stage [data-key="${CSS.escape(event.key)}"], header [data-key="${CSS.escape(event.key)}"]`);
     if (button && !button.disabled) {
       event.preventDefault();
       button.click();
     }
   });
+
+  /** Keys of the editor: whether this was one of them. */
+  function pressed(event) {
+    if (chord && Date.now() - chord < CHORD && event.key >= "1" && event.key <= "9") {
+      const row = offered()[Number(event.key) - 1];
+      chord = 0;
+      event.preventDefault();
+      if (row) take(row);
+      return true;
+    }
+    chord = event.key === "c" ? Date.now() : 0;
+    if (chord) {
+      event.preventDefault();
+      return true;
+    }
+    if (event.key === "e") {
+      event.preventDefault();
+      editor().focus();
+      return true;
+    }
+    if ((event.key === "y" || event.key === "n") && part("relevance") && inHand()) {
+      event.preventDefault();
+      setRelevant(event.key === "y");
+      keepDraft();
+      editor().focus();
+      return true;
+    }
+    return false;
+  }
 
   /* ---- candidates, which come by htmx ---- */
 

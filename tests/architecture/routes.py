@@ -127,6 +127,7 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:write-drop": [
         R("mine", "post", {"submission": UUID, "candidate": ""}, pk="writing campaign", public="writing task")
     ],
+    "annotation:write-back": [R("mine", "post", {"reference": "none"}, pk="writing campaign", public="writing task")],
     "annotation:write-done": [R("mine", "post", {"submission": UUID}, pk="writing campaign", public="writing task")],
     "annotation:write-skip": [
         R("mine", pk="writing campaign", public="writing task"),
@@ -225,6 +226,7 @@ API: dict[str, list[Rule]] = {
     ],
     "api-writing-submit": [R("mine", "post", {"submission": UUID, "text": "Again."}, public="writing task")],
     "api-writing-drop": [R("mine", "post", {"submission": UUID}, public="writing task")],
+    "api-writing-back": [R("mine", "post", {"reference": "none"}, public="writing task")],
     "api-writing-done": [R("mine", "post", public="writing task")],
     "api-writing-skip": [R("mine", "post", public="writing task")],
     "api-written-withdraw": [R("write", "post", pk="written")],

@@ -21,6 +21,7 @@ from tests.factories import make_items
 from tests.retrieval.corpora import make_corpus
 from tests.scoring.training import make_trained
 from tests.services.plugin import location
+from tests.writing import desk_of, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.server("redis")]
 Open = Callable[..., Any]
@@ -126,6 +127,14 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     assert page.input_value("#text") == ""
     assert "A plain answer from the corpus. It is good.\nyours, +0.125" in references(page)
     assert page.locator("svg.growth circle").count() == 1
+    # Taken back and added again.
+    page.keyboard.press("u")
+    page.wait_for_selector("text=Taken back.")
+    assert "It is good" not in references(page)
+    assert page.input_value("#text") == "A plain answer from the corpus. It is good."
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
+    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
     # Another is looked at and dropped, an own text completes the item.
     page.keyboard.press("c")
     page.keyboard.press("1")
@@ -140,7 +149,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=There is nothing left for you to write here")
     rows = list(WritingAttempt.objects.order_by("pk").values_list("decision", "edited", "relevant"))
-    assert [decision for decision, _, _ in rows] == ["edit", "accept", "drop", "accept", "accept"]
+    assert [decision for decision, _, _ in rows] == ["edit", "accept", "accept", "drop", "accept", "accept"]
     first = WritingAttempt.objects.order_by("pk")[1]
     assert (first.score_before, first.score_after, first.source["corpus"]) == (0.25, 0.375, "replies")
 
@@ -238,6 +247,21 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     page.click("text=Take it back")
     assert page.input_value("#text") == "Still typing"
     assert list(WritingAttempt.objects.order_by("pk").values_list("decision", flat=True)) == ["accept", "edit"]
+
+
+def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_for: Open, begin: Any) -> None:
+    campaign = begin(arms=["control"])
+    send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.")
+    WritingAttempt.objects.update(score_before=0.25, score_after=0.375)
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/alpha/writing/{campaign.pk}/")
+    page.click("#by-arm summary")
+    page.focus("#by-annotator summary")
+    WritingAttempt.objects.update(score_after=0.5)
+    page.evaluate("htmx.ajax('GET', location.pathname, {target: '#live', swap: 'outerHTML'})")
+    page.wait_for_selector("#by-arm >> text=0.500", timeout=PATIENCE)
+    assert page.locator("details[open]").evaluate_all("all => all.map((one) => one.id)") == ["by-arm"]
+    assert page.evaluate("document.activeElement.id") == "by-annotator-table"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1100)])

@@ -50,7 +50,13 @@ def test_from_plan_to_watch(cast):
     assert (outcome["decision"], outcome["score_after"], outcome["repeated"]) == ("accept", 0.125, False)
     assert anna("post", f"{task}submit/", body)["repeated"]
     anna("post", f"{task}submit/", {**body, "text": "Other."}, 409)
-    assert anna("patch", task, {"version": 1, "draft": {"text": "x"}})["draft_version"] == 2
+    last = anna("get", task)["last"]
+    assert (last["task"], last["text"]) == (desk["id"], "A good one.")
+    taken = anna("post", f"{task}back/", {"reference": last["reference"]})
+    assert (len(taken["references"]), taken["last"], taken["draft"]["text"]) == (1, None, "A good one.")
+    anna("post", f"{task}back/", {"reference": "another"}, 400)
+    anna("post", f"{task}submit/", {**body, "submission": str(uuid4())})
+    assert anna("patch", task, {"version": 3, "draft": {"text": "x"}})["draft_version"] == 4
     assert anna("get", task)["draft"] == {"text": "x"}
     anna("post", f"{task}drop/", {"submission": str(uuid4())})
     assert anna("post", f"{task}done/")["state"] == "done"
@@ -58,8 +64,9 @@ def test_from_plan_to_watch(cast):
     progress = rita("get", f"{path}progress/")
     assert progress["figures"]["references"] == 1
     assert progress["by_person"]["p-anna"][1]["mean"] == 0.125
-    assert [row["decision"] for row in rita("get", f"{path}attempts/")["results"]] == ["drop", "accept"]
-    (row,) = rita("get", f"{path}references/")["results"]
+    assert [row["decision"] for row in rita("get", f"{path}attempts/")["results"]] == ["drop", "accept", "accept"]
+    row, before = rita("get", f"{path}references/")["results"]
+    assert (before["written"]["state"], before["written"]["reason"]) == ("withdrawn", "taken back by the writer")
     assert (row["written"]["annotator"], row["written"]["signature"]) == ("p-anna", "fake|1")
     rita("post", f"/written/{row['id']}/withdraw/", {"reason": "A name."}, 204)
     assert rita("get", f"{path}references/")["results"][0]["written"]["state"] == "withdrawn"

@@ -59,6 +59,36 @@ def test_a_text_that_helps_is_added_by_a_plain_form(anna: Client, cast: Cast, fa
     assert Reference.objects.filter(set=campaign.target_set, text="A good reply.").exists()
 
 
+def test_the_last_text_is_taken_back_by_a_plain_form_and_by_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=2, references=1, options={"target": 2})
+    public = anna.get(at(campaign)).context["desk"].public
+    anna.post(at(campaign, public), form("A good reply."))
+    page = anna.get(at(campaign))  # the next item
+    html = page.content.decode()
+    assert "Your last text, which completed the item before:" in html
+    last = page.context["last"]
+    answer = anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
+    html = answer.content.decode()
+    assert "Taken back. It is no reference any more." in html
+    assert ">A good reply.</textarea>" in html
+    assert not Reference.objects.filter(text="A good reply.").exists()
+    anna.post(at(campaign, public), form("A good reply, said again."))
+    reference = WrittenReference.objects.latest("pk").public
+    answer = post_json(anna, at(campaign, public, "back"), {"reference": reference})
+    assert answer.status_code == 200
+    assert 'data-state="write"' in answer.json()["html"]
+    answer = anna.post(at(campaign, public), form("A good reply, said again."))
+    last = anna.get(at(campaign)).context["last"]
+    other = anna.get(at(campaign)).context["desk"].public
+    post_json(anna, at(campaign, other, "draft"), {"draft": {"text": "Begun"}, "version": 0})
+    refused = post_json(anna, at(campaign, public, "back"), {"reference": last.reference})
+    assert (refused.status_code, refused.json()["type"].split("#")[1]) == (409, "not-last")
+    assert (
+        "You have begun the next item."
+        in anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True).content.decode()
+    )
+
+
 def test_a_text_that_does_not_help_comes_back_into_the_editor(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public

@@ -9,7 +9,8 @@ from annotation.models import Aspect, Item, Output, Rating, System
 from evalapp.common.errors import NotAllowed
 from scoring.ml import load
 from scoring.ml.base import Query
-from scoring.selectors.writing_gold import gold_growth
+from scoring.models import Evaluator
+from scoring.selectors.writing_gold import gold_growth, metric_of
 from tests.writing import desk_of, fill_ports, send, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +47,30 @@ def test_the_metric_with_the_references_of_each_round_against_people(cast, campa
     assert [point.mean for point in points] == pytest.approx(expected, abs=1e-9)
     assert (found.aspect, found.n_items, found.n_left_out, found.by_person) == ("quality", 1, 0, {})
     assert found.signature.startswith("bleu-star|")
+    assert (found.metric, found.why) == ("bleu-star", "as ream-1 names no metric that is known here")
+
+
+def test_the_metric_is_the_one_that_the_evaluator_was_trained_for(cast, campaign):
+    desk = desk_of(cast.annotator, campaign)
+    rate(cast, desk.task.unit.item)
+    send(cast.annotator, desk, "We walk by the lake.")
+    trained = Evaluator.objects.create(
+        project=cast.project, slug="ream-1", name="ream", kind="trained", options={"metric": "token-f1"}
+    )
+    found = gold_growth(user=cast.viewer, campaign=campaign)
+    (matrix,) = load("token-f1").all_pairs([Query(TEXTS, (desk.references[0].text, "We walk by the lake."))])
+    expected = pearsonr(matrix.max(axis=1), [4.5, 2.5, 1.0]).statistic
+    assert found.by_arm["control"][-1].mean == pytest.approx(expected, abs=1e-9)
+    assert (found.metric, found.why) == ("token-f1", "for which ream-1 was trained")
+    assert found.signature.startswith("token-f1|")
+    trained.options = {"metric": "bertscore"}
+    trained.save()
+    found = gold_growth(user=cast.viewer, campaign=campaign)
+    assert (found.metric, found.why) == (
+        "bleu-star", "as bertscore, for which ream-1 was trained, takes too long for a page"
+    )  # fmt: skip
+    campaign.evaluator = ""
+    assert metric_of(campaign) == ("bleu-star", "as the campaign has no evaluator")
 
 
 def test_where_nothing_is_rated_or_nobody_may_look(cast, campaign):
@@ -69,5 +94,6 @@ def test_the_page_and_its_part(cast, campaign, client):
     part = client.get(path, headers={"HX-Request": "true"}).content.decode()
     assert "<svg" in part
     assert "<html" not in part
-    assert "Over 1 item" in client.get(path).content.decode()
+    words = "Over 1 item: the correlation (Pearson) of bleu-star, as ream-1 names no metric that is known here, with"
+    assert words in client.get(path).content.decode()
     assert client.get(f"/projects/alpha-foreign/references/writing/{campaign.pk}/gold/").status_code == 404

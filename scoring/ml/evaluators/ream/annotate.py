@@ -10,6 +10,8 @@ import numpy as np
 
 #: Reliabilities of several sets of texts for one query.
 Judge: TypeAlias = Callable[[Sequence[Sequence[str]]], Iterable[float]]
+#: Makes ready what a judge will need of these texts, many at a time.
+Read: TypeAlias = Callable[[Sequence[str]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,25 @@ def choose_references(
     min_gain: float = 0.0,
     greedy: bool = False,
     rng: np.random.Generator,
+    read: Read | None = None,
 ) -> Annotation:
     """First-fit: visit the candidates once in random order, take r iff s(R + r) > s(R) + min_gain, until `most`.
 
     Greedy: judge all, take the best, again, while the gain exceeds min_gain. Candidates that are blank or in the set
     already are left out (EVALUATORS 2.5). Without any reference at the start the first candidate judged best alone
     (greedy) or visited first begins the set, its reliability before counting as -1.
+
+    `read` is told of texts before they are judged: greedily of all; first-fit of the next candidates in the order of
+    visiting, at first of as many as places are free, then of twice as many each time, so that a set that is full early
+    does not pay for the rest.
     """
     present = [text for text in dict.fromkeys(start) if text.strip()]
     known = set(present)
     left = [text for text in dict.fromkeys(candidates) if text.strip() and text not in known]
+    if greedy and read is not None:
+        read([*present, *left])
     left = [left[int(place)] for place in rng.permutation(len(left))]
+    ahead = _Ahead(None if greedy else read, present, left, most - len(present))
     score = _first(judge([present])) if present else -1.0
     chosen, trace = list(present), list[Step]()
     while left and len(chosen) < most:
@@ -72,6 +82,7 @@ def choose_references(
             score = after[best]
             chosen.append(left.pop(best))
             continue
+        ahead.before_next(left)
         text = left.pop(0)
         value = _first(judge([[*chosen, text]]))
         taken = value > score + min_gain
@@ -80,6 +91,25 @@ def choose_references(
             score = value
             chosen.append(text)
     return Annotation(item, tuple(chosen), tuple(present), score, tuple(trace))
+
+
+class _Ahead:
+    """Has texts read in chunks, each twice as long as the one before."""
+
+    def __init__(self, read: Read | None, present: Sequence[str], left: Sequence[str], free: int) -> None:
+        self.read = read
+        self.chunk = self.ready = max(free, 0)
+        if read is not None:
+            read([*present, *left[: self.chunk]])
+
+    def before_next(self, left: Sequence[str]) -> None:
+        """The first of `left` is judged now."""
+        if self.ready == 0:
+            self.chunk *= 2
+            self.ready = self.chunk
+            if self.read is not None:
+                self.read(left[: self.chunk])
+        self.ready -= 1
 
 
 def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation]:

@@ -157,15 +157,18 @@ class Ream(TrainedEvaluator):
             if start == "one" and own:
                 own = [own[int(rng.integers(len(own)))]]
             query = Record("", context=item.context, source=item.source, item=item.id)
-            every = [replace(query, text=text) for text in dict.fromkeys([*own, *texts]) if text.strip()]
-            self.pair_encoder.vectors(every)
+
+            def read(ahead: Sequence[str], query: Record = query) -> None:
+                self.pair_encoder.vectors([replace(query, text=text) for text in ahead])
 
             def judge(sets: Sequence[Sequence[str]], query: Record = query) -> list[float]:
                 found: list[float] = self.reliabilities(query, sets).tolist()
                 return found
 
             found.append(
-                choose_references(item.id, own, texts, judge, most=most, min_gain=min_gain, greedy=greedy, rng=rng)
+                choose_references(
+                    item.id, own, texts, judge, most=most, min_gain=min_gain, greedy=greedy, rng=rng, read=read
+                )
             )
             if progress is not None:
                 progress(number + 1, len(items))

@@ -62,6 +62,32 @@ def test_the_seed_decides_the_order() -> None:
     assert one == two
 
 
+@pytest.mark.parametrize("greedy", [False, True])
+def test_texts_are_read_before_they_are_judged_and_not_many_too_many(greedy: bool) -> None:
+    texts = [f"c{number}" for number in range(40)]
+    read: list[list[str]] = []
+
+    def worth(sets: Sequence[Sequence[str]]) -> list[float]:
+        known = {text for chunk in read for text in chunk}
+        assert known >= {text for each in sets for text in each}
+        return [sum(0.1 if text in texts[::2] else -0.1 for text in each) for each in sets]
+
+    def choose_with(reader: object) -> Annotation:
+        rng = np.random.default_rng(2)
+        return choose_references("i", ["start"], texts, worth, most=5, greedy=greedy, rng=rng, read=reader)  # type: ignore[arg-type]
+
+    found = choose_with(lambda chunk: read.append(list(chunk)))
+    assert [len(chunk) for chunk in read] == ([41] if greedy else [5, 8])
+    assert found == choose_with(None)
+    assert read[0][0] == "start"
+    assert not greedy or read[0][1:] == texts
+    assert len(found.references) == 5
+    # A set that is full to begin with needs no candidate.
+    read.clear()
+    choose_references("i", ["start"], texts, worth, most=1, rng=np.random.default_rng(2), read=read.append)  # type: ignore[arg-type]
+    assert read == [["start"]]
+
+
 def test_mix_is_the_union() -> None:
     one = choose(["start"], ["a", "b"], most=2)
     two = choose(["start"], ["c", "b"], most=3)

@@ -156,6 +156,23 @@ def test_annotation_only_takes_what_is_judged_better(trained: Ream) -> None:
         trained.annotate(items, candidates[:1])
 
 
+def test_first_fit_reads_no_more_than_it_needs_and_finds_the_same(trained: Ream) -> None:
+    items = data(1, seed=8).items
+    candidates = [[f"{one} {two}" for one in WORDS[:6] for two in WORDS[:6]]]
+    trained.pair_encoder._cache.clear()
+    found = trained.annotate(items, candidates, min_gain=-2.0)[0]
+    assert len(found.references) == len(trained.pair_encoder._cache) == 10
+    trained.annotate(items, candidates, greedy=True)
+    assert len(trained.pair_encoder._cache) == 37
+    for min_gain in (-2.0, 0.0):
+        again = trained.annotate(items, candidates, min_gain=min_gain)[0]  # everything was read before
+        trained.pair_encoder._cache.clear()
+        fresh = trained.annotate(items, candidates, min_gain=min_gain)[0]
+        assert fresh.references == again.references
+        assert [step.candidate for step in fresh.trace] == [step.candidate for step in again.trace]
+        assert [step.after for step in fresh.trace] == pytest.approx([step.after for step in again.trace], abs=1e-5)
+
+
 def test_same_seed_same_weights_and_a_training_cut_off_goes_on(encoder: str, tmp_path: Path) -> None:
     def weights(found: Any) -> torch.Tensor:
         return torch.cat([value.flatten() for value in found.artefact.network.state_dict().values()])

@@ -1,0 +1,91 @@
+"""Somebody who writes takes their last text back: it leaves the set, stays as provenance, and the item is as it was
+before it was added."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
+from annotation.selectors.writing import TAKEN_BACK, get_my_desk_task
+from evalapp.common.errors import BadInput, Conflict, Fault
+
+from .writing_desk import Desk, check_right, get_desk
+from .writing_last import last_written, objection
+from .writing_later import was_taken_back, withdraw_row
+from .writing_store import count_waiting
+
+_OPEN = WritingTask.State.OPEN
+
+
+class NotLast(Conflict):
+    code, title = "not-last", "This text cannot be taken back"
+
+
+def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
+    """Take one's own last text for an item out of the set again; `reference` is its opaque id (`Desk.last`). The
+    attempt stays, with its reason, and counts as none: its candidate is open again and its edit is not used up. The
+    text returns to the editor unless another stands there. An item that it completed is open again; an item that was
+    handed out meanwhile and not begun goes back. Twice is once."""
+    task = get_my_desk_task(user=user, public=public)
+    check_right(user, task.campaign)
+    row = WrittenReference.objects.filter(task=task, public=reference).first()
+    if row is None:
+        message = "There is no such text of yours for this item. Look at the page again."
+        raise BadInput(message, faults=[Fault(message, field="reference")])
+    with transaction.atomic():
+        WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
+        fresh = WritingTask.objects.select_for_update().get(pk=task.pk)
+        WritingMember.objects.select_for_update(no_key=True).get(pk=task.member_id)
+        for name in ("state", "why", "round", "draft"):
+            setattr(task, name, getattr(fresh, name))
+        row = _locked(row.pk)
+        if not was_taken_back(row):
+            _check(task, row)
+            withdraw_row(row, user, TAKEN_BACK)
+            _go_back(task, row)
+    return get_desk(user=user, public=public)
+
+
+def _locked(pk: int) -> WrittenReference:
+    rows = WrittenReference.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("campaign__project", "unit__item", "set", "member", "attempt").get(pk=pk)
+
+
+def _check(task: WritingTask, row: WrittenReference) -> None:
+    last = last_written(task)
+    if last is None or last.pk != row.pk:
+        gone = row.state in (WrittenReference.State.WITHDRAWN, WrittenReference.State.REFUSED)
+        raise NotLast("This text is not in the set any more." if gone else "You have added another text since.")
+    why = objection(task, row)
+    if why:
+        raise NotLast(why)
+
+
+def _go_back(task: WritingTask, row: WrittenReference) -> None:
+    """Counters, round, draft and state as they were before the text was added."""
+    changes: dict[str, Any] = {}
+    attempt = row.attempt
+    if task.round == attempt.round + 1 and not task.attempts.filter(round__gt=attempt.round).exists():
+        changes["round"] = attempt.round
+    if not (isinstance(task.draft, dict) and task.draft.get("text")):
+        candidate = attempt.candidate.public if attempt.candidate is not None else None
+        changes["draft"] = {"text": row.text, "candidate": candidate, "relevant": attempt.relevant}
+        changes |= {"draft_version": F("draft_version") + 1, "draft_saved_at": timezone.now()}
+    WritingMember.objects.filter(pk=task.member_id).update(accepted=F("accepted") - 1, last_at=timezone.now())
+    if task.state != _OPEN and _has_place(task):
+        WritingTask.objects.filter(member=task.member_id, state=_OPEN).delete()  # not begun, see `objection`
+        lease = timezone.now() + timedelta(minutes=task.campaign.lease_minutes)
+        changes |= {"state": _OPEN.value, "why": "", "closed_at": None, "lease_until": lease}
+        WritingMember.objects.filter(pk=task.member_id).update(done=F("done") - 1)
+    if changes:
+        WritingTask.objects.filter(pk=task.pk).update(**changes)
+
+
+def _has_place(task: WritingTask) -> bool:
+    there = Reference.objects.filter(item=task.unit.item_id, set=task.member.set_id).count()
+    return there + count_waiting(task) < int(task.campaign.options["target"])

@@ -1,0 +1,175 @@
+"""One's own last text taken back: what is as before, what stays, and when it is refused."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from annotation.models import Reference, WritingAttempt, WritingMember, WritingTask, WrittenReference
+from annotation.selectors.writing_watch import grown_sets, watch
+from annotation.services.ports import Candidate
+from annotation.services.writing import (
+    NotLast,
+    close_writing,
+    confirm_reference,
+    drop_candidate,
+    finish_task,
+    get_desk,
+    next_confirmation,
+    remember_candidates,
+    restore_reference,
+    take_back_last,
+)
+from evalapp.accounts.roles import Role
+from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.models import AuditEvent
+from tests.cast import join, person
+from tests.writing import desk_of, fill_ports, send, start_constraint, start_writing
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    return fill_ports(monkeypatch)
+
+
+@pytest.fixture
+def other(cast):
+    user = person("otto")
+    join(cast.project, user, Role.ANNOTATOR)
+    return user
+
+
+def back(user, desk):
+    return take_back_last(user=user, public=desk.last.task, reference=desk.last.reference)
+
+
+def test_it_leaves_the_set_and_stays_as_provenance_and_the_candidate_is_open_again(cast):
+    campaign = start_writing(cast, items=1, options={"max_attempts": 1, "target": 4})
+    anna, desk = cast.annotator, desk_of(cast.annotator, campaign)
+    assert desk.last is None
+    row = Candidate("A plain reply.", "Question?", 0.5, {"corpus": "replies", "row": 0})
+    (candidate,) = remember_candidates(task=desk.task, rows=[row])
+    desk = send(anna, desk, "A good reply.", candidate=candidate).desk
+    assert (desk.last.task, desk.last.text) == (desk.public, "A good reply.")
+    first = desk.last
+    desk = back(anna, desk)
+    assert [row.text for row in desk.references] == ["Answer 0 to i000."]
+    assert (desk.last, desk.round, desk.growth) == (None, 0, ())
+    assert desk.draft == {"text": "A good reply.", "candidate": candidate, "relevant": None}
+    written = WrittenReference.objects.get()
+    assert (written.state, written.reason, written.withdrawn_by) == ("withdrawn", "taken back by the writer", anna)
+    assert WritingAttempt.objects.get().decision == "accept"
+    assert WritingMember.objects.get().accepted == 0
+    assert [event.verb for event in AuditEvent.objects.filter(actor=anna)][:1] == ["reference.withdrawn"]
+    # Sent twice is taken back once, and the edit was not used up.
+    take_back_last(user=anna, public=first.task, reference=first.reference)
+    assert WritingMember.objects.get().accepted == 0
+    assert desk.attempts_left == 1
+    assert send(anna, desk, "A good reply, better said.", candidate=candidate).decision == "accept"
+    seen = watch(user=cast.researcher, campaign=campaign)
+    assert (seen.people[0].accepted, seen.people[0].taken_back, seen.people[0].attempts) == (1, 1, 2)
+    assert [(point.round, point.mean) for point in seen.by_person["p-anna"]] == [(0, 0.0), (1, 0.125)]
+    assert grown_sets(campaign=campaign)[0].added == ((1, "A good reply, better said."),)
+    restore_reference(user=cast.researcher, reference_id=written.pk)
+    assert WritingMember.objects.get().accepted == 2
+
+
+def test_a_text_in_the_editor_stays_and_one_goes_back_step_by_step(cast):
+    campaign = start_writing(cast, items=1, options={"target": 9})
+    anna = cast.annotator
+    desk = send(anna, desk_of(anna, campaign), "A good one.").desk
+    earlier = desk.last
+    desk = send(anna, desk, "Another good one.").desk
+    with pytest.raises(NotLast, match="another text since"):
+        take_back_last(user=anna, public=desk.public, reference=earlier.reference)
+    WritingTask.objects.update(draft={"text": "Half a"})
+    desk = back(anna, desk)
+    assert desk.draft == {"text": "Half a"}
+    assert desk.last == earlier
+    assert back(anna, desk).last is None
+    assert Reference.objects.filter(set=campaign.target_set).count() == 1
+
+
+def test_an_item_that_it_completed_is_open_again_while_the_next_is_not_begun(cast):
+    campaign = start_writing(cast, items=2, options={"target": 2})
+    anna, member = cast.annotator, WritingMember.objects
+    desk = send(anna, desk_of(anna, campaign), "A good one.").desk
+    assert desk.state == "done"
+    following = desk_of(anna, campaign)
+    assert following.public != desk.public
+    assert following.last == desk.last
+    desk = back(anna, following)
+    assert (desk.state, desk.task.why, member.get().done) == ("write", "", 0)
+    assert desk_of(anna, campaign).public == desk.public
+    # The next one was not begun, so it is as if it had not been handed out.
+    assert WritingTask.objects.count() == 1
+    send(anna, desk, "A good one.")
+    following = desk_of(anna, campaign)
+    last = following.last
+    outcome = send(anna, following, "Nothing.")
+    assert (outcome.decision, outcome.desk.last) == ("edit", None)
+    with pytest.raises(NotLast, match="begun the next item"):
+        take_back_last(user=anna, public=last.task, reference=last.reference)
+
+
+def test_at_the_end_of_the_campaign_and_not_after_done_or_close(cast):
+    campaign = start_writing(cast, items=1, options={"target": 2})
+    anna = cast.annotator
+    send(anna, desk_of(anna, campaign), "A good one.")
+    end = desk_of(anna, campaign)
+    assert (end.task, end.last.text) == (None, "A good one.")
+    desk = back(anna, end)
+    assert desk.state == "write"
+    finish_task(user=anna, public=desk.public)
+    assert get_desk(user=anna, public=desk.public).last is None
+    WritingTask.objects.update(state="open", why="", closed_at=None)
+    last = send(anna, desk, "A good one.").desk.last
+    close_writing(user=cast.researcher, campaign=campaign)
+    with pytest.raises(NotLast, match="closed"):
+        take_back_last(user=anna, public=last.task, reference=last.reference)
+
+
+def test_nobody_takes_back_what_another_wrote(cast, other):
+    campaign = start_writing(cast, items=1, options={"target": 3})
+    mine = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk
+    theirs = desk_of(other, campaign)
+    assert theirs.last is None
+    with pytest.raises(BadInput, match="no such text of yours"):
+        take_back_last(user=other, public=theirs.public, reference=mine.last.reference)
+    with pytest.raises(NotThere):
+        take_back_last(user=other, public=mine.public, reference=mine.last.reference)
+    # A full item closed for both: the one who takes back goes on, the place is free again.
+    assert send(other, theirs, "Another good one.").desk.state == "done"
+    assert back(cast.annotator, get_desk(user=cast.annotator, public=mine.public)).state == "write"
+    assert dict(WritingTask.objects.values_list("public", "state")) == {mine.public: "open", theirs.public: "done"}
+
+
+def test_not_once_another_has_compared_it(cast, other):
+    campaign = start_constraint(cast, "better-than-original", confirmations=2)
+    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A better one.").desk
+    back(cast.annotator, desk)
+    desk = send(cast.annotator, desk, "A better one.").desk
+    shown = next_confirmation(user=other, campaign_id=campaign.pk)
+    confirm_reference(user=other, public=shown.public, submission=uuid4(), better="a")
+    assert get_desk(user=cast.annotator, public=desk.public).last is None
+    with pytest.raises(NotLast, match="Somebody else has compared"):
+        back(cast.annotator, desk)
+
+
+def test_in_rounds_while_others_are_still_in_the_round(cast, other):
+    campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
+    anna = cast.annotator
+    mine, theirs = desk_of(anna, campaign), desk_of(other, campaign)
+    waits = send(anna, mine, "A good one.", candidate=mine.candidate.public).desk
+    assert waits.state == "wait"
+    again = back(anna, waits)
+    assert (again.state, again.round, again.candidate) == ("write", 0, mine.candidate)
+    waits = send(anna, again, "A good one.", candidate=again.candidate.public).desk
+    assert [point.round for point in watch(user=cast.researcher, campaign=campaign).by_person["p-anna"]] == [0, 1]
+    drop_candidate(user=other, public=theirs.public, submission=uuid4())
+    assert get_desk(user=anna, public=mine.public).last is None
+    with pytest.raises(NotLast, match="round has gone on"):
+        back(anna, waits)
