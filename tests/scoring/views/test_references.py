@@ -56,7 +56,8 @@ def test_list_show_compare_download(project, researcher) -> None:
     text = page(researcher, "reference-set", "alpha", "chosen", item="k1")
     assert "gained" in text
     assert "candidates looked at" in text
-    assert "k2" not in text
+    assert ">k1<" in text
+    assert ">k2<" not in text
     text = page(researcher, "reference-sets-compare", "alpha", first="chosen", second="chosen-raw")
     assert "4 references stand in both" in text
     page(researcher, "reference-set", "alpha", "none", status=404)

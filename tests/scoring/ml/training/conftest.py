@@ -11,9 +11,11 @@ from scoring.ml import registry
 from tests.scoring.ml.training.toy import ENTRY
 
 
-@pytest.fixture(autouse=True)
-def toy_in_catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_MODULES", (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,))))
-    registry.catalogue.cache_clear()
-    yield
+@pytest.fixture(scope="module", autouse=True)
+def toy_in_catalogue() -> Iterator[None]:
+    # For the whole module: fixtures of that scope train it, too.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_MODULES", (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,))))
+        registry.catalogue.cache_clear()
+        yield
     registry.catalogue.cache_clear()
