@@ -67,7 +67,10 @@ def kind_of(row: ReferenceSet) -> str:
     """original, annotate, raw, random, merge, writing; anything else came with an upload or by hand."""
     if row.name == ORIGINAL:
         return "original"
-    return str(row.meta.get("kind") or ("writing" if row.meta.get("campaign") else "other"))
+    # A writing campaign says its own kind (ream, constraint) under the same name.
+    if row.meta.get("origin") == "writing" or row.meta.get("campaign"):
+        return "writing"
+    return str(row.meta.get("kind") or "other")
 
 
 def origin_of(row: ReferenceSet) -> str:

@@ -134,7 +134,7 @@ class Command(commands.Command):
         self.say("preparing reference writing")
         self._call(
             "corpus", "add", "replies", project=project.slug, derive="corpus", here=True,
-            licence="as the demonstration", source="dialogues written for the demonstration",
+            licence="Apache-2.0", source="dialogues written for the demonstration",
         )  # fmt: skip
         from evalapp.demo.texts import WRITING, WRITING_SCORED
 

@@ -21,6 +21,7 @@ from scoring.services.reference_sets import delete_set, merge_sets
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_outputs
 from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through, texts_of
+from tests.writing import fill_ports, start_constraint
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +34,13 @@ def project(cast, monkeypatch, settings, tmp_path):
     see_through(monkeypatch, cast.project, judge=[SeeThrough("judge")])
     annotate(cast.project, controls=True)
     return cast.project
+
+
+def test_a_set_that_people_write_says_its_campaign(cast, monkeypatch) -> None:
+    fill_ports(monkeypatch)
+    campaign = start_constraint(cast, "free")
+    (written,) = (row for row in list_sets(cast.project) if not row.is_original)
+    assert written.origin == f"written in the campaign {campaign.slug}"
 
 
 def test_the_list_tells_counts_origin_and_users(project, score) -> None:

@@ -49,6 +49,12 @@ def page(client, name, *args, status=200, **query):
     return response.content.decode()
 
 
+def test_without_a_trained_ream_the_page_offers_to_train_one(cast, researcher) -> None:
+    text = page(researcher, "annotate", "alpha")
+    assert reverse("scoring:train", args=["alpha", "ream"]) in text
+    assert "Preview on 5 items" not in text
+
+
 def test_list_show_compare_download(project, researcher) -> None:
     text = page(researcher, "reference-sets", "alpha")
     assert "chosen by judge for bleu-star" in text
