@@ -210,7 +210,7 @@ def make_desk(task: WritingTask) -> Desk:
         state=state,
         context=tuple(task.unit.item.context),
         source=task.unit.item.source,
-        originals=originals_of(task) if campaign.kind == WritingCampaign.Kind.CONSTRAINT else (),
+        originals=shown_originals(campaign, originals_of(task)) if _is_constrained(campaign) else (),
         references=references,
         candidate=None if candidate is None else _shown(candidate),
         attempts_left=_left(task, candidate),
@@ -266,6 +266,18 @@ def tried_before(task: WritingTask, candidate: WritingCandidate | None) -> Tried
         rows = rows.filter(round=task.round)
     found = list(rows.values_list("edited", "counted"))
     return Tried(any(not edited for edited, _ in found), sum(counted for _, counted in found))
+
+
+def _is_constrained(campaign: WritingCampaign) -> bool:
+    return campaign.kind == WritingCampaign.Kind.CONSTRAINT
+
+
+def shown_originals(campaign: WritingCampaign, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """What a text is written against. Its words, and what is better or wrong, are measured against the first reference,
+    so only that one is shown; another text free of constraints must differ from all."""
+    if not _is_constrained(campaign):
+        return ()
+    return texts if campaign.options["constraint"] == "free" else texts[:1]
 
 
 def _left(task: WritingTask, candidate: WritingCandidate | None) -> int:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Item, Reference, WritingCampaign
 from annotation.services.writing import Desk, DeskCandidate, DeskReference
+from annotation.services.writing_desk import shown_originals
 from annotation.services.writing_plans import writing_items
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
@@ -32,7 +33,7 @@ def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
         state="write",
         context=tuple(item.context),
         source=item.source,
-        originals=texts if under_constraint else (),
+        originals=shown_originals(campaign, texts),
         references=() if under_constraint else tuple(DeskReference(text) for text in texts),
         candidate=candidate if campaign.in_rounds else None,
         attempts_left=int(campaign.options["max_attempts"]),

@@ -18,7 +18,7 @@ from annotation.services.writing import (
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from tests.cast import join, person
-from tests.writing import desk_of, fill_ports, send, start_constraint
+from tests.writing import desk_of, fill_ports, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 ORIGINAL = "Tom drove home and kissed his children."
@@ -50,6 +50,13 @@ def test_the_original_is_shown_and_the_set_holds_what_was_written(cast):
     (row,) = Reference.objects.filter(set=campaign.target_set)
     assert row.meta == {"campaign": "more-replies", "constraint": "free", "kind": "HWE"}
     assert get_desk(user=cast.annotator, public=desk.public).state == "done"  # one text is wanted
+
+
+@pytest.mark.parametrize(("constraint", "n"), [("avoid-original-words", 1), ("free", 3)])
+def test_only_the_original_that_is_measured_against_is_shown(cast, constraint, n):
+    plan = {"kind": "constraint", "evaluator": "", "corpus": "", "options": {"constraint": constraint}}
+    campaign = start_writing(cast, references=3, **plan)
+    assert len(desk_of(cast.annotator, campaign).originals) == n
 
 
 def test_the_originals_words_are_counted_and_named(cast):
