@@ -1,9 +1,9 @@
 """Rows of the scoring room: evaluators as applied or trained in a project, curves of trainings, sets of scores, scores,
-computed leaderboards, traces of annotations."""
+computed leaderboards and snapshots of them, traces of annotations."""
 
 from .annotating import AnnotationTrace
-from .leaderboards import Leaderboard
+from .leaderboards import Leaderboard, Snapshot
 from .scores import Evaluator, Score, ScoreSet
 from .training import CurvePoint
 
-__all__ = ["AnnotationTrace", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet"]
+__all__ = ["AnnotationTrace", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet", "Snapshot"]

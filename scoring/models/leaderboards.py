@@ -1,7 +1,8 @@
-"""Computed leaderboards, kept until the data below them change."""
+"""Computed leaderboards, kept until the data below them change, and snapshots, which stay as they were."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -16,6 +17,9 @@ class Leaderboard(models.Model):
         SYSTEMS = "systems", "Systems"
         EVALUATORS = "evaluators", "Evaluators"
         ENHANCED = "enhanced", "Evaluators by reference set"
+        SLICES = "slices", "Evaluators by part of the items"
+        MATRIX = "matrix", "Evaluators against each other"
+        ASPECTS = "aspects", "Evaluators by aspect"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="leaderboards")
     kind = models.CharField(max_length=10, choices=Kind.choices)
@@ -33,3 +37,30 @@ class Leaderboard(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.project}"
+
+
+class Snapshot(models.Model):
+    """A table as it stood at one time, under an address that stays. Nothing computes it anew; a change of the data
+    does not touch it."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots")
+    slug = models.SlugField(max_length=80)
+    title = models.CharField(max_length=200)
+    note = models.TextField(blank=True)
+    kind = models.CharField(max_length=10, choices=Leaderboard.Kind.choices)
+    params = models.JSONField(default=dict)
+    #: The state of the data it was computed from, as `Leaderboard.stamp`.
+    stamp = models.CharField(max_length=64)
+    table = models.JSONField(default=dict)
+    computed_at = models.DateTimeField()
+    created_at = models.DateTimeField(default=timezone.now)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    objects = ProjectRows.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "slug"], name="one_snapshot")]
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.slug

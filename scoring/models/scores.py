@@ -14,14 +14,15 @@ from evalapp.common.models import Run
 
 
 class Evaluator(models.Model):
-    """A name of the catalogue with its options, as applied in one project, or what was trained or uploaded there. The
-    catalogue itself is code; a row comes into being when an evaluator is applied for the first time, or when all of
-    a trained one stands in its folder."""
+    """A name of the catalogue with its options, as applied in one project, what was trained or uploaded there, or
+    several of these combined. The catalogue itself is code; a row comes into being when an evaluator is applied for
+    the first time, when all of a trained one stands in its folder, or when its parts are combined."""
 
     class Kind(models.TextChoices):
         SENTINEL = "sentinel", "Sentinel"
         BASELINE = "baseline", "Baseline"
         TRAINED = "trained", "Trained"
+        COMBINED = "combined", "Combined"
 
     class State(models.TextChoices):
         READY = "ready", "Ready"
