@@ -2,6 +2,7 @@
 
 from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.coding import ColumnError
+from evalapp.stats.combining import Stacking, mean_of_z, stack, standardise
 from evalapp.stats.correlation import COEFFICIENTS, Coefficient, kendall, midranks, pearson, spearman
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_evaluation import Bootstrap, Correlations, Grouping, Level, NanRule, correlate
@@ -48,6 +49,7 @@ __all__ = [
     "Ranking",
     "RatingMethod",
     "Scale",
+    "Stacking",
     "SystemScore",
     "aggregate_ratings",
     "compare",
@@ -55,6 +57,7 @@ __all__ = [
     "holm",
     "kendall",
     "krippendorff_alpha",
+    "mean_of_z",
     "midranks",
     "normalise_ratings",
     "pearson",
@@ -63,5 +66,7 @@ __all__ = [
     "rank_by_mean",
     "rank_by_win_rate",
     "spearman",
+    "stack",
+    "standardise",
     "williams",
 ]
