@@ -24,6 +24,7 @@ from .data import (
     System,
 )
 from .elsewhere import AttemptElsewhere, WrittenElsewhere
+from .filters import RaterFilter
 from .kept import TextBlock
 from .uploads import Upload, UploadChange, UploadFault
 from .writing import (
@@ -51,6 +52,7 @@ __all__ = [
     "ItemFlag",
     "Judgement",
     "Output",
+    "RaterFilter",
     "Rating",
     "Reference",
     "ReferenceSet",

@@ -56,6 +56,8 @@ class Campaign(models.Model):
     unit_count = models.PositiveIntegerField(default=0)
     practice_count = models.PositiveIntegerField(default=0)
     control_count = models.PositiveIntegerField(default=0)
+    #: Adaptive choice of pairs: units taken from the pool so far; `unit_count` says how many there may be.
+    begun_count = models.PositiveIntegerField(default=0)
     #: Appended to the rater when an earlier campaign asks the same of the same outputs: both answers are kept.
     rater_suffix = models.CharField(max_length=70, blank=True)
     #: The run that makes the units of a large campaign.
@@ -125,6 +127,8 @@ class Unit(models.Model):
     reference = models.ForeignKey(Reference, null=True, on_delete=models.RESTRICT, related_name="+")
     expected = models.JSONField(null=True)
     why = models.TextField(blank=True)
+    #: Adaptive choice of pairs: the chance with which this unit's pair of systems was taken, once it was.
+    propensity = models.FloatField(null=True)
 
     objects = CampaignRows.as_manager()
 
@@ -137,9 +141,11 @@ class Unit(models.Model):
 
 class Slot(models.Model):
     """One of the k places of a unit. `rank` is the place in the random order of the campaign; `swapped` says that
-    whoever takes this slot sees the sides exchanged."""
+    whoever takes this slot sees the sides exchanged. With adaptive choice of pairs a slot waits in the pool, under the
+    number of its pair of systems, until that pair is chosen."""
 
     class State(models.TextChoices):
+        POOL = "pool", "In the pool"
         FREE = "free", "Free"
         TAKEN = "taken", "Taken"
 
@@ -149,12 +155,14 @@ class Slot(models.Model):
     state = models.CharField(max_length=5, choices=State.choices, default=State.FREE)
     rank = models.IntegerField()
     swapped = models.BooleanField(default=False)
+    pair = models.PositiveIntegerField(null=True)
 
     objects = CampaignRows.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["unit", "number"], name="one_slot")]
         indexes = [
+            models.Index(fields=["campaign", "pair", "rank"], condition=Q(state="pool"), name="slot_pool"),
             models.Index(fields=["campaign", "rank"], condition=Q(state="free"), name="slot_free"),
             models.Index(fields=["campaign", "state"], name="slot_state"),
         ]
@@ -210,6 +218,8 @@ class Assignment(models.Model):
     repeat_number = models.PositiveSmallIntegerField(default=0)
     order_number = models.PositiveIntegerField()
     side_swapped = models.BooleanField(default=False)
+    #: The unit's, as it was when this was handed out; null where the order was random.
+    propensity = models.FloatField(null=True)
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
     version = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField()

@@ -24,3 +24,10 @@ def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
     if estimate["low"] is None:
         return text
     return f"{text} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"
+
+
+def filter_line(used: Mapping[str, Any]) -> str:
+    """What a table says of the raters that a named filter left out of it."""
+    return (
+        f"Without {used['raters']} rater{'s' if used['raters'] != 1 else ''} (filter {used['name']}): {used['reason']}"
+    )

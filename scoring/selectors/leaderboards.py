@@ -36,7 +36,8 @@ SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "m
 
 @dataclass(frozen=True)
 class SystemsQuery:
-    """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people."""
+    """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people. `filter`, here and
+    below, is the name of an exclusion of raters."""
 
     aspect: str = ""
     method: str = "mean"
@@ -44,6 +45,7 @@ class SystemsQuery:
     systems: str = "all"
     by: str = ""
     references: str = ORIGINAL
+    filter: str = ""
 
     kind = Leaderboard.Kind.SYSTEMS
 
@@ -58,6 +60,7 @@ class EvaluatorsQuery:
     systems: str = "all"
     references: str = ORIGINAL
     ratings: str = "raw"
+    filter: str = ""
 
     kind = Leaderboard.Kind.EVALUATORS
 
@@ -73,6 +76,7 @@ class EnhancedQuery:
     systems: str = "all"
     references: str = ""
     ratings: str = "raw"
+    filter: str = ""
 
     kind = Leaderboard.Kind.ENHANCED
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from annotation.models import Comparison, Rating
+from annotation.selectors.filters import filter_signature, get_active_filter
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
@@ -48,7 +49,11 @@ def compute_leaderboard(*, project: Project, query: Query, stamp: str = "") -> L
     """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old."""
     stamp = stamp or stamp_of(project)
     began = time.monotonic()
+    used = get_active_filter(project, query.filter) if query.filter else None
     table = {"project": project.slug, "lang": project.lang, **_rank(project, query)}
+    if used is not None:
+        table["signature"] += filter_signature(used)
+        table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}
     row, _ = Leaderboard.objects.update_or_create(
         project=project,
         key=key_of(query),
@@ -83,6 +88,8 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     """The present table, computed here and now if it must be: for commands and the API's small tables."""
     stamp = stamp_of(project)
     kept = find_leaderboard(project, query)
+    if query.filter:
+        get_active_filter(project, query.filter)  # a table that is kept is no way round its withdrawal
     if kept is not None and kept.stamp == stamp:
         return kept
     return compute_leaderboard(project=project, query=query, stamp=stamp)
@@ -92,6 +99,8 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
     stamp = stamp_of(project)
     kept = find_leaderboard(project, query)
+    if query.filter:
+        get_active_filter(project, query.filter)  # a table that is kept is no way round its withdrawal
     if kept is not None and kept.stamp == stamp:
         return Answer(kept.table, kept, True)
     if not is_large(project, query):

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.management.lines import as_lines, interval
+from scoring.management.lines import as_lines, filter_line, interval
 from scoring.selectors.leaderboards import (
     COEFFICIENTS,
     GROUPINGS,
@@ -30,6 +30,7 @@ class Command(commands.Command):
         parser.add_argument("--level", default="segment", choices=list(LEVELS))
         parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
+        parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
         parser.add_argument(
             "--references", default=["original"], nargs="+", metavar="SET",
             help="the reference set; several are compared side by side, each with the first",
@@ -50,6 +51,8 @@ class Command(commands.Command):
         self.stdout.write(
             f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
         )
+        if found.get("filter"):
+            self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated ratings are among these figures.")
         rows = [

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.management.lines import as_lines, interval
+from scoring.management.lines import as_lines, filter_line, interval
 from scoring.selectors.leaderboards import METHODS, RATINGS, SUBSETS, SystemsQuery, parse_query
 from scoring.services.leaderboards import get_leaderboard
 
@@ -23,6 +23,7 @@ class Command(commands.Command):
         )
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
+        parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
         parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
         parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
 
@@ -35,6 +36,8 @@ class Command(commands.Command):
     def show(self, found: dict[str, Any]) -> None:
         by = found["by"] or f"people, {found['aspect']}"
         self.stdout.write(f"Systems of {found['project']} by {by} ({found['method']})")
+        if found.get("filter"):
+            self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
         rows = [

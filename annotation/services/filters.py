@@ -1,0 +1,86 @@
+"""Naming raters whose judgements tables may leave out, withdrawing such a name and taking it up again. Nothing is
+deleted: neither judgements nor filters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from annotation.allocation.texts import UNSTORABLE, is_storable
+from annotation.models import RaterFilter
+from annotation.selectors.filters import rater_keys
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault
+
+_NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}$")
+REASON_LENGTH = 2_000
+
+
+def create_filter(*, project: Project, user: Any, name: str, raters: Iterable[str], reason: str) -> RaterFilter:
+    """A new filter; it says why, and everybody it names has judged in the project."""
+    chosen = sorted(set(raters))
+    faults = _faults(project, name, chosen, reason)
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    try:
+        with transaction.atomic():
+            found = RaterFilter.objects.create(
+                project=project,
+                name=name,
+                raters=chosen,
+                reason=reason.strip(),
+                created_by=user if getattr(user, "pk", None) else None,
+            )
+            audit.record(
+                verb="filter.created", project=project, actor=user, object=name, raters=chosen, reason=found.reason
+            )
+    except IntegrityError as error:
+        raise Conflict(
+            f"There is already a filter “{name}” in this project. A filter's raters never change, so that its name in "
+            "a signature keeps its meaning: choose another name."
+        ) from error
+    return found
+
+
+def _faults(project: Project, name: str, raters: list[str], reason: str) -> list[Fault]:
+    faults = []
+    if not _NAME.match(name):
+        faults.append(Fault("Use a-z, 0-9 and hyphens, at most 63 characters.", field="name"))
+    if not reason.strip():
+        faults.append(Fault("Say why these raters are left out: it stands beside every table.", field="reason"))
+    elif len(reason) > REASON_LENGTH:
+        faults.append(Fault(f"Use at most {REASON_LENGTH} characters.", field="reason"))
+    elif not is_storable(reason):
+        faults.append(Fault(UNSTORABLE, field="reason"))
+    if not raters:
+        faults.append(Fault("Choose at least one rater.", field="raters"))
+    elif unknown := sorted(set(raters) - set(rater_keys(project))):
+        faults.append(Fault(f"Nobody judged as {', '.join(unknown[:5])} in this project.", field="raters"))
+    return faults
+
+
+def withdraw_filter(*, found: RaterFilter, user: Any) -> RaterFilter:
+    """No table can be asked for with it from now on."""
+    return _set(found, user, withdrawn=True)
+
+
+def restore_filter(*, found: RaterFilter, user: Any) -> RaterFilter:
+    return _set(found, user, withdrawn=False)
+
+
+@transaction.atomic
+def _set(found: RaterFilter, user: Any, *, withdrawn: bool) -> RaterFilter:
+    found = RaterFilter.objects.select_for_update(of=("self",)).select_related("project").get(pk=found.pk)
+    if found.is_active is not withdrawn:
+        return found
+    found.withdrawn_at = timezone.now() if withdrawn else None
+    found.withdrawn_by = user if withdrawn and getattr(user, "pk", None) else None
+    found.save(update_fields=["withdrawn_at", "withdrawn_by"])
+    verb = "filter.withdrawn" if withdrawn else "filter.restored"
+    audit.record(verb=verb, project=found.project, actor=user, object=found.name)
+    return found
