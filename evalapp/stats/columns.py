@@ -1,0 +1,152 @@
+"""What people said and what evaluators gave, as columns that the tables are computed from. Where the rows come from (a
+database, the files of an export) is the caller's matter; numbers of labels follow their names, so that draws and sums
+are the same wherever the rows come from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+
+Subset: TypeAlias = Literal["all", "machine", "no-reference"]
+SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")
+
+#: Which kinds of system a subset leaves out.
+LEFT_OUT: dict[str, frozenset[str]] = {
+    "all": frozenset(),
+    "machine": frozenset({"human", "reference", "control"}),
+    "no-reference": frozenset({"reference"}),
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A system at a training step: what a leaderboard ranks. `step` is null where the system has no checkpoints."""
+
+    name: str
+    step: int | None
+    kind: str
+
+    @property
+    def label(self) -> str:
+        return self.name if self.step is None else f"{self.name} @ {self.step}"
+
+
+@dataclass
+class Units:
+    """Numbers systems at steps as they turn up in rows; `units[code]` is the unit. `systems` gives name and kind of
+    whatever the rows call a system."""
+
+    systems: Mapping[Any, tuple[str, str]]
+    units: list[Unit] = field(default_factory=list)
+    codes: dict[tuple[Hashable, int | None], int] = field(default_factory=dict)
+
+    def code(self, system: Hashable, step: int | None) -> int:
+        key = (system, step)
+        if key not in self.codes:
+            name, kind = self.systems[system]
+            self.codes[key] = len(self.units)
+            self.units.append(Unit(name, step, kind))
+        return self.codes[key]
+
+    def sort(self) -> IntArray:
+        """Number the units by name and step (none before 0); returns the new code of every old one."""
+        units = self.units
+        order = sorted(range(len(units)), key=lambda k: (units[k].name, units[k].step is not None, units[k].step or 0))
+        self.units = [units[k] for k in order]
+        new = np.empty(len(order), dtype=np.int64)
+        new[order] = np.arange(len(order))
+        self.codes = {key: int(new[code]) for key, code in self.codes.items()}
+        return new
+
+    def wanted(self, subset: str) -> BoolArray:
+        return np.array([unit.kind not in LEFT_OUT[subset] for unit in self.units], dtype=bool)
+
+
+class Labels:
+    """Numbers labels as they turn up. Sorted at the end, so that draws and ties do not depend on the order in which
+    the rows came."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+
+    def code(self, label: str) -> int:
+        return self.codes.setdefault(label, len(self.codes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels in the order of their sorted numbers."""
+        return tuple(sorted(self.codes))
+
+    def sort(self) -> IntArray:
+        """The new code of every old one."""
+        new = np.empty(len(self.codes), dtype=np.int64)
+        new[[self.codes[label] for label in self.names]] = np.arange(len(self.codes))
+        return new
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Columns of equal length, one row per rating of an output, by item, system and rater. `output` is whatever
+    identifies an output where the rows come from; the others are numbers by sorted label, `raters` being the labels of
+    `rater`. `n_filtered` ratings were left out by a filter of raters."""
+
+    output: IntArray
+    item: IntArray
+    cluster: IntArray
+    system: IntArray
+    rater: IntArray
+    value: FloatArray
+    simulated: BoolArray
+    units: Units
+    raters: tuple[str, ...] = ()
+    n_filtered: int = 0
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def only(self, rows: BoolArray) -> Ratings:
+        columns = ("output", "item", "cluster", "system", "rater", "value", "simulated")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Columns of equal length, one row per comparison; `system_b` is -1 where side b is a reference. `raters` are the
+    labels of `rater`; `n_filtered` comparisons were left out by a filter of raters."""
+
+    item: IntArray
+    cluster: IntArray
+    system_a: IntArray
+    system_b: IntArray
+    verdict: Any
+    simulated: BoolArray
+    units: Units
+    rater: IntArray
+    raters: tuple[str, ...] = ()
+    n_filtered: int = 0
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def only(self, rows: BoolArray) -> Comparisons:
+        columns = ("item", "cluster", "system_a", "system_b", "verdict", "simulated", "rater")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Columns of equal length, one row per scored output of one set of scores; nan is undefined."""
+
+    item: IntArray
+    cluster: IntArray
+    system: IntArray
+    value: FloatArray
+    units: Units
+
+    def __len__(self) -> int:
+        return len(self.value)

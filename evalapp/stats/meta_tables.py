@@ -1,0 +1,316 @@
+"""From columns to the leaderboards of evaluators, as plain values: how well scores follow people's ratings, against one
+reference set (`evaluators_table`) or several side by side (`enhanced_table`). Tables of systems are in `tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evalapp.stats.coding import BoolArray, FloatArray
+from evalapp.stats.columns import Ratings, Units
+from evalapp.stats.correlation import Coefficient
+from evalapp.stats.meta_evaluation import Correlations, correlate
+from evalapp.stats.normalise import normalise_ratings
+from evalapp.stats.paired import compare, holm
+
+COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+FEW_SYSTEMS = 6
+FIXED = "the evaluator's own value of each system is held fixed in the resamples"
+NOT_SCORED = "not scored with this set"
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+
+class People:
+    """One human score per output of the wanted systems, with what the correlation needs to know about it. Outputs are
+    in the order of item and system; `output` is whatever identifies one where the ratings came from."""
+
+    def __init__(self, ratings: Ratings, *, method: str, subset: str) -> None:
+        value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=method)  # type: ignore[arg-type]
+        wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
+        kept = ratings.only(wanted)
+        _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)
+        counts = np.bincount(inverse, minlength=len(first))
+        means = np.bincount(inverse, weights=value[wanted], minlength=len(first)) / np.maximum(counts, 1)
+        # By item and system, not by what an output is called here: sums and draws are the same on every machine.
+        order = np.lexsort((kept.system[first], kept.item[first]))
+        first = first[order]
+        # Means that differ by rounding only are ties.
+        self.mean: FloatArray = np.round(means[order], 10)
+        self.output = kept.output[first]
+        self.item, self.cluster, self.system = kept.item[first], kept.cluster[first], kept.system[first]
+        self.units: Units = kept.units
+        self.n_ratings = len(kept)
+        self.n_raters = len(np.unique(kept.rater))
+        self.n_simulated = int(kept.simulated.sum())
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    def only(self, rows: BoolArray) -> People:
+        """The same people's scores of some of the outputs; the counts of ratings stay those of all."""
+        part = copy(self)
+        for name in ("output", "mean", "item", "cluster", "system"):
+            setattr(part, name, getattr(self, name)[rows])
+        return part
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One evaluator's set of scores: what is told of it, and its values of the outputs of `People`, in their order
+    (nan = none). `own` are the values of an evaluator that looks at all outputs of a system at once."""
+
+    evaluator: str
+    name: str
+    kind: str
+    signature: str
+    metric: FloatArray
+    aspect: str = ""
+    references: str = ""
+    short_signature: str = ""
+    scored_at: str | None = None
+    n_in_training: int = 0
+    score_set: int | None = None
+    own: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+    def column(self, people: People, level: str) -> FloatArray:
+        """The scores; at the level of systems the evaluator's own value of each, where it has one."""
+        if level != "system" or not self.own or not len(people):
+            return self.metric
+        return self.of_units(people.units)[people.system]
+
+    def of_units(self, units: Units) -> FloatArray:
+        own = {(row["system"], row["step"]): row["value"] for row in self.own}
+        values = [own.get((unit.name, unit.step)) for unit in units.units]
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def evaluators_table(
+    people: People,
+    scored: Sequence[Scored],
+    settings: Settings,
+    *,
+    aspect: str,
+    outside: BoolArray,
+    unapplied: Mapping[str, str] | None = None,
+) -> Table:
+    """Settings, counts and one row per evaluator, the highest Pearson first. `outside` marks the outputs that no
+    evaluator of the table has learned from: all are compared on them. `unapplied`: name -> reason of the sentinels that
+    stand in the table, too. `settings`: level, grouping, systems, references, ratings."""
+    compared = people if outside.all() else people.only(outside)
+    rows = []
+    signature = ""
+    for one in scored:
+        found, note = _correlate(one, people, compared, outside, settings)
+        signature = found.signature
+        whole = None if compared is people else _correlate(one, people, people, np.ones_like(outside), settings)[0]
+        rows.append(_row(one, found, note, whole))
+    applied = {row["name"] for row in rows}
+    rows += [_unapplied(name, reason) for name, reason in (unapplied or {}).items() if name not in applied]
+    n_systems = len(np.unique(compared.system)) if len(compared) else 0
+    of_people = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
+    return {
+        "kind": "evaluators",
+        "aspect": aspect,
+        "level": settings["level"],
+        "grouping": settings["grouping"],
+        "systems": settings["systems"],
+        "references": settings["references"],
+        "ratings": settings["ratings"],
+        "signature": f"{signature or 'level:' + settings['level']}|{of_people}",
+        "n_outputs": len(compared),
+        "n_excluded": len(people) - len(compared),
+        "n_ratings": people.n_ratings,
+        "n_raters": people.n_raters,
+        "n_systems": n_systems,
+        "n_items": len(np.unique(compared.item)),
+        "n_simulated": people.n_simulated,
+        "note": _note(settings, len(people), len(compared), n_systems),
+        "rows": sorted(rows, key=_order),
+    }
+
+
+def _note(settings: Settings, n: int, n_compared: int, n_systems: int) -> str:
+    if n == 0:
+        return "No output of these systems has been rated for this aspect."
+    if n_compared == 0:
+        return (
+            "Some evaluator learned from every rated output, so there is nothing left to compare on. Train with folds, "
+            "delete that evaluator, or have further outputs rated."
+        )
+    if settings["level"] == "system" and n_systems < FEW_SYSTEMS:
+        return f"With {n_systems} systems the system level ranks nothing: see the intervals."
+    return ""
+
+
+def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:
+    value = row["pearson"]["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
+
+
+def _correlate(
+    one: Scored, people: People, compared: People, rows: BoolArray, settings: Settings
+) -> tuple[Correlations, str]:
+    level = settings["level"]
+    note = FIXED if level == "system" and one.own else ""
+    found = correlate(
+        one.column(people, level)[rows],
+        compared.mean,
+        compared.item,
+        compared.system,
+        level=level,
+        grouping=settings["grouping"],
+        cluster=compared.cluster,
+    )
+    return found, note
+
+
+def _row(one: Scored, found: Correlations, note: str, whole: Correlations | None) -> Table:
+    return {
+        "evaluator": one.evaluator,
+        "name": one.name,
+        "kind": one.kind,
+        "is_sentinel": one.kind == "sentinel",
+        "score_set": one.score_set,
+        "signature": one.signature,
+        "short_signature": one.short_signature,
+        "scored_at": one.scored_at,
+        **{name: found[name].as_dict() for name in COEFFICIENTS},
+        "n": found.n_pairs,
+        "n_missing": found.n_missing_metric,
+        "n_items": found.n_items,
+        "n_systems": found.n_systems,
+        "undefined_groups": found.undefined_groups,
+        "n_in_training": one.n_in_training,
+        "whole": None if whole is None else _whole(whole),
+        "note": note,
+    }
+
+
+def _whole(found: Correlations) -> Table:
+    figures: Table = {name: found[name].as_dict() for name in COEFFICIENTS}
+    return {**figures, "n": found.n_pairs}
+
+
+def _unapplied(name: str, reason: str) -> Table:
+    undefined = {"value": None, "low": None, "high": None, "n": 0, "note": reason}
+    return {
+        "evaluator": name,
+        "name": name,
+        "kind": "sentinel",
+        "is_sentinel": True,
+        "score_set": None,
+        "signature": "",
+        "short_signature": "",
+        "scored_at": None,
+        **{coefficient: dict(undefined) for coefficient in COEFFICIENTS},
+        "n": 0,
+        "n_missing": 0,
+        "n_items": 0,
+        "n_systems": 0,
+        "undefined_groups": {},
+        "n_in_training": 0,
+        "whole": None,
+        "note": reason,
+    }
+
+
+def enhanced_table(
+    people: People,
+    by_evaluator: Sequence[Mapping[str, Scored]],
+    settings: Settings,
+    *,
+    aspect: str,
+    names: Sequence[str],
+    outside: BoolArray,
+) -> Table:
+    """One row per evaluator (each a mapping from reference set to its scores), one cell per set of `names`, differences
+    between all pairs of sets. An evaluator's cells are over the rated outputs that it scored with every one of its
+    sets, so that they differ in nothing but the references. `settings`: level, grouping, systems, ratings."""
+    compared = people if outside.all() else people.only(outside)
+    level, grouping = settings["level"], settings["grouping"]
+    options: dict[str, Any] = {"level": level, "grouping": grouping, "cluster": compared.cluster}
+    rows: list[Table] = []
+    for of_sets in by_evaluator:
+        columns = {name: of_sets[name].column(people, level)[outside] for name in names if name in of_sets}
+        usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
+        cells = {}
+        for name in names:
+            if name not in columns:
+                cells[name] = _absent()
+                continue
+            metric = np.where(usable, columns[name], np.nan)
+            found = correlate(metric, compared.mean, compared.item, compared.system, **options)
+            cells[name] = {
+                **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
+                "n": found.n_pairs,
+                "signature": of_sets[name].signature,
+                "note": "",
+            }
+        first = of_sets[next(iter(of_sets))]
+        rows.append(
+            {
+                "evaluator": first.evaluator,
+                "name": first.name,
+                "cells": cells,
+                "differences": _differences(columns, usable, compared, options),
+                "n": int((usable & np.isfinite(compared.mean)).sum()),
+            }
+        )
+    baseline = names[0] if names else ""
+    tests = [d for row in rows for d in row["differences"] if d["b"] == baseline]
+    for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
+        difference["p_holm"] = found_p
+    return {
+        "kind": "enhanced",
+        "aspect": aspect,
+        "level": level,
+        "grouping": grouping,
+        "systems": settings["systems"],
+        "ratings": settings["ratings"],
+        "baseline": baseline,
+        "rows": rows,
+        "n_outputs": len(compared),
+        "n_excluded": len(people) - len(compared),
+        "n_ratings": people.n_ratings,
+        "n_raters": people.n_raters,
+        "n_simulated": people.n_simulated,
+        "note": _enhanced_note(names, rows, len(people)),
+        "signature": (
+            f"level:{level}|grouping:{grouping}|boot:inputs|resamples:1000|seed:0|aspect:{aspect}"
+            f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
+        ),
+    }
+
+
+def _differences(
+    columns: Mapping[str, FloatArray], usable: BoolArray, people: People, options: Mapping[str, Any]
+) -> list[Table]:
+    """Pearson of `a` minus Pearson of `b` for every two sets, `b` being the one named earlier."""
+    found = []
+    for b, a in combinations(columns, 2):
+        one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
+        difference = compare(one, two, people.mean, people.item, people.system, **options)
+        found.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
+    return found
+
+
+def _absent() -> Table:
+    empty = {"value": None, "low": None, "high": None, "n": 0, "note": NOT_SCORED}
+    return {**{name: dict(empty) for name in COEFFICIENTS}, "n": 0, "signature": "", "note": NOT_SCORED}
+
+
+def _enhanced_note(names: Sequence[str], rows: Sequence[Mapping[str, Any]], n_people: int) -> str:
+    if n_people == 0:
+        return "No output of these systems has been rated for this aspect."
+    if len(names) < 2:
+        return "Scores were made with fewer than two reference sets. Score with another: the table compares them."
+    if not any(len(row["differences"]) for row in rows):
+        return "No evaluator was applied with two of these sets. Score the same one with each of them."
+    return ""

@@ -1,0 +1,155 @@
+"""From columns to the leaderboard of systems, as plain values: settings, counts and one row per system, best first. The
+web program and whoever recomputes an export call the same functions. Tables of evaluators are in `meta_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evalapp.stats.coding import BoolArray, IntArray
+from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
+from evalapp.stats.normalise import normalise_ratings
+from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+SystemValues = Sequence[Mapping[str, Any]]
+
+
+def systems_by_ratings(
+    ratings: Ratings, settings: Settings, *, aspect: str, low: float | None, high: float | None
+) -> Table:
+    """Systems by mean rating of one aspect, whose scale is `low` to `high`. `settings`: ratings, systems (a subset)."""
+    # Normalised over all ratings, so that a rating is worth the same in every subset of systems.
+    value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=settings["ratings"])
+    rows = ratings.units.wanted(settings["systems"])[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
+    kept = ratings.only(rows)
+    ranking = rank_by_mean(value[rows], kept.item, kept.system, cluster=kept.cluster)
+    raters = len(np.unique(kept.rater))
+    table = _table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
+    table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
+    return table
+
+
+def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: str) -> Table:
+    """Systems by comparisons of one aspect: of two outputs, or with a reference where `method` is m1. `settings`:
+    method, ratings, systems."""
+    turing = settings["method"] == "m1"
+    wanted = found.units.wanted(settings["systems"])
+    rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
+    if not turing and len(found):
+        rows = rows & wanted[found.system_b]
+    kept = found.only(rows)
+    if turing:
+        ranking = rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster)
+        side, simulated = kept.system_a, kept.simulated
+    else:
+        ranking = rank_by_win_rate(kept.item, kept.system_a, kept.system_b, kept.verdict, cluster=kept.cluster)
+        side = np.concatenate([kept.system_a, kept.system_b])
+        simulated = np.concatenate([kept.simulated] * 2)
+    table = _table(settings, ranking, found.units, simulated, side, aspect=aspect)
+    table["scale"] = [0.0, 1.0]
+    if not ranking.systems:
+        what = "compared with a reference (Turing M1)" if turing else "compared with another"
+        table["note"] = f"No output has been {what} for {aspect}."
+    return table
+
+
+def systems_by_evaluator(
+    scores: Scores, settings: Settings, *, evaluator: Mapping[str, Any], own: SystemValues = ()
+) -> Table:
+    """Systems by an evaluator's mean score. `evaluator` describes the set of scores (slug, signature, aspect, ...) and
+    stands in the table; `own` are the values of an evaluator that looks at all outputs of a system at once."""
+    rows = scores.units.wanted(settings["systems"])[scores.system] if len(scores) else np.zeros(0, dtype=bool)
+    ranking = rank_by_mean(scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows])
+    nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+    table = _table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
+    table["scale"] = [None, None]
+    table["evaluator"] = dict(evaluator)
+    if own:
+        _use_system_scores(table, own)
+    return table
+
+
+def _use_system_scores(table: Table, own: SystemValues) -> None:
+    """An evaluator that looks at all outputs of a system at once gives the value itself; then there is no interval."""
+    values = {(row["system"], row["step"]): row["value"] for row in own}
+    for row in table["rows"]:
+        row.update(value=values.get((row["system"], row["step"])), low=None, high=None)
+        row["note"] = (
+            "one value for all outputs of the system, without an interval"
+            if row["value"] is not None
+            else "the evaluator has no value for this system"
+        )
+    table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
+    for row in table["rows"]:
+        better = sum(other["value"] > row["value"] for other in table["rows"] if _both(other, row))
+        row.update(rank=better + 1, rank_low=better + 1, rank_high=better + 1, tier=better + 1)
+    table["signature"] = "method:evaluator|boot:none"
+
+
+def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    return first["value"] is not None and second["value"] is not None
+
+
+def _table(
+    settings: Settings,
+    ranking: Ranking,
+    units: Units,
+    simulated: BoolArray,
+    side: IntArray,
+    *,
+    aspect: str,
+    raters: int | None = None,
+) -> Table:
+    shares = _simulated_by_unit(simulated, side, len(units.units))
+    rows = []
+    for found in ranking.systems:
+        unit: Unit = units.units[int(found.system)]
+        estimate = found.estimate.as_dict()
+        rows.append(
+            {
+                "rank": found.rank if estimate["value"] is not None else None,
+                "rank_low": found.rank_low,
+                "rank_high": found.rank_high,
+                "tier": found.tier,
+                "system": unit.name,
+                "step": unit.step,
+                "label": unit.label,
+                "kind": unit.kind,
+                "value": estimate["value"],
+                "low": estimate["low"],
+                "high": estimate["high"],
+                "note": estimate["note"],
+                "n": found.n_outputs,
+                "n_ratings": found.n_ratings,
+                "simulated": shares[int(found.system)],
+                "shares": found.shares,
+            }
+        )
+    by = settings["by"]
+    people = f"|aspect:{aspect}|ratings:{settings['ratings']}" if not by else f"|by:{by}"
+    return {
+        "kind": "systems",
+        "aspect": aspect,
+        "method": "evaluator" if by else settings["method"],
+        "ratings": settings["ratings"],
+        "systems": settings["systems"],
+        "by": by or None,
+        "signature": f"{ranking.signature}{people}|systems:{settings['systems']}",
+        "n_items": ranking.n_items,
+        "n_clusters": ranking.n_clusters,
+        "n_raters": raters,
+        "n_simulated": int(simulated.sum()),
+        "totals": ranking.totals,
+        "note": "" if rows else "No output of these systems has been judged for this aspect.",
+        "rows": rows,
+    }
+
+
+def _simulated_by_unit(simulated: BoolArray, side: IntArray, n_units: int) -> list[float]:
+    totals = np.bincount(side, minlength=n_units)
+    marked = np.bincount(side, weights=simulated.astype(float), minlength=n_units)
+    return [float(m / t) if t else 0.0 for m, t in zip(marked, totals, strict=True)]
