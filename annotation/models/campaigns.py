@@ -14,15 +14,15 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from evalapp.accounts.models import SLUG, Project
+from evalapp.accounts.models import Project
 from evalapp.accounts.roles import Need
 from evalapp.common.models import Run
 
 from .data import Aspect, Item, Output, Reference
-from .visible import ProjectRows
+from .planned import PlannedCampaign
 
 
-class Campaign(models.Model):
+class Campaign(PlannedCampaign):
     """One judging task. `plan` says what is judged (items, systems, pairs) until it is opened; `options` says how
     (see `annotation.allocation.plan`). `revision` grows with every change of what annotators are shown."""
 
@@ -31,29 +31,12 @@ class Campaign(models.Model):
         PAIRWISE = "pairwise", "Comparison of two outputs"
         TURING = "turing", "Generation against reference"
 
-    class State(models.TextChoices):
-        DRAFT = "draft", "Draft"
-        OPEN = "open", "Open"
-        PAUSED = "paused", "Paused"
-        CLOSED = "closed", "Closed"
-
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="campaigns")
-    slug = models.CharField(max_length=63, validators=[SLUG])
-    name = models.CharField(max_length=200)
     kind = models.CharField(max_length=8, choices=Kind.choices)
-    state = models.CharField(max_length=6, choices=State.choices, default=State.DRAFT)
     overlap = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1), MaxValueValidator(100)])
-    lease_minutes = models.PositiveSmallIntegerField(
-        default=30, validators=[MinValueValidator(1), MaxValueValidator(1440)]
-    )
-    max_per_annotator = models.PositiveIntegerField(null=True, blank=True)
-    guidelines = models.TextField(blank=True)
     plan = models.JSONField(default=dict, blank=True)
-    options = models.JSONField(default=dict, blank=True)
-    seed = models.PositiveIntegerField(default=13)
     revision = models.PositiveIntegerField(default=1)
-    #: Units of each kind, written when the campaign is opened.
-    unit_count = models.PositiveIntegerField(default=0)
+    #: Units that are not judged for the results, beside the `unit_count` of those that are.
     practice_count = models.PositiveIntegerField(default=0)
     control_count = models.PositiveIntegerField(default=0)
     #: Adaptive choice of pairs: units taken from the pool so far; `unit_count` says how many there may be.
@@ -62,19 +45,9 @@ class Campaign(models.Model):
     rater_suffix = models.CharField(max_length=70, blank=True)
     #: The run that makes the units of a large campaign.
     opening = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    created_at = models.DateTimeField(default=timezone.now)
-    opened_at = models.DateTimeField(null=True)
-    closed_at = models.DateTimeField(null=True)
 
-    objects = ProjectRows.as_manager()
-
-    class Meta:
+    class Meta(PlannedCampaign.Meta):
         constraints = [models.UniqueConstraint(fields=["project", "slug"], name="one_campaign")]
-        ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class CampaignRows(models.QuerySet):

@@ -11,19 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from evalapp.accounts.models import SLUG, Project
+from evalapp.accounts.models import Project
 
 from .campaigns import CampaignRows
 from .data import Item, Reference, ReferenceSet
-from .visible import ProjectRows
+from .planned import PlannedCampaign
 
 
-class WritingCampaign(models.Model):
+class WritingCampaign(PlannedCampaign):
     """`options` and `items` are those of `annotation.allocation.writing_plan`. `start_set` is what the campaign begins
     from; `target_set` is the set that everybody adds to (null in rounds, and where each arm has a set of its own)."""
 
@@ -31,44 +30,17 @@ class WritingCampaign(models.Model):
         REAM = "ream", "References with a reliability score"
         CONSTRAINT = "constraint", "Writing under a constraint"
 
-    class State(models.TextChoices):
-        DRAFT = "draft", "Draft"
-        OPEN = "open", "Open"
-        PAUSED = "paused", "Paused"
-        CLOSED = "closed", "Closed"
-
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="writing_campaigns")
-    slug = models.CharField(max_length=63, validators=[SLUG])
-    name = models.CharField(max_length=200)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.REAM)
-    state = models.CharField(max_length=6, choices=State.choices, default=State.DRAFT)
-    guidelines = models.TextField(blank=True)
     items = models.JSONField(default=dict, blank=True)
-    options = models.JSONField(default=dict, blank=True)
-    seed = models.PositiveIntegerField(default=13)
-    lease_minutes = models.PositiveSmallIntegerField(
-        default=30, validators=[MinValueValidator(1), MaxValueValidator(1440)]
-    )
-    max_per_annotator = models.PositiveIntegerField(null=True, blank=True)
     #: Names, not rows: both live in rooms downstream. Empty: none.
     evaluator = models.CharField(max_length=200, blank=True)
     corpus = models.CharField(max_length=200, blank=True)
     start_set = models.ForeignKey(ReferenceSet, null=True, on_delete=models.RESTRICT, related_name="+")
     target_set = models.ForeignKey(ReferenceSet, null=True, on_delete=models.RESTRICT, related_name="+")
-    unit_count = models.PositiveIntegerField(default=0)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    created_at = models.DateTimeField(default=timezone.now)
-    opened_at = models.DateTimeField(null=True)
-    closed_at = models.DateTimeField(null=True)
 
-    objects = ProjectRows.as_manager()
-
-    class Meta:
+    class Meta(PlannedCampaign.Meta):
         constraints = [models.UniqueConstraint(fields=["project", "slug"], name="one_writing_campaign")]
-        ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def plan(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from .campaigns_units import choose_units, estimate_units, no_units, write_units
+from .moves import Move, move_campaign
 
 #: More units than this are made by a worker.
 HERE_AT_MOST = 20_000
@@ -294,26 +295,8 @@ def _asked_before(campaign: Campaign) -> bool:
     return shared.exists()
 
 
-_MOVES = {
-    "pause": ((Campaign.State.OPEN,), Campaign.State.PAUSED, "campaign.paused"),
-    "resume": ((Campaign.State.PAUSED,), Campaign.State.OPEN, "campaign.resumed"),
-    "close": ((Campaign.State.OPEN, Campaign.State.PAUSED), Campaign.State.CLOSED, "campaign.closed"),
-}
-
-
-def _move(campaign: Campaign, user: Any, name: str) -> Campaign:
-    """Only a move from a state it is allowed from changes the row."""
-    sources, target, verb = _MOVES[name]
-    fields: dict[str, Any] = {"state": target, "revision": F("revision") + 1}
-    if target == Campaign.State.CLOSED:
-        fields["closed_at"] = timezone.now()
-    with transaction.atomic():
-        changed = Campaign.objects.filter(pk=campaign.pk, state__in=sources).update(**fields)
-        campaign.refresh_from_db()
-        if not changed:
-            raise Conflict(f"A campaign that is {campaign.get_state_display().lower()} cannot do that: {name}.")
-        audit.record(verb=verb, project=campaign.project, actor=user, object=campaign)
-    return campaign
+def _move(campaign: Campaign, user: Any, move: Move) -> Campaign:
+    return move_campaign(campaign=campaign, user=user, move=move, noun="campaign", revision=F("revision") + 1)
 
 
 def pause_campaign(*, campaign: Campaign, user: Any) -> Campaign:

@@ -32,6 +32,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault
 
 from . import ports
 from .campaigns_units import selected_items
+from .moves import move_campaign
 
 #: What may still change once people write.
 CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes")
@@ -249,41 +250,19 @@ def _copies(campaign: WritingCampaign, target: ReferenceSet) -> Iterator[Referen
 
 # ---- move and end -------------------------------------------------------------------------------------------
 
-_State = WritingCampaign.State
-_MOVES = {
-    "pause": ((_State.OPEN,), _State.PAUSED, "writing.paused"),
-    "resume": ((_State.PAUSED,), _State.OPEN, "writing.resumed"),
-    "close": ((_State.OPEN, _State.PAUSED), _State.CLOSED, "writing.closed"),
-}
-
-
-def _move(campaign: WritingCampaign, user: Any, name: str) -> WritingCampaign:
-    """Only a move from a state it is allowed from changes the row."""
-    sources, target, verb = _MOVES[name]
-    fields: dict[str, Any] = {"state": target}
-    if target == _State.CLOSED:
-        fields["closed_at"] = timezone.now()
-    with transaction.atomic():
-        changed = WritingCampaign.objects.filter(pk=campaign.pk, state__in=sources).update(**fields)
-        campaign.refresh_from_db()
-        if not changed:
-            raise Conflict(f"A campaign that is {campaign.get_state_display().lower()} cannot do that: {name}.")
-        audit.record(verb=verb, project=campaign.project, actor=user, object=campaign)
-    return campaign
-
 
 def pause_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
     """Nobody gets a new item; what is open can still be written."""
-    return _move(campaign, user, "pause")
+    return move_campaign(campaign=campaign, user=user, move="pause", noun="writing")
 
 
 def resume_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
-    return _move(campaign, user, "resume")
+    return move_campaign(campaign=campaign, user=user, move="resume", noun="writing")
 
 
 def close_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
     """Nothing is added any more; what was typed stays as a draft."""
-    return _move(campaign, user, "close")
+    return move_campaign(campaign=campaign, user=user, move="close", noun="writing")
 
 
 def delete_writing(*, user: Any, campaign: WritingCampaign) -> None:
