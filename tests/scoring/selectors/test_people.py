@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from annotation.models import Aspect, Dialogue, Output, Rating
-from evalapp.common.errors import BadInput, NotThere
+from annotation.models import Aspect, Comparison, Dialogue, Output, Rating
+from annotation.services.filters import create_filter, withdraw_filter
+from evalapp.common.errors import BadInput, Conflict, NotThere
 from scoring.selectors.aspects import choose_aspect
-from scoring.selectors.people import load_ratings
+from scoring.selectors.leaderboards import SystemsQuery
+from scoring.selectors.people import load_comparisons, load_ratings
+from scoring.services.leaderboards import get_leaderboard
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +28,8 @@ def test_columns(cast, aspect):
     assert len(ratings) == 12
     assert [unit.label for unit in ratings.units.units] == ["sys-a", "sys-b"]
     assert set(ratings.cluster) == {0, 1, 2}
-    assert list(ratings.output) == sorted(ratings.output)
+    places = list(zip(ratings.item, ratings.system, ratings.rater, strict=True))
+    assert places == sorted(places)
     assert list(ratings.rater[:2]) == [0, 1]
 
 
@@ -59,3 +63,31 @@ def test_choosing_an_aspect(cast, aspect):
         choose_aspect(cast.project, "nonsense", judged_by="ratings")
     with pytest.raises(BadInput, match="Nobody has made comparisons"):
         choose_aspect(cast.project, "", judged_by="comparisons")
+
+
+def test_a_named_filter_leaves_raters_out_and_their_ratings_where_they_are(cast, aspect):
+    create_filter(project=cast.project, user=None, name="without-r1", raters=["r1"], reason="always in a hurry")
+    kept = load_ratings(cast.project, aspect, filter="without-r1")
+    assert (len(kept), kept.n_filtered) == (6, 6)
+    assert [kept.raters[code] for code in set(kept.rater)] == ["r0"]
+    assert len(load_ratings(cast.project, aspect)) == Rating.objects.filter(aspect=aspect).count() == 12
+    outputs = Output.objects.filter(project=cast.project).order_by("system", "item")
+    for rater in ("r0", "r1"):
+        Comparison.objects.create(
+            project=cast.project, output_a=outputs[0], output_b=outputs[3], aspect=aspect, rater=rater, verdict="a"
+        )
+    compared = load_comparisons(cast.project, aspect, turing=False, filter="without-r1")
+    assert (len(compared.item), compared.n_filtered, compared.raters[compared.rater[0]]) == (1, 1, "r0")
+
+
+def test_a_table_says_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
+    made = create_filter(project=cast.project, user=None, name="without-r1", raters=["r1"], reason="hurry")
+    whole = get_leaderboard(project=cast.project, query=SystemsQuery())
+    query = SystemsQuery(filter="without-r1")
+    table = get_leaderboard(project=cast.project, query=query).table
+    assert table["signature"] == f"{whole.table['signature']}|filter:without-r1@{made.digest}"
+    assert table["filter"] == {"name": "without-r1", "raters": 1, "digest": made.digest, "reason": "hurry"}
+    assert (table["n_raters"], whole.table["n_raters"]) == (1, 2)
+    withdraw_filter(found=made, user=None)
+    with pytest.raises(Conflict, match="withdrawn"):
+        get_leaderboard(project=cast.project, query=query)
