@@ -1,14 +1,15 @@
 """Agreement between raters: Krippendorff's alpha with a bootstrap interval over units.
 
 Long-form columns, one row per rating. What a unit is (an output under one aspect, a pair of outputs) the caller says.
+Coefficients that need to know who gave a rating (kappa, ICC, percent) live in `kappa` and `icc`.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, identifiers, parents
@@ -21,11 +22,20 @@ from evalapp.stats.resampling import (
     with_interval,
 )
 
-Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
-SCALES: tuple[Scale, ...] = ("nominal", "ordinal", "interval")
+Scale: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
+SCALES: tuple[Scale, ...] = ("nominal", "ordinal", "interval", "ratio")
 
 # Expected disagreement below this share of the second moment is rounding.
 _FLOOR = 1e-12
+# Units with the same ratings are drawn together where there are this many times fewer kinds of them than units.
+_COMPRESSION = 16
+# A unit with more ratings than this is a kind of its own.
+_LARGEST_KIND = 64
+# Shorter columns are not counted but sorted; a table of units by values has at most so many cells a rating.
+_COUNTED_ROWS = 1000
+_TABLE_SHARE = 8
+# Cells of one block of distances between values.
+_BLOCK_CELLS = 1 << 20
 
 
 def krippendorff_alpha(
@@ -45,44 +55,196 @@ def krippendorff_alpha(
 
     D_o = (1/N) sum_u 1/(m_u - 1) sum_{i != j in u} d(x_i, x_j),   D_e = 1/(N(N-1)) sum_{i != j} d(x_i, x_j),
     d = [x != y] (nominal), (x - y)^2 (interval), (midrank(x) - midrank(y))^2 among the N ratings (ordinal; this is
-    Krippendorff's sum of the marginals between x and y with half of each end). Both sums follow from counts or from
+    Krippendorff's sum of the marginals between x and y with half of each end), ((x - y) / (x + y))^2 (ratio, for
+    values of at least 0; two zeros do not differ). Except for the ratio scale both sums follow from counts or from
     first and second moments per unit, never from pairs.
 
     `cluster`: (n,) identifier of what is drawn with replacement in the bootstrap (the item of the unit), default the
-    unit itself. Undefined, with the reason, when no unit has two ratings or all ratings are equal.
+    unit itself. Undefined, with the reason, when no unit has two ratings, all ratings are equal, or a value is
+    negative on the ratio scale.
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
-    raw = identifiers(value, "value")
-    if raw.dtype.kind in "OUS" and scale == "nominal":
-        present = np.array([entry is not None and entry == entry for entry in raw.tolist()], dtype=np.bool_)
-    else:
-        raw = float_column(value, "value")
-        present = np.isfinite(raw)
-    units, _ = encode(identifiers(unit, "unit", len(raw))[present], "unit")
-    sizes = np.bincount(units)
-    used = sizes[units] >= 2
-    if not used.any():
+    raw, present = _present(value, scale)
+    rows = np.arange(len(raw)) if present.all() else np.flatnonzero(present)
+    unit_column = _pick(identifiers(unit, "unit", len(raw)), rows, len(raw))
+    if resamples == 0 and (counted := _table(unit_column, _pick(raw, rows, len(raw)))) is not None:
+        return _of_table(*counted, scale)
+    units, unit_labels = encode(unit_column, "unit")
+    sizes = np.bincount(units, minlength=len(unit_labels))
+    if not len(sizes) or sizes.max() < 2:
         return Estimate.undefined("no unit was rated twice")
-    kept = np.flatnonzero(present)[used]
-    codes, labels = encode(raw[kept], "value")
-    units, unit_labels = encode(units[used], "unit")
+    if sizes.min() < 2:
+        used = sizes[units] >= 2
+        rows = rows[used]
+        units, unit_labels = encode(units[used], "unit")
+        sizes = np.bincount(units)
     n_units = len(unit_labels)
+    codes, labels = encode(_pick(raw, rows, len(raw)), "value")
     if len(labels) == 1:
         return Estimate.undefined("all ratings are equal", n_units)
-    cluster_of_unit, n_clusters = np.arange(n_units), n_units
-    if cluster is not None:
-        cluster_codes, cluster_labels = encode(identifiers(cluster, "cluster", len(raw))[kept], "cluster")
-        cluster_of_unit, n_clusters = parents(units, cluster_codes, n_units, "cluster"), len(cluster_labels)
-    statistic = _Alpha(units, n_units, codes, np.asarray(labels), scale)
-    point = Estimate.point(float(statistic(np.ones((n_units, 1)))[0]), n_units)
+    if scale == "ratio" and float(labels[0]) < 0:
+        return Estimate.undefined("the ratio scale needs values of at least 0", n_units)
     if resamples == 0:
-        return point
-    draws = ClusterDraws(n_clusters, seed)
-    sizes_of_chunks = chunk_sizes(resamples, max(n_units, n_clusters)) if n_clusters >= 2 else []
-    parts = [statistic(draws.take(size)[cluster_of_unit]) for size in sizes_of_chunks]
-    replicates = np.concatenate(parts) if parts else np.array([np.nan])
+        return Estimate.point(_point(units, sizes, codes, np.asarray(labels), scale), n_units)
+    clusters = None
+    if cluster is not None:
+        found, names = encode(identifiers(cluster, "cluster", len(raw))[rows], "cluster")
+        clusters = parents(units, found, n_units, "cluster"), len(names)
+    value_, replicates = _resampled(units, n_units, codes, np.asarray(labels), scale, clusters, resamples, seed)
+    n_clusters = n_units if clusters is None else clusters[1]
+    point = Estimate.point(value_, n_units)
     return with_interval(point, replicates, clusters={"units": n_clusters}, confidence=confidence)
+
+
+def _present(value: ArrayLike, scale: Scale) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    raw = identifiers(value, "value")
+    if raw.dtype.kind in "OUS" and scale == "nominal":
+        return raw, np.array([entry is not None and entry == entry for entry in raw.tolist()], dtype=np.bool_)
+    numbers = float_column(value, "value")
+    return numbers, np.isfinite(numbers)
+
+
+def _pick(column: NDArray[Any], rows: IntArray, n: int) -> NDArray[Any]:
+    return column if len(rows) == n else column[rows]
+
+
+def _table(unit: NDArray[Any], value: NDArray[Any]) -> tuple[FloatArray, FloatArray] | None:
+    """Units by values as counts, and the values, by one count over all rows; None unless units are whole numbers close
+    together and values are few whole numbers. Units and values that do not occur are rows and columns of zeros."""
+    if unit.dtype.kind not in "iu" or value.dtype.kind != "f" or len(unit) < _COUNTED_ROWS:
+        return None
+    low, high, first, last = float(value.min()), float(value.max()), int(unit.min()), int(unit.max())
+    width = high - low + 1
+    if (last - first + 1) * width > _TABLE_SHARE * len(unit):
+        return None
+    whole = value.astype(np.int64)
+    if not np.array_equal(whole, value):
+        return None
+    key = np.multiply(unit, int(width), dtype=np.int64)
+    key += whole
+    key -= first * int(width) + int(low)
+    table = np.bincount(key, minlength=(last - first + 1) * int(width)).reshape(-1, int(width))
+    return table.astype(np.float64), np.arange(low, high + 1)
+
+
+def _of_table(table: FloatArray, labels: FloatArray, scale: Scale) -> Estimate:
+    size = table @ np.ones(len(labels))
+    used = size >= 2
+    if not used.any():
+        return Estimate.undefined("no unit was rated twice")
+    if not used.all():
+        table, size = table[used], size[used]
+    marginals = np.ones(len(size)) @ table
+    if np.count_nonzero(marginals) == 1:
+        return Estimate.undefined("all ratings are equal", len(size))
+    if scale == "ratio":
+        if labels[0] < 0:
+            return Estimate.undefined("the ratio scale needs values of at least 0", len(size))
+        distances = _ratio_distance(labels[:, None], labels[None, :])
+        pairs = np.einsum("uv,uv->u", table @ distances, table)
+        expected = float(marginals @ distances @ marginals)
+    elif scale == "nominal":
+        pairs = size * size - np.einsum("uv,uv->u", table, table)
+        expected = float(marginals.sum() ** 2 - marginals @ marginals)
+    else:
+        score = _centred(labels, marginals, scale)
+        moments = table @ np.stack([score, score * score], axis=1)
+        pairs = 2.0 * (size * moments[:, 1] - moments[:, 0] ** 2)
+        expected = 2.0 * float(marginals.sum() * (marginals @ score**2) - (marginals @ score) ** 2)
+    observed = float(pairs @ (1.0 / (size - 1.0)))
+    return Estimate.point(1.0 - observed * (float(marginals.sum()) - 1.0) / expected, len(size))
+
+
+def _centred(labels: NDArray[Any], marginals: FloatArray, scale: Scale) -> FloatArray:
+    """The values, or their midranks, about their mean and in units of the largest distance from it."""
+    score = np.cumsum(marginals) - marginals / 2.0 if scale == "ordinal" else np.asarray(labels, dtype=np.float64)
+    score = score - float(score @ marginals) / float(marginals.sum())
+    return np.asarray(score / np.abs(score).max())
+
+
+def _point(units: IntArray, sizes: IntArray, codes: IntArray, labels: NDArray[Any], scale: Scale) -> float:
+    """Alpha of all ratings; for scales of scores without any table of units by values."""
+    if scale in ("nominal", "ratio"):
+        statistic = _Alpha(units, len(sizes), codes, labels, scale)
+        return float(statistic(np.ones((len(sizes), 1)))[0])
+    marginals = np.bincount(codes, minlength=len(labels)).astype(np.float64)
+    n = float(len(units))
+    score = _centred(labels, marginals, scale)
+    first = np.bincount(units, weights=score[codes], minlength=len(sizes))
+    second = np.bincount(units, weights=(score * score)[codes], minlength=len(sizes))
+    observed = float((1.0 / (sizes - 1.0)) @ np.maximum(2.0 * (sizes * second - first * first), 0.0))
+    expected = 2.0 * (n * float((score * score) @ marginals) - float(score @ marginals) ** 2)
+    return 1.0 - observed * (n - 1.0) / expected
+
+
+def _resampled(
+    units: IntArray,
+    n_units: int,
+    codes: IntArray,
+    labels: NDArray[Any],
+    scale: Scale,
+    clusters: tuple[IntArray, int] | None,
+    resamples: int,
+    seed: int,
+) -> tuple[float, FloatArray]:
+    """Alpha, and alpha of every resample (nan where undefined).
+
+    Units with equal ratings are exchangeable. Where there are few kinds of units, how often each kind is drawn follows
+    a multinomial distribution, and the cost does not grow with the units; else the units themselves are drawn.
+    """
+    if clusters is None and n_units >= 2:
+        first, counts = _kinds(units, n_units, codes, len(labels))
+        if len(first) * _COMPRESSION <= n_units:
+            place = np.full(n_units, -1, dtype=np.int64)
+            place[first] = np.arange(len(first))
+            rows = np.flatnonzero(place[units] >= 0)
+            statistic = _Alpha(place[units[rows]], len(first), codes[rows], labels, scale)
+            point = float(statistic(counts[:, None].astype(np.float64))[0])
+            generator = np.random.default_rng([seed, 0])
+            parts = [
+                statistic(generator.multinomial(n_units, counts / n_units, size=size).T.astype(np.float64))
+                for size in chunk_sizes(resamples, len(first))
+            ]
+            return point, np.concatenate(parts)
+    statistic = _Alpha(units, n_units, codes, labels, scale)
+    point = float(statistic(np.ones((n_units, 1)))[0])
+    of_unit, n_clusters = (None, n_units) if clusters is None else clusters
+    if n_clusters < 2:
+        return point, np.array([np.nan])
+    draws = ClusterDraws(n_clusters, seed)
+    parts = []
+    for size in chunk_sizes(resamples, max(n_units, n_clusters)):
+        drawn = draws.take(size)
+        parts.append(statistic(drawn if of_unit is None else drawn[of_unit]))
+    return point, np.concatenate(parts)
+
+
+def _kinds(units: IntArray, n_units: int, codes: IntArray, n_values: int) -> tuple[IntArray, IntArray]:
+    """One unit of every kind (units with the same multiset of values), and how many units are of that kind."""
+    order = np.sort(units * n_values + codes)
+    sizes = np.bincount(units, minlength=n_units)
+    starts = np.cumsum(sizes) - sizes
+    values = order % n_values
+    first, counts = [], []
+    for size in np.unique(sizes):
+        members = np.flatnonzero(sizes == size)
+        if size > _LARGEST_KIND:
+            first.append(members)
+            counts.append(np.ones(len(members), dtype=np.int64))
+            continue
+        key = np.zeros(len(members), dtype=np.int64)
+        bound = 1
+        for place in range(int(size)):
+            if bound * n_values >= 1 << 62:
+                _, key = np.unique(key, return_inverse=True)
+                bound = len(members)
+            key = key * n_values + values[starts[members] + place]
+            bound *= n_values
+        _, rows, count = np.unique(key, return_index=True, return_counts=True)
+        first.append(members[rows])
+        counts.append(count)
+    return np.concatenate(first), np.concatenate(counts)
 
 
 class _Alpha:
@@ -92,10 +254,11 @@ class _Alpha:
     or its midrank), the pairs of a unit give sum_{i != j} (y_i - y_j)^2 = 2 (m sum y^2 - (sum y)^2).
     """
 
-    def __init__(self, unit: IntArray, n_units: int, codes: IntArray, labels: FloatArray, scale: Scale) -> None:
+    def __init__(self, unit: IntArray, n_units: int, codes: IntArray, labels: NDArray[Any], scale: Scale) -> None:
         self._scale = scale
         ones = np.ones(len(unit))
         self._counts = csr_array((ones, (unit, codes)), shape=(n_units, len(labels)))
+        self._by_value = self._counts.T.tocsr()
         self._size = np.bincount(unit, minlength=n_units).astype(np.float64)
         self._per_pair = 1.0 / (self._size - 1.0)
         if scale == "nominal":
@@ -105,24 +268,32 @@ class _Alpha:
             # Centred, so that the moments of large values do not cancel.
             middle = float(labels[codes].mean())
             spread = float(np.abs(labels - middle).max())
-            self._score = (labels - middle) / spread
-            self._observed = self._disagreement(self._score[:, None])[:, 0]
+            score = (labels - middle) / spread
+            self._observed = self._disagreement(score[:, None])[:, 0]
+            self._moments = np.stack([self._size, self._counts @ score, self._counts @ (score * score)])
+        elif scale == "ratio":
+            self._labels = labels / float(labels.max())
+            self._observed = self._per_pair * _ratio_pairs(unit, n_units, self._labels[codes])
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Alpha (b,) for multiplicities (n_units, b); nan where all resampled ratings are equal."""
-        marginals = np.asarray(self._counts.T @ weights)
-        total = marginals.sum(axis=0)
-        if self._scale == "nominal":
-            observed = self._observed @ weights
-            expected = total**2 - np.einsum("vb,vb->b", marginals, marginals)
-        elif self._scale == "interval":
-            observed = self._observed @ weights
-            expected = self._expected(marginals, self._score[:, None], total)
+        if self._scale == "interval":
+            total, first, second = self._moments @ weights
+            observed, expected = self._observed @ weights, _pairs(total, first, second)
         else:
-            # Twice the midrank, measured from the middle: sums of marginals below minus sums of marginals above.
-            ranks = (2.0 * np.cumsum(marginals, axis=0) - marginals - total) / 2.0
-            observed = np.einsum("ub,ub->b", self._disagreement(ranks), weights)
-            expected = self._expected(marginals, ranks, total)
+            marginals = np.asarray(self._by_value @ weights)
+            total = marginals.sum(axis=0)
+            if self._scale == "ordinal":
+                # Twice the midrank, measured from the middle: sums of marginals below minus sums of marginals above.
+                ranks = (2.0 * np.cumsum(marginals, axis=0) - marginals - total) / 2.0
+                observed = np.einsum("ub,ub->b", self._disagreement(ranks), weights)
+                expected = _pairs(total, (marginals * ranks).sum(axis=0), (marginals * ranks * ranks).sum(axis=0))
+            else:
+                observed = self._observed @ weights
+                if self._scale == "nominal":
+                    expected = total**2 - np.einsum("vb,vb->b", marginals, marginals)
+                else:
+                    expected = _ratio_expected(self._labels, marginals)
         ratio = np.full(total.shape, np.nan)
         np.divide(observed * (total - 1.0), expected, out=ratio, where=expected > 0)
         return 1.0 - ratio
@@ -134,9 +305,40 @@ class _Alpha:
         pairs = 2.0 * (self._size[:, None] * second - first * first)
         return np.asarray(np.maximum(pairs, 0.0) * self._per_pair[:, None])
 
-    @staticmethod
-    def _expected(marginals: FloatArray, score: FloatArray, total: FloatArray) -> FloatArray:
-        first = (marginals * score).sum(axis=0)
-        second = (marginals * score * score).sum(axis=0)
-        pairs = 2.0 * (total * second - first * first)
-        return np.where(pairs > _FLOOR * total * second, pairs, 0.0)
+
+def _pairs(total: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """sum over all pairs of (x - y)^2 from the count and the first two moments; 0 where that is rounding."""
+    pairs = 2.0 * (total * second - first * first)
+    return np.where(pairs > _FLOOR * total * second, pairs, 0.0)
+
+
+def _ratio_distance(x: FloatArray, y: FloatArray) -> FloatArray:
+    total = x + y
+    return np.asarray(np.divide(x - y, total, out=np.zeros(total.shape), where=total > 0) ** 2)
+
+
+def _ratio_pairs(unit: IntArray, n_units: int, value: FloatArray) -> FloatArray:
+    """sum_{i != j} of the ratio distance inside every unit, (n_units,)."""
+    order = np.argsort(unit, kind="stable")
+    sizes = np.bincount(unit, minlength=n_units)
+    starts = np.cumsum(sizes) - sizes
+    found = np.zeros(n_units)
+    for size in np.unique(sizes):
+        members = np.flatnonzero(sizes == size)
+        step = max(_BLOCK_CELLS // int(size * size), 1)
+        for begin in range(0, len(members), step):
+            part = members[begin : begin + step]
+            rows = value[order[starts[part][:, None] + np.arange(size)]]
+            found[part] = _ratio_distance(rows[:, :, None], rows[:, None, :]).sum(axis=(1, 2))
+    return found
+
+
+def _ratio_expected(labels: FloatArray, marginals: FloatArray) -> FloatArray:
+    """sum_{v, w} t_v t_w d(v, w) for marginals (values, b), in blocks of rows of the distances."""
+    found = np.zeros(marginals.shape[1])
+    step = max(_BLOCK_CELLS // len(labels), 1)
+    for begin in range(0, len(labels), step):
+        part = slice(begin, begin + step)
+        distances = _ratio_distance(labels[part, None], labels[None, :])
+        found += np.einsum("vb,vb->b", marginals[part], distances @ marginals)
+    return found

@@ -40,6 +40,7 @@ FOUR_CODERS = [digits("123321412..."), digits("1233224125.3"), digits(".33323422
         (FOUR_CODERS, "nominal", 0.743421),
         (FOUR_CODERS, "ordinal", 0.815),
         (FOUR_CODERS, "interval", 0.849),
+        (FOUR_CODERS, "ratio", 0.797),
     ],
 )
 def test_published_values(table, scale, expected):
@@ -98,11 +99,11 @@ def test_order_and_units_of_measurement_do_not_matter(scale):
     order = np.random.default_rng(0).permutation(len(unit))
     for other in (
         krippendorff_alpha(unit[order], value[order], scale=scale, resamples=40),
-        krippendorff_alpha(unit, 1000 + 3.0 * value, scale=scale, resamples=40),
+        krippendorff_alpha(unit, (0 if scale == "ratio" else 1000) + 3.0 * value, scale=scale, resamples=40),
     ):
         assert other.value == pytest.approx(plain.value, abs=1e-9)
         assert (other.low, other.high) == pytest.approx((plain.low, plain.high), abs=1e-9)
-    if scale != "interval":
+    if scale in ("nominal", "ordinal"):
         assert krippendorff_alpha(unit, 10.0**value, scale=scale, resamples=0).value == pytest.approx(plain.value)
 
 
@@ -133,8 +134,33 @@ def test_labels_need_the_nominal_scale_and_the_scale_must_be_known():
     assert krippendorff_alpha([0, 0, 1, 1], ["a", "a", "b", "b"], scale="nominal", resamples=0).value == 1
     with pytest.raises(ValueError, match="numbers"):
         krippendorff_alpha([0, 0], ["a", "b"], scale="interval")
-    with pytest.raises(ValueError, match="nominal, ordinal, interval"):
-        krippendorff_alpha([0, 0], [1, 2], scale="ratio")
+    with pytest.raises(ValueError, match="nominal, ordinal, interval, ratio"):
+        krippendorff_alpha([0, 0], [1, 2], scale="circular")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_many_units_of_few_kinds_are_drawn_by_kind(scale):
+    """The interval agrees with that of drawing the units one by one (clusters that are the units themselves)."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(1, 5, 3000)
+    data = np.clip(truth + rng.integers(-1, 2, (3, 3000)), 1, 4).astype(float)
+    data[0, rng.random(3000) < 0.2] = np.nan
+    unit, value = np.tile(np.arange(3000), 3), data.ravel()
+    kinds = krippendorff_alpha(unit, value, scale=scale, seed=1)
+    units = krippendorff_alpha(unit, value, scale=scale, seed=1, cluster=unit)
+    assert kinds.value == pytest.approx(units.value, abs=1e-12)
+    assert kinds.value == pytest.approx(krippendorff.alpha(data, level_of_measurement=scale), abs=1e-12)
+    assert kinds.value == pytest.approx(krippendorff_alpha(unit, value, scale=scale, resamples=0).value, abs=1e-12)
+    width = units.high - units.low
+    assert (kinds.low, kinds.high) == pytest.approx((units.low, units.high), abs=0.15 * width)
+    order = rng.permutation(len(unit))
+    assert krippendorff_alpha(unit[order], value[order], scale=scale, seed=1) == kinds
+
+
+def test_the_ratio_scale_takes_zeros_but_nothing_below():
+    # By hand: units (0, 0), (0, 2): D_o = (0 + 2 * 1) / 4; marginals 3 zeros and 1 two: D_e = 2 * 3 * 1 / (4 * 3).
+    assert krippendorff_alpha([0, 0, 1, 1], [0, 0, 0, 2], scale="ratio", resamples=0).value == pytest.approx(0.0)
+    assert "at least 0" in krippendorff_alpha([0, 0, 1, 1], [-1, 0, 0, 2], scale="ratio").note
 
 
 # Source: column alpha of the README beside the data.

@@ -57,3 +57,17 @@ def test_rounding_neither_breaks_ties_nor_makes_constants_vary():
     assert is_constant(noisy)
     assert not is_constant(np.array([0.3, 0.3 + 1e-9]))
     assert snap(np.array([])).size == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint16, np.float64])
+def test_long_columns_of_whole_numbers_are_coded_as_by_sorting(dtype):
+    column = (np.random.default_rng(0).integers(3, 40, 5000) * 2).astype(dtype)
+    codes, labels = encode(column, "unit")
+    expected, places = np.unique(column, return_inverse=True)
+    assert labels.dtype == column.dtype
+    assert np.array_equal(labels, expected)
+    assert np.array_equal(codes, places)
+    halves = column.astype(np.float64) + 0.5
+    assert np.array_equal(encode(halves, "unit")[1], np.unique(halves))
+    far = np.append(column.astype(np.float64), 1e300)
+    assert np.array_equal(encode(far, "unit")[1], np.unique(far))
