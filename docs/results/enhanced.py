@@ -16,29 +16,29 @@ import numpy as np
 from ream_parts import (
     FOLDS,
     METRICS,
-    QUESTIONS,
     SETTINGS,
     SIZES,
     Pool,
     Question,
     cross_fitted,
+    found_of,
+    make_page,
     make_pools,
     own_references,
     rated_part,
+    sections,
+    size_line,
     unseen_by,
 )
 from store import (
     Given,
     Result,
     Store,
-    arguments,
     estimate,
     machine_line,
     mean_interval,
     mean_sd,
     number,
-    publish,
-    store_of,
     t_interval,
     table,
     what_was_read,
@@ -53,7 +53,6 @@ from scoring.ml.evaluators.ream.gold import ItemGold
 from scoring.ml.training.gold import rated_records
 from scoring.ml.training.record import group_of
 
-SEEDS = (13, 14, 15)
 MOST = 10
 SETS = ("raw", "random", "ream", "transfer", "mix", "oracle", "all")
 #: (a, b): the difference a minus b is tested on the same outputs.
@@ -68,16 +67,6 @@ MEANING = {
     "all": "every reference of the item, no wrong one",
 }
 Chosen = dict[str, tuple[str, ...]]
-
-
-def main() -> None:
-    given = arguments(__doc__ or "", seeds=SEEDS, parts=[question.name for question in QUESTIONS])
-    store = store_of(given, "enhanced")
-    if not given.page_only:
-        for question in QUESTIONS:
-            if given.wants(question.name):
-                compute(given, store, question)
-    publish(given, "enhanced", page(given, store))
 
 
 def compute(given: Given, store: Store, question: Question) -> None:
@@ -212,20 +201,16 @@ def page(given: Given, store: Store) -> list[str]:
         "correlations over the outputs of each item, undefined ones counted as 0. p: two-sided, by resamples that are",
         "the same for both sets.",
     ]
-    for question in QUESTIONS:
-        lines += ["", f"## {question.folder}, {question.aspect}: {question.remark}", ""]
-        lines += of_question(given, store, question)
-    return lines
+    return [*lines, *sections(lambda question: of_question(given, store, question))]
 
 
 def of_question(given: Given, store: Store, question: Question) -> list[str]:
-    by_metric = {metric: store.of(f"{question.name}/{metric}", given.seeds) for metric in METRICS}
+    by_metric = found_of(given, store, question)
     if not any(by_metric.values()):
         return ["Not computed yet."]
     chosen = {metric: store.of(f"{question.name}/{metric}/chosen", given.seeds) for metric in METRICS}
     some = next(metric for metric, found in by_metric.items() if found)
-    without = f"Without {', '.join(question.without)}. " if question.without else ""
-    lines = [f"{without}{chosen[some][0]['items']} items, {by_metric[some][0]['outputs']} outputs.", ""]
+    lines = [size_line(question, chosen[some][0]["items"], by_metric[some][0]["outputs"]), ""]
     for metric, found in by_metric.items():
         if found:
             lines += [verdict(metric, found), ""]
@@ -320,4 +305,4 @@ def shares(chosen: Mapping[str, Sequence[Result]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    make_page("enhanced", __doc__ or "", compute, page)

@@ -16,15 +16,18 @@ import numpy as np
 from ream_parts import (
     FOLDS,
     METRICS,
-    QUESTIONS,
     SETTINGS,
     SIZES,
     Question,
     cross_fitted,
+    found_of,
+    make_page,
     make_pools,
     own_references,
     part_of,
     rated_part,
+    sections,
+    size_line,
     training_folder,
     unseen_by,
     with_people,
@@ -33,7 +36,6 @@ from store import (
     Given,
     Result,
     Store,
-    arguments,
     estimate,
     forget,
     machine_line,
@@ -41,8 +43,6 @@ from store import (
     mean_sd,
     minutes,
     number,
-    publish,
-    store_of,
     table,
     what_was_read,
 )
@@ -54,19 +54,8 @@ from scoring.ml.evaluators.ream.gold import KINDS
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.job import FitJob
 
-SEEDS = (13, 14, 15)
 TEST_SETS = 5
 SETS = ("raw", "random", "augmented", "all")
-
-
-def main() -> None:
-    given = arguments(__doc__ or "", seeds=SEEDS, parts=[question.name for question in QUESTIONS])
-    store = store_of(given, "ream")
-    if not given.page_only:
-        for question in QUESTIONS:
-            if given.wants(question.name):
-                compute(given, store, question)
-    publish(given, "ream", page(given, store))
 
 
 def compute(given: Given, store: Store, question: Question) -> None:
@@ -170,19 +159,15 @@ def page(given: Given, store: Store) -> list[str]:
         "item added, or one replaced by such an answer is predicted; .5 is chance. Mean [95 % interval by t over",
         "folds].",
     ]
-    for question in QUESTIONS:
-        lines += ["", f"## {question.folder}, {question.aspect}: {question.remark}", ""]
-        lines += of_question(given, store, question)
-    return lines
+    return [*lines, *sections(lambda question: of_question(given, store, question))]
 
 
 def of_question(given: Given, store: Store, question: Question) -> list[str]:
-    by_metric = {metric: store.of(f"{question.name}/{metric}", given.seeds) for metric in METRICS}
+    by_metric = found_of(given, store, question)
     if not any(by_metric.values()):
         return ["Not computed yet."]
     some = next(found for found in by_metric.values() if found)
-    without = f"Without {', '.join(question.without)}. " if question.without else ""
-    lines = [f"{without}{some[0]['items']} items, {some[0]['outputs']} outputs.", ""]
+    lines = [size_line(question, some[0]["items"], some[0]["outputs"]), ""]
     rows = []
     for metric, found in by_metric.items():
         if found:
@@ -260,4 +245,4 @@ def correlations(by_metric: Mapping[str, Sequence[Result]]) -> tuple[list[str], 
 
 
 if __name__ == "__main__":
-    main()
+    make_page("ream", __doc__ or "", compute, page)

@@ -4,12 +4,12 @@ pools of candidates, and a metric against people with chosen references.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from store import Given, drawn, forget, work_folder
+from store import Given, Result, Store, arguments, drawn, forget, publish, store_of, work_folder
 
 from evalapp.stats import correlate
 from scoring.ml import Dataset, Item, Record, cross_fit, load, read_dataset
@@ -19,6 +19,7 @@ from scoring.ml.training.gold import rated_records
 from scoring.ml.training.record import group_of
 
 METRICS = ("bleu-star", "bertscore")
+SEEDS = (13, 14, 15)
 FOLDS = 5
 SIZES = "1,2,3,5,7,10"
 #: Fewer sets and epochs than the evaluator's own defaults, so that a training takes minutes; told on the pages.
@@ -53,6 +54,39 @@ QUESTIONS = (
         "dailydialog_multiref", "dailydialog_multiref", "overall", ("human",), remark="100 items: intervals, no claim"
     ),
 )
+
+
+def make_page(
+    name: str,
+    about: str,
+    compute: Callable[[Given, Store, Question], None],
+    page: Callable[[Given, Store], list[str]],
+) -> None:
+    """A whole script: compute what is wanted of each question, then write the page from all that is there."""
+    given = arguments(about, seeds=SEEDS, parts=[question.name for question in QUESTIONS])
+    store = store_of(given, name)
+    if not given.page_only:
+        for question in QUESTIONS:
+            if given.wants(question.name):
+                compute(given, store, question)
+    publish(given, name, page(given, store))
+
+
+def sections(of_question: Callable[[Question], list[str]]) -> Iterator[str]:
+    """The lines of all questions, each under its heading."""
+    for question in QUESTIONS:
+        yield from ("", f"## {question.folder}, {question.aspect}: {question.remark}", "")
+        yield from of_question(question)
+
+
+def found_of(given: Given, store: Store, question: Question) -> dict[str, list[Result]]:
+    """The results of a question by metric, those of all seeds."""
+    return {metric: store.of(f"{question.name}/{metric}", given.seeds) for metric in METRICS}
+
+
+def size_line(question: Question, items: int, outputs: int) -> str:
+    without = f"Without {', '.join(question.without)}. " if question.without else ""
+    return f"{without}{items} items, {outputs} outputs."
 
 
 def rated_part(given: Given, question: Question) -> Dataset:
