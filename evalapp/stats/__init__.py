@@ -3,7 +3,16 @@
 from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.coding import ColumnError
 from evalapp.stats.combining import Stacking, mean_of_z, stack, standardise
-from evalapp.stats.correlation import COEFFICIENTS, Coefficient, kendall, midranks, pearson, spearman
+from evalapp.stats.correlation import (
+    ALL_COEFFICIENTS,
+    COEFFICIENTS,
+    Coefficient,
+    kendall,
+    kendall_c,
+    midranks,
+    pearson,
+    spearman,
+)
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_evaluation import Bootstrap, Correlations, Grouping, Level, NanRule, correlate
 from evalapp.stats.normalise import (
@@ -27,6 +36,7 @@ from evalapp.stats.ranking import (
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, ClusterDraws, percentile_interval
 
 __all__ = [
+    "ALL_COEFFICIENTS",
     "COEFFICIENTS",
     "DEFAULT_CONFIDENCE",
     "DEFAULT_RESAMPLES",
@@ -56,6 +66,7 @@ __all__ = [
     "correlate",
     "holm",
     "kendall",
+    "kendall_c",
     "krippendorff_alpha",
     "mean_of_z",
     "midranks",

@@ -1,4 +1,4 @@
-"""Correlation of two vectors: Pearson, Spearman and Kendall tau-b, with the reason where one is undefined.
+"""Correlation of two vectors: Pearson, Spearman, Kendall tau-b and tau-c, with the reason where one is undefined.
 
 Correlation of an evaluator with people over items and systems, with intervals, is in `meta_evaluation`.
 """
@@ -15,8 +15,10 @@ from evalapp.stats.coding import FloatArray, IntArray, float_column, is_constant
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.weighted import dense_ranks, kendall_inversions
 
-Coefficient: TypeAlias = Literal["pearson", "spearman", "kendall"]
+Coefficient: TypeAlias = Literal["pearson", "spearman", "kendall", "kendall-c"]
+#: Those that are shown unless others are asked for.
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
+ALL_COEFFICIENTS: tuple[Coefficient, ...] = (*COEFFICIENTS, "kendall-c")
 
 # Two points always lie on a line; a coefficient needs at least this many pairs.
 MIN_PAIRS = 3
@@ -47,6 +49,14 @@ def kendall(x: ArrayLike, y: ArrayLike) -> Estimate:
     return _coefficient(x, y, kendall_value)
 
 
+def kendall_c(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Stuart's tau-c = 2 (C - D) / (n^2 (m - 1) / m), m the smaller number of distinct values. Otherwise as `pearson`.
+
+    For tables that are not square: a metric with many values against people's few (Stuart 1953).
+    """
+    return _coefficient(x, y, kendall_c_value)
+
+
 def pearson_value(x: FloatArray, y: FloatArray) -> float:
     """Pearson's r of two complete vectors, neither constant."""
     # Scaling by the largest deviation first keeps the squares of huge or tiny values finite.
@@ -63,19 +73,32 @@ def spearman_value(x: FloatArray, y: FloatArray) -> float:
 
 def kendall_value(x: FloatArray, y: FloatArray) -> float:
     """Kendall's tau-b of two complete vectors, neither constant."""
-    ranks_x, _ = dense_ranks(x)
+    surplus, tied_x, tied_y, _ = _pair_counts(x, y)
+    pairs = len(x) * (len(x) - 1) // 2
+    tau = surplus / (float(np.sqrt(float(pairs - tied_x))) * float(np.sqrt(float(pairs - tied_y))))
+    return min(max(tau, -1.0), 1.0)
+
+
+def kendall_c_value(x: FloatArray, y: FloatArray) -> float:
+    """Stuart's tau-c of two complete vectors, neither constant."""
+    surplus, _, _, levels = _pair_counts(x, y)
+    tau = 2.0 * surplus * levels / (len(x) ** 2 * (levels - 1))
+    return min(max(tau, -1.0), 1.0)
+
+
+def _pair_counts(x: FloatArray, y: FloatArray) -> tuple[int, int, int, int]:
+    """C - D, pairs tied in x, pairs tied in y, and the smaller number of distinct values."""
+    ranks_x, n_x = dense_ranks(x)
     ranks_y, n_y = dense_ranks(y)
     n = len(x)
     order = np.lexsort((ranks_y, ranks_x))
     by_y = np.lexsort((np.arange(n), ranks_y[order]))
     place = np.empty(n, dtype=np.int64)
     place[by_y] = np.arange(n)
-    pairs = n * (n - 1) // 2
     tied_x, tied_y = _tied_pairs(ranks_x), _tied_pairs(ranks_y)
     tied_both = _tied_pairs(ranks_x * n_y + ranks_y)
-    surplus = pairs - tied_x - tied_y + tied_both - 2 * kendall_inversions(place)
-    tau = surplus / (float(np.sqrt(float(pairs - tied_x))) * float(np.sqrt(float(pairs - tied_y))))
-    return min(max(tau, -1.0), 1.0)
+    surplus = n * (n - 1) // 2 - tied_x - tied_y + tied_both - 2 * kendall_inversions(place)
+    return surplus, tied_x, tied_y, min(n_x, n_y)
 
 
 def midranks(values: FloatArray) -> FloatArray:
@@ -100,6 +123,7 @@ VALUES: dict[Coefficient, Callable[[FloatArray, FloatArray], float]] = {
     "pearson": pearson_value,
     "spearman": spearman_value,
     "kendall": kendall_value,
+    "kendall-c": kendall_c_value,
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, identifiers, parents, snap
-from evalapp.stats.correlation import COEFFICIENTS, VALUES, Coefficient, undefined_reason
+from evalapp.stats.correlation import ALL_COEFFICIENTS, COEFFICIENTS, VALUES, Coefficient, undefined_reason
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.grouping import GroupedCoefficients
 from evalapp.stats.resampling import (
@@ -174,10 +174,10 @@ def correlate(
     _check(level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule)
     if level == "system" and grouping != "none":
         raise ValueError("the system level has one value per system and cannot be grouped: grouping='none'")
-    unknown = set(coefficients) - set(COEFFICIENTS)
+    unknown = set(coefficients) - set(ALL_COEFFICIENTS)
     if unknown or resamples < 0 or not 0 < confidence < 1:
         raise ValueError(
-            f"coefficients are among {COEFFICIENTS}, resamples >= 0, 0 < confidence < 1; "
+            f"coefficients are among {ALL_COEFFICIENTS}, resamples >= 0, 0 < confidence < 1; "
             f"given {tuple(coefficients)}, {resamples}, {confidence}"
         )
     x = float_column(metric, "metric")

@@ -1,4 +1,4 @@
-"""Pearson, Spearman and Kendall tau-b of vectors whose rows carry multiplicities, for many sets of them at once.
+"""Pearson, Spearman, Kendall tau-b and tau-c of vectors whose rows carry multiplicities, for many sets of them at once.
 
 A bootstrap resample is such a set: how often each row was drawn. Nothing is drawn or summarised here.
 
@@ -16,6 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+
+_KENDALLS = {"kendall", "kendall-c"}
 
 # Variance below this share of the second moment is rounding, not variance.
 _VARIANCE_FLOOR = 1e-12
@@ -74,7 +76,7 @@ def summing_matrix(codes: IntArray, n_codes: int) -> csr_array:
 
 
 class WeightedCoefficients:
-    """The three coefficients of one pair of vectors under any multiplicities.
+    """The four coefficients of one pair of vectors under any multiplicities.
 
     Preparing costs O(n log n); each resample then costs O(n) for Pearson and Spearman and O(n sqrt(n)) multiply-adds in
     dense matrix products for Kendall (O(levels^2) where both vectors have few distinct values).
@@ -83,7 +85,8 @@ class WeightedCoefficients:
     - Spearman: with A_i = sum_j w_j sign(m_i - m_j) = 2 midrank_i - N - 1 and B_i likewise for the other vector,
       rho = sum w A B / sqrt(sum w A^2 sum w B^2).
     - Kendall: tau_b = 2 (C - D) / sqrt((N^2 - sum t_m^2)(N^2 - sum t_h^2)), t = sizes of the groups of ties;
-      D = weighted inversions (`_Inversions`), C + D = (N^2 - sum t_m^2 - sum t_h^2 + sum t_mh^2) / 2.
+      D = weighted inversions (`_Inversions`), C + D = (N^2 - sum t_m^2 - sum t_h^2 + sum t_mh^2) / 2;
+      tau_c = 2 (C - D) m / (N^2 (m - 1)), m = the smaller number of distinct values drawn.
     """
 
     def __init__(self, metric: FloatArray, human: FloatArray, coefficients: Sequence[str]) -> None:
@@ -93,9 +96,9 @@ class WeightedCoefficients:
             moments = [np.ones_like(first), first, second, first * first, second * second, first * second]
             # Sparse only in type: its product stays in this thread, a dense one of this shape wakes all of BLAS's.
             self._moments = csr_array(np.stack(moments))
-        if set(self._wanted) & {"spearman", "kendall"}:
+        if set(self._wanted) & {"spearman", *_KENDALLS}:
             self._metric, self._human = _Side.of(metric), _Side.of(human)
-        if "kendall" in self._wanted:
+        if set(self._wanted) & _KENDALLS:
             self._inversions = _Inversions(self._metric, self._human)
 
     def __call__(self, weights: FloatArray) -> dict[str, FloatArray]:
@@ -103,14 +106,14 @@ class WeightedCoefficients:
         found: dict[str, FloatArray] = {}
         if "pearson" in self._wanted:
             found["pearson"] = pearson_from_moments(np.asarray(self._moments @ weights))
-        if "spearman" in self._wanted or "kendall" in self._wanted:
+        if set(self._wanted) & {"spearman", *_KENDALLS}:
             total = weights.sum(axis=0)
             ties_m = np.asarray(self._metric.sum_levels @ weights)
             ties_h = np.asarray(self._human.sum_levels @ weights)
             if "spearman" in self._wanted:
                 found["spearman"] = self._spearman(weights, total, ties_m, ties_h)
-            if "kendall" in self._wanted:
-                found["kendall"] = self._kendall(weights, total, ties_m, ties_h)
+            if set(self._wanted) & _KENDALLS:
+                found |= self._kendall(weights, total, ties_m, ties_h)
         return {name: found[name] for name in self._wanted}
 
     def _spearman(self, weights: FloatArray, total: FloatArray, ties_m: FloatArray, ties_h: FloatArray) -> FloatArray:
@@ -123,14 +126,20 @@ class WeightedCoefficients:
         spread_h = np.einsum("ij,ij,ij->j", ties_h, balance_h, balance_h)
         return ratio(joint, np.sqrt(spread_m) * np.sqrt(spread_h))
 
-    def _kendall(self, weights: FloatArray, total: FloatArray, ties_m: FloatArray, ties_h: FloatArray) -> FloatArray:
+    def _kendall(
+        self, weights: FloatArray, total: FloatArray, ties_m: FloatArray, ties_h: FloatArray
+    ) -> dict[str, FloatArray]:
         square_m = np.einsum("ij,ij->j", ties_m, ties_m)
         square_h = np.einsum("ij,ij->j", ties_h, ties_h)
         square_mh = self._inversions.joint_ties(weights)
         everything = total * total
         concordant_and_discordant = (everything - square_m - square_h + square_mh) / 2.0
         surplus = concordant_and_discordant - 2.0 * self._inversions(weights)
-        return ratio(2.0 * surplus, np.sqrt(everything - square_m) * np.sqrt(everything - square_h))
+        levels = np.minimum(np.count_nonzero(ties_m, axis=0), np.count_nonzero(ties_h, axis=0))
+        return {
+            "kendall": ratio(2.0 * surplus, np.sqrt(everything - square_m) * np.sqrt(everything - square_h)),
+            "kendall-c": ratio(2.0 * surplus * levels, everything * (levels - 1)),
+        }
 
 
 class _Inversions:
@@ -243,7 +252,7 @@ def group_coefficients(
         stack = [np.ones_like(first), first, second, first * first, second * second, first * second]
         moments = np.stack([np.einsum("gk,gkb->gb", part, weights) for part in stack])
         found["pearson"] = pearson_from_moments(moments)
-    if "spearman" in coefficients or "kendall" in coefficients:
+    if set(coefficients) & {"spearman", *_KENDALLS}:
         sign_m = np.sign(metric[:, :, None] - metric[:, None, :])
         sign_h = np.sign(human[:, :, None] - human[:, None, :])
         if "spearman" in coefficients:
@@ -252,11 +261,16 @@ def group_coefficients(
             spread_m = np.einsum("gkb,gkb,gkb->gb", weights, balance_m, balance_m)
             spread_h = np.einsum("gkb,gkb,gkb->gb", weights, balance_h, balance_h)
             found["spearman"] = ratio(joint, np.sqrt(spread_m) * np.sqrt(spread_h))
-        if "kendall" in coefficients:
+        if set(coefficients) & _KENDALLS:
             joint = _quadratic(sign_m * sign_h, weights)
+        if "kendall" in coefficients:
             untied_m = _quadratic(np.abs(sign_m), weights)
             untied_h = _quadratic(np.abs(sign_h), weights)
             found["kendall"] = ratio(joint, np.sqrt(untied_m) * np.sqrt(untied_h))
+        if "kendall-c" in coefficients:
+            total = weights.sum(axis=1)
+            levels = np.minimum(_levels(sign_m, weights), _levels(sign_h, weights))
+            found["kendall-c"] = ratio(joint * levels, total * total * (levels - 1))
     return {name: found[name] for name in coefficients}
 
 
@@ -283,3 +297,10 @@ def _standardise_rows(values: FloatArray) -> FloatArray:
 def _quadratic(form: FloatArray, weights: FloatArray) -> FloatArray:
     """w' F w of every group and resample, (g, b)."""
     return np.asarray(np.einsum("gkb,gkb->gb", weights, np.matmul(form, weights)))
+
+
+def _levels(sign: FloatArray, weights: FloatArray) -> FloatArray:
+    """Distinct values among the rows drawn, (g, b): every row counts as one over the rows drawn that equal it."""
+    drawn = (weights > 0).astype(np.float64)
+    equal = np.matmul((sign == 0).astype(np.float64), drawn)
+    return np.asarray(np.rint((drawn / np.maximum(equal, 1.0)).sum(axis=1)))

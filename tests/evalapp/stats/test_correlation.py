@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,11 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evalapp.stats import kendall, midranks, pearson, spearman
+from evalapp.stats import kendall, kendall_c, midranks, pearson, spearman
 from evalapp.stats.correlation import CONSTANT_HUMAN, CONSTANT_METRIC, TOO_FEW
 
-ALL = {"pearson": pearson, "spearman": spearman, "kendall": kendall}
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+ALL = {"pearson": pearson, "spearman": spearman, "kendall": kendall, "kendall-c": kendall_c}
+SCIPY = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+    "kendall-c": partial(stats.kendalltau, variant="c"),
+}
 
 # Few distinct integers give many ties; both sides must vary.
 vectors = (
@@ -28,10 +34,14 @@ vectors = (
     ("x", "y", "expected"),
     [
         # Worked by hand. Deviations (-3 -1 1 3)/2 and (-3 1 -1 3)/2: 4 / 5; five pairs concordant, one discordant.
-        ([1, 2, 3, 4], [1, 3, 2, 4], {"pearson": 4 / 5, "spearman": 4 / 5, "kendall": 4 / 6}),
+        ([1, 2, 3, 4], [1, 3, 2, 4], {"pearson": 4 / 5, "spearman": 4 / 5, "kendall": 4 / 6, "kendall-c": 4 / 6}),
         # Worked by hand. Squared deviations 2.75 and 2, products 2. Midranks (1.5 1.5 3 4), (1 2.5 2.5 4): 3.75 / 4.5.
-        # C = 4, D = 0, one pair tied on each side: 4 / 5.
-        ([1, 1, 2, 3], [1, 2, 2, 3], {"pearson": 2 / 5.5**0.5, "spearman": 5 / 6, "kendall": 4 / 5}),
+        # C = 4, D = 0, one pair tied on each side: 4 / 5; three values on each side: 2 x 4 x 3 / (16 x 2) = 3 / 4.
+        (
+            [1, 1, 2, 3],
+            [1, 2, 2, 3],
+            {"pearson": 2 / 5.5**0.5, "spearman": 5 / 6, "kendall": 4 / 5, "kendall-c": 3 / 4},
+        ),
     ],
 )
 def test_values_worked_by_hand(x, y, expected):
@@ -71,7 +81,7 @@ def test_order_of_rows_units_and_sign(name, pair, seed, scale, shift):
     assert -1 <= value <= 1
 
 
-@pytest.mark.parametrize("name", ["spearman", "kendall"])
+@pytest.mark.parametrize("name", ["spearman", "kendall", "kendall-c"])
 @settings(max_examples=40, deadline=None)
 @given(pair=vectors)
 def test_ranks_do_not_change_under_monotone_transforms(name, pair):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from evalapp.stats import COEFFICIENTS
+from evalapp.stats.correlation import ALL_COEFFICIENTS
 from evalapp.stats.weighted import WeightedCoefficients, group_coefficients, kendall_inversions
 
-SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+SCIPY = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+    "kendall-c": partial(stats.kendalltau, variant="c"),
+}
 
 
 def draws(rng: np.random.Generator, n: int, b: int) -> np.ndarray:
@@ -25,11 +32,11 @@ def test_equal_to_scipy_on_written_out_rows(n, levels):
     human = rng.integers(0, levels[1], n).astype(float)
     metric[:2], human[:2] = (0, 1), (0, 1)
     weights = draws(rng, n, 6)
-    flat = WeightedCoefficients(metric, human, COEFFICIENTS)(weights)
-    grouped = group_coefficients(metric[None], human[None], weights[None], COEFFICIENTS)
+    flat = WeightedCoefficients(metric, human, ALL_COEFFICIENTS)(weights)
+    grouped = group_coefficients(metric[None], human[None], weights[None], ALL_COEFFICIENTS)
     for k, column in enumerate(weights.T.astype(int)):
         x, y = np.repeat(metric, column), np.repeat(human, column)
-        for name in COEFFICIENTS:
+        for name in ALL_COEFFICIENTS:
             constant = np.ptp(x) == 0 or np.ptp(y) == 0
             expected = np.nan if constant else SCIPY[name](x, y)[0]
             np.testing.assert_allclose(flat[name][k], expected, atol=1e-12)
@@ -39,9 +46,9 @@ def test_equal_to_scipy_on_written_out_rows(n, levels):
 def test_a_constant_resample_is_nan_not_zero():
     metric, human = np.array([0.1, 0.2, 0.7]), np.array([1.0, 2.0, 3.0])
     weights = np.array([[3.0], [0.0], [0.0]])
-    for values in WeightedCoefficients(metric, human, COEFFICIENTS)(weights).values():
+    for values in WeightedCoefficients(metric, human, ALL_COEFFICIENTS)(weights).values():
         assert np.isnan(values).all()
-    for values in group_coefficients(metric[None], human[None], weights[None], COEFFICIENTS).values():
+    for values in group_coefficients(metric[None], human[None], weights[None], ALL_COEFFICIENTS).values():
         assert np.isnan(values).all()
 
 
