@@ -79,6 +79,8 @@ SHOTS = (
     Shot("evaluator", P + "evaluators/chrf/"),
     Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
     Shot("evaluator-train", P + "evaluators/train/shared-bert/"),
+    Shot("evaluator-combine", P + "evaluators/combine/"),
+    Shot("evaluator-combined", P + "evaluators/both/"),
     Shot("evaluator-upload", P + "evaluators/upload/"),
     Shot("evaluator-trained", P + "evaluators/", 'main .list a[href*="/evaluators/"]'),
     Shot("training-curve", P + "runs/?kind=train", 'main a[href*="/runs/"]'),
@@ -149,6 +151,8 @@ def prepare(folder: Path) -> None:
     trained = ("--aspect", "naturalness", "--folds", "1", "--name", "my-adem", "--here")
     manage(folder, "train", "adem", "--project", "demo", *trained)
     manage(folder, "score", "my-adem", "--project", "demo", "--here")
+    stacked = ("--method", "stacked", "--aspect", "naturalness", "--name", "both", "--here")
+    manage(folder, "combine", "demo", "bleu-4", "chrf", "length", *stacked)
     manage(folder, "meta", "demo", "--aspect", "naturalness")
     manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)

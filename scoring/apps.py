@@ -13,6 +13,7 @@ class ScoringConfig(AppConfig):
         from .views import overview as ours
 
         register_cleaner("scoring.services.training:remove_artefacts")
+        register_cleaner("scoring.services.columns:remove_columns")
         ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         ports.register_reliability("scoring.services.reliability:reliability_of")
         ports.register_reliability_evaluators("scoring.services.reliability:choices_for")

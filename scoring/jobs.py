@@ -13,6 +13,15 @@ register(
 )
 register(
     Job(
+        "combine",
+        "cpu",
+        "scoring.pipelines.combine:run",
+        "Combine several evaluators into one.",
+        request="scoring.services.combining:request_combination",
+    )
+)
+register(
+    Job(
         "train",
         "gpu",
         "scoring.pipelines.train:run",

@@ -2,7 +2,19 @@
 
 from django.urls import path, register_converter
 
-from .views import annotate, boards, enhanced, evaluators, items, live, plots, reference_sets, trained, writing_gold
+from .views import (
+    annotate,
+    boards,
+    combining,
+    enhanced,
+    evaluators,
+    items,
+    live,
+    plots,
+    reference_sets,
+    trained,
+    writing_gold,
+)
 
 
 class Ending:
@@ -28,7 +40,9 @@ urlpatterns = [
     path(P + "evaluators/train/<slug:name>/", trained.train, name="train"),
     path(P + "evaluators/train/<slug:name>/start/", trained.train_start, name="train-start"),
     path(P + "evaluators/upload/", trained.upload, name="evaluator-upload"),
+    path(P + "evaluators/combine/", combining.combine, name="combine"),
     path(P + "evaluators/<slug:evaluator>/", evaluators.evaluator, name="evaluator"),
+    path(P + "evaluators/<slug:evaluator>/again/", combining.again, name="combine-again"),
     path(P + "evaluators/<slug:evaluator>/scores.csv", evaluators.scores_csv, name="scores-csv"),
     path(P + "evaluators/<slug:evaluator>/distribution.svg", plots.distribution_svg, name="distribution-svg"),
     path(P + "evaluators/<slug:evaluator>/delete/", trained.delete, name="evaluator-delete"),

@@ -59,6 +59,10 @@ class Evaluator(models.Model):
     def is_trained(self) -> bool:
         return self.kind == self.Kind.TRAINED
 
+    @property
+    def is_combined(self) -> bool:
+        return self.kind == self.Kind.COMBINED
+
 
 class ScoreSet(models.Model):
     """All scores of one evaluator under one signature, against one set of references (empty: it needs none)."""

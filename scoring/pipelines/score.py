@@ -19,6 +19,7 @@ from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set, input_hash, iterate_inputs
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder
+from ..services.columns import keep_columns
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores
 from ..services.training import mark_damaged, mark_ready
 
@@ -135,6 +136,7 @@ def _finish(work: _Work, target: Target) -> None:
         systems = work.score_systems() if work.measure.entry.system_score == "corpus" else []
         summary = summarise_scores(score_set)
     finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary)
+    keep_columns(score_set)
 
 
 class _Work:

@@ -56,6 +56,11 @@ def apply_evaluator(
     """Queue the application of an evaluator of the catalogue, or of a trained one by its slug, to every output of the
     project that needs it. The same request joins the run that is already there. `any_encoder` is for the command
     line, whose user owns the machine; people of the web may choose encoders of the setting ENCODERS only."""
+    combined = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
+    if combined is not None:
+        from .combining import combine_again
+
+        return combine_again(project=project, user=user, evaluator=combined, send=send)
     trained = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
     entry = get_entry(trained.name) if trained else _applicable(project, evaluator)
     parsed = parse_options(entry, {**_from_project(entry, project), **(options or {})})
@@ -181,10 +186,10 @@ def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
         return
     with transaction.atomic():
         Score.objects.filter(score_set=score_set, output__in=[row.output for row in scores]).delete()
-        insert_rows(Score, COLUMNS, (_row(score_set, row) for row in scores))
+        insert_rows(Score, COLUMNS, (score_row(score_set, row) for row in scores))
 
 
-def _row(score_set: ScoreSet, row: NewScore) -> tuple[Any, ...]:
+def score_row(score_set: ScoreSet, row: NewScore) -> tuple[Any, ...]:
     value = None if math.isnan(row.value) else row.value
     flags = (row.is_empty, row.is_truncated, row.in_training)
     return (score_set.pk, row.output, value, row.note[:200], row.input_hash, *flags)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 #: Words that stand in addresses where an evaluator's name stands.
-RESERVED = frozenset({"apply", "sentinels", "train", "trained", "upload"})
+RESERVED = frozenset({"apply", "combine", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "rank")
@@ -224,7 +224,7 @@ def check_name(project: Project, name: str, taken: Collection[str] = ()) -> None
 
 def free_slug(project: Project, stem: str, name: str) -> str:
     """The name that was asked for, or the stem with the next number; nothing that is there or under way has it."""
-    active = Run.objects.filter(project=project, kind__in=["train", "artefact"], state__in=Run.ACTIVE)
+    active = Run.objects.filter(project=project, kind__in=["train", "artefact", "combine"], state__in=Run.ACTIVE)
     taken = {str(run.params.get("slug")) for run in active.only("params")}
     check_name(project, name, taken)
     if name:
@@ -277,18 +277,20 @@ def mark_ready(*, evaluator: Evaluator) -> None:
 
 
 def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
-    """The evaluator, its scores and its files."""
-    if not evaluator.is_trained:
-        raise Conflict("Only trained evaluators can be deleted; the scores of others are replaced when applied again.")
-    busy = Run.objects.filter(project=evaluator.project, kind="score", state__in=Run.ACTIVE)
-    if any(run.params.get("evaluator") == evaluator.slug for run in busy):
+    """The evaluator, its scores and its files. Combinations that it is a part of keep their scores."""
+    if not (evaluator.is_trained or evaluator.is_combined):
+        text = "Only trained and combined evaluators can be deleted; "
+        raise Conflict(text + "the scores of others are replaced when applied again.")
+    busy = Run.objects.filter(project=evaluator.project, kind__in=["score", "combine"], state__in=Run.ACTIVE)
+    if any(evaluator.slug in (run.params.get("evaluator"), run.params.get("slug")) for run in busy):
         raise Conflict(f"{evaluator.slug} is just scoring. Cancel that run first.")
-    folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder
+    folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder if evaluator.folder else None
     with transaction.atomic():
         audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)
         ScoreSet.objects.filter(evaluator=evaluator).delete()
         evaluator.delete()
-        transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))
+        if folder is not None:
+            transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def remove_artefacts(*, project: Project) -> None:

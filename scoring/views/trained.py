@@ -23,7 +23,7 @@ from evalapp.common.selectors import find_run
 
 from ..curves import describe_series, draw_curves
 from ..downloads import send_file, send_tar
-from ..models import ScoreSet
+from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
 from ..services.artefacts import receive_artefact
@@ -186,7 +186,8 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
-    row = find_trained(project, evaluator)
+    combined = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
+    row = combined or find_trained(project, evaluator)
     if request.method == "POST":
         try:
             delete_evaluator(evaluator=row, user=request.user)

@@ -149,6 +149,8 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:evaluator-list": [R("read")],
     "scoring:score-sentinels": [R("write", "post")],
     "scoring:evaluator-apply": [R("write", name="chrf"), R("write", "post", name="chrf")],
+    "scoring:combine": [R("write"), R("write", "post")],
+    "scoring:combine-again": [R("write", "post", evaluator="evaluator")],
     "scoring:evaluator": [R("read", evaluator="evaluator")],
     "scoring:scores-csv": [R("read", evaluator="evaluator")],
     "scoring:distribution-svg": [R("read", evaluator="evaluator")],

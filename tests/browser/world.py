@@ -23,6 +23,7 @@ from retrieval.services.corpora import add_file
 from scoring.models import CurvePoint
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.services.annotating import NewSet, store_reference_sets
+from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.scores import apply_evaluator
 from tests.cast import Cast
@@ -43,6 +44,7 @@ NO_PAGE = {
     "annotation:system-kind", "annotation:export-file",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
+    "scoring:combine-again",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
     "retrieval:candidates",
@@ -238,6 +240,10 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:evaluator-apply", slug, "bertscore")
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
     world.add(cast.researcher, "scoring:train", slug, "comparative")
+    wishes = CombineWishes(("token-f1", "length"), method="stacked", name="both")
+    execute_run(start_combination(project=cast.project, wishes=wishes, send=False).pk)
+    world.add(cast.researcher, "scoring:evaluator", slug, "both")
+    world.add(cast.researcher, "scoring:combine", slug)
     world.add(cast.researcher, "scoring:evaluator-upload", slug)
     world.add(cast.researcher, "scoring:evaluator-upload", slug, query="?folds=3")
     trained = make_trained(cast.project, "trained-one")

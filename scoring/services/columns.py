@@ -1,0 +1,42 @@
+"""Keeping the scores of large sets as columns in files, so that a table that is computed anew after a judgement reads
+what did not change from there. Files can be deleted at any time; the database has it all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+from django.conf import settings
+
+from evalapp.accounts.models import Project
+
+from ..models import ScoreSet
+from ..selectors.columns import ScoreColumns, file_of, load_columns, read_columns
+
+#: Below so many scores reading the database costs less than a file is worth.
+MIN_KEPT = 20_000
+
+
+def keep_columns(score_set: ScoreSet) -> ScoreColumns:
+    """The columns of a set; those of a large one are in a file afterwards, and files of its earlier states are gone."""
+    path = file_of(score_set)
+    if path is None or score_set.n_scores < MIN_KEPT or path.is_file():
+        return load_columns(score_set)
+    found = read_columns(score_set)
+    if len(found) != score_set.n_scores:
+        return found  # somebody is writing: the next one keeps them
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez(file, output=found.output, value=found.value, in_training=found.in_training)
+    part.replace(path)
+    for other in path.parent.glob(f"{score_set.pk}-*"):
+        if other != path:
+            other.unlink(missing_ok=True)
+    return found
+
+
+def remove_columns(*, project: Project) -> None:
+    """The files of a project that is deleted."""
+    shutil.rmtree(Path(settings.ARTEFACTS_DIR) / "columns" / str(project.pk), ignore_errors=True)

@@ -1,0 +1,198 @@
+"""Several evaluators combined into one with a name and a row of its own: asking for it, and storing what a run found.
+
+The arithmetic is `evalapp.stats.combining`; reading the parts' scores is the pipeline's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.db import transaction
+
+from annotation.models.data import ORIGINAL
+from annotation.selectors.filters import get_active_filter
+from annotation.services.bulk import insert_rows
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, EvalappError, Fault
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from ..models import Evaluator, Score, ScoreSet
+from ..selectors.aspects import choose_aspect
+from ..selectors.leaderboards import RATINGS
+from ..selectors.score_sets import current_sets
+from .scores import COLUMNS, NewScore, score_row
+from .training import free_slug
+
+NAME = "combined"
+METHODS = {
+    "mean-z": "Mean of z-scores",
+    "stacked": "Stacked: ridge regression on people’s ratings of a part of the groups",
+}
+MOST_PARTS = 50
+SIGNATURE = 500
+
+
+@dataclass(frozen=True)
+class CombineWishes:
+    """`parts` are slugs of evaluators with scores. Stacked ones learn from people's ratings of `aspect` in `share` of
+    the groups, drawn by `seed`, without the raters whom `filter` leaves out; `name` empty: a free one is found."""
+
+    parts: tuple[str, ...]
+    method: str = "mean-z"
+    name: str = ""
+    aspect: str = ""
+    references: str = ORIGINAL
+    ratings: str = "raw"
+    filter: str = ""
+    share: float = 0.5
+    seed: int = 13
+
+
+def request_combination(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind combine."""
+    wanted = {"parts": list, "share": (int, float), "seed": int}
+    faults = []
+    for name, value in params.items():
+        if name not in CombineWishes.__dataclass_fields__:
+            faults.append(Fault(f"{name} is not known here.", field=name))
+        elif not isinstance(value, wanted.get(name, str)) or isinstance(value, bool):  # type: ignore[arg-type]
+            what = {"parts": "a list of evaluators", "share": "a number", "seed": "a whole number"}.get(name, "a text")
+            faults.append(Fault(f"{name} is {what}.", field=name))
+    if "parts" not in params:
+        faults.append(Fault("Name the evaluators to be combined.", field="parts"))
+    if faults:
+        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
+    given = {**params, "parts": tuple(str(part) for part in params["parts"])}
+    return start_combination(project=project, user=user, wishes=CombineWishes(**given))
+
+
+def start_combination(*, project: Project, user: Any = None, wishes: CombineWishes, send: bool = True) -> Run:
+    """Queue the combination under a name that is free. The same request joins the run that is already there."""
+    params = _checked(project, wishes)
+    for run in Run.objects.filter(project=project, kind="combine", state__in=Run.ACTIVE):
+        asked = {key: value for key, value in run.params.items() if key != "slug"}
+        if asked == params and wishes.name in ("", run.params["slug"]):
+            return run
+    slug = free_slug(project, NAME, wishes.name)
+    return _enqueue(project, user, {**params, "slug": slug}, send=send)
+
+
+def combine_again(*, project: Project, user: Any = None, evaluator: Evaluator, send: bool = True) -> Run:
+    """The same combination of what its parts say now."""
+    wishes = CombineWishes(**{**evaluator.options, "parts": tuple(evaluator.options["parts"])})
+    return _enqueue(project, user, {**_checked(project, wishes), "slug": evaluator.slug}, send=send)
+
+
+def _enqueue(project: Project, user: Any, params: dict[str, Any], *, send: bool) -> Run:
+    title = f"Combine {', '.join(params['parts'])} into {params['slug']}"
+    return enqueue_run(kind="combine", project=project, user=user, params=params, title=title, send=send)
+
+
+def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
+    """The parameters of the run. Every wish that cannot be met is a fault with its field."""
+    faults: list[Fault] = []
+    parts = list(dict.fromkeys(wishes.parts))
+    if not 2 <= len(parts) <= MOST_PARTS:
+        faults.append(Fault(f"Name from 2 to {MOST_PARTS} different evaluators.", field="parts"))
+    kinds = dict(Evaluator.objects.filter(project=project, slug__in=parts).values_list("slug", "kind"))
+    scored = {s.evaluator.slug for s in current_sets(project, wishes.references)}
+    for part in parts:
+        if kinds.get(part) == Evaluator.Kind.COMBINED:
+            faults.append(Fault(f"{part} is a combination itself; name its parts.", field="parts"))
+        elif part not in scored:
+            way = f"manage.py score {part} --project {project.slug}"
+            faults.append(Fault(f"{part} has no scores against “{wishes.references}”: {way}", field="parts"))
+    if wishes.method not in METHODS:
+        faults.append(Fault(f"method is one of {', '.join(METHODS)}, not “{wishes.method}”.", field="method"))
+    if wishes.ratings not in RATINGS:
+        faults.append(Fault(f"ratings is one of {', '.join(RATINGS)}, not “{wishes.ratings}”.", field="ratings"))
+    if not 0.1 <= wishes.share <= 0.9:
+        faults.append(Fault("share is from 0.1 to 0.9: the rest is what it can be judged on.", field="share"))
+    params = {**asdict(wishes), "parts": parts}
+    params.pop("name")
+    if wishes.method == "stacked" or wishes.aspect:
+        try:
+            params["aspect"] = choose_aspect(project, wishes.aspect, judged_by="ratings").name
+        except EvalappError as error:
+            faults.append(Fault(error.detail, field="aspect"))
+    if wishes.filter:
+        try:
+            get_active_filter(project, wishes.filter)
+        except EvalappError as error:
+            faults.append(Fault(error.detail, field="filter"))
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    return params
+
+
+# ---- what is stored ---------------------------------------------------------------------------------------
+
+
+def signature_of(params: Mapping[str, Any], parts: Sequence[ScoreSet]) -> tuple[str, str]:
+    """The full and the short signature: method, settings, and each part by name and hash of its signature. Of very
+    many parts the names of the first and one hash of all stand there."""
+
+    def short(text: str) -> str:
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    names = [f"{s.evaluator.slug}@{short(s.full_signature)}" for s in parts]
+    rest = ""
+    if params["method"] == "stacked":
+        rest = f"|aspect:{params['aspect']}|ratings:{params['ratings']}|share:{params['share']:g}|seed:{params['seed']}"
+        rest += f"|filter:{params['filter']}" if params.get("filter") else ""
+    head = f"{NAME}|method:{params['method']}"
+    full = f"{head}|parts:{'+'.join(names)}{rest}"
+    if len(full) > SIGNATURE:
+        room = SIGNATURE - len(head) - len(rest) - 40
+        shown: list[str] = []
+        for name in names:
+            if len("+".join([*shown, name])) > room:
+                break
+            shown.append(name)
+        everything = short("+".join(names))
+        full = f"{head}|parts:{'+'.join(shown)}+{len(names) - len(shown)}-more@{everything}{rest}"
+    return full, f"{head}|parts:{len(names)}@{short('+'.join(names))}{rest}"[:300]
+
+
+def store_combination(
+    *,
+    run: Run,
+    slug: str,
+    params: Mapping[str, Any],
+    record: Mapping[str, Any],
+    parts: Sequence[ScoreSet],
+    scores: Iterable[NewScore],
+) -> ScoreSet:
+    """The evaluator and its set, all scores at once; a set of the same signature is replaced. The caller counts it
+    afterwards with `finish_score_set`."""
+    signature, short = signature_of(params, parts)
+    references = next((s.references for s in parts if s.references), "")
+    with transaction.atomic():
+        evaluator, made = Evaluator.objects.update_or_create(
+            project=run.project,
+            slug=slug,
+            defaults={
+                "name": NAME,
+                "kind": Evaluator.Kind.COMBINED,
+                "options": dict(params),
+                "record": dict(record),
+                "signature": signature,
+                "run": run,
+            },
+        )
+        score_set, _ = ScoreSet.objects.update_or_create(
+            evaluator=evaluator,
+            signature=signature,
+            references=references,
+            aspect="",
+            defaults={"project": run.project, "short_signature": short, "run": run},
+        )
+        Score.objects.filter(score_set=score_set).delete()
+        insert_rows(Score, COLUMNS, (score_row(score_set, row) for row in scores))
+        if made:
+            audit.record(verb="evaluator.combined", project=run.project, actor=run.created_by, object=evaluator)
+    return score_set

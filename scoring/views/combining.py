@@ -1,0 +1,109 @@
+"""Pages of combining evaluators: which ones, how, under which name; and the same once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.pages import page
+
+from ..forms import aspect_names, reference_sets
+from ..models import Evaluator
+from ..selectors.leaderboards import RATINGS
+from ..selectors.score_sets import current_sets
+from ..services.combining import METHODS, CombineWishes, combine_again, start_combination
+
+
+class CombineForm(forms.Form):
+    """Two or more evaluators with scores, the way they are combined, and a name."""
+
+    parts = forms.MultipleChoiceField(
+        widget=forms.CheckboxSelectMultiple, label="Evaluators",
+        help_text="Two or more. An output that one of them cannot score has no combined score either.",
+    )  # fmt: skip
+    method = forms.ChoiceField(
+        choices=list(METHODS.items()), initial="mean-z", label="Method",
+        help_text="The mean of z-scores learns nothing and counts every evaluator alike. Stacking finds weights; what "
+        "it learned from is marked, and it is compared with others on the rest only.",
+    )  # fmt: skip
+    name = forms.SlugField(
+        max_length=80, required=False, label="Name",
+        help_text="Small letters, digits, hyphens. Empty: combined-1, combined-2 and so on.",
+    )  # fmt: skip
+    references = forms.ChoiceField(required=False, label="References", help_text="The scores against this set.")
+    aspect = forms.ChoiceField(required=False, label="Aspect", help_text="Stacked: the ratings it learns from.")
+    ratings = forms.ChoiceField(choices=list(RATINGS.items()), required=False, initial="raw", label="Ratings")
+    share = forms.FloatField(
+        min_value=0.1, max_value=0.9, required=False, initial=0.5, label="Share of groups",
+        help_text="Stacked: so many of the groups of items are learned from, 0.1 to 0.9.",
+    )  # fmt: skip
+    seed = forms.IntegerField(min_value=0, required=False, initial=13, label="Seed", help_text="Draws these groups.")
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        slugs = list(dict.fromkeys(s.evaluator.slug for s in combinable(project)))
+        aspects = aspect_names(project, rated=True)
+        choices = {
+            "parts": [(slug, slug) for slug in slugs],
+            "references": [(name, name) for name in reference_sets(project)],
+            "aspect": [(name, name) for name in aspects],
+        }
+        for name, found in choices.items():
+            self.fields[name].choices = found  # type: ignore[attr-defined]
+        if len(choices["references"]) < 2:
+            del self.fields["references"]
+
+    def wishes(self) -> CombineWishes:
+        given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
+        return CombineWishes(**{**given, "parts": tuple(given["parts"])})
+
+
+def combinable(project: Project) -> list[Any]:
+    """The present sets of everything but combinations, of all reference sets."""
+    found = [s for name in {ORIGINAL, *reference_sets(project)} for s in current_sets(project, name)]
+    kept = [s for s in found if s.evaluator.kind != Evaluator.Kind.COMBINED]
+    return sorted(kept, key=lambda s: s.evaluator.slug)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def combine(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    form = CombineForm(request.POST or None, project=project, initial={"parts": request.GET.getlist("part")})
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = start_combination(project=project, user=request.user, wishes=form.wishes())
+        except EvalappError as error:
+            for fault in error.faults or [None]:
+                field = fault.field if fault and fault.field in form.fields else None
+                form.add_error(field, fault.message if fault else error.detail)
+        else:
+            messages.success(request, f"{run.title}: in the queue.")
+            return redirect("run", project.slug, run.pk)
+    context = {"project": project, "form": form, "n_parts": len(form.fields["parts"].choices)}  # type: ignore[attr-defined]
+    return page(request, "scoring/evaluators/combine.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def again(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+    """The same combination of what its parts say now."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    row = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
+    if row is None:
+        if Evaluator.objects.filter(project=project, slug=evaluator).exists():
+            raise BadInput(f"{evaluator} is no combination. Apply it again under Evaluators.")
+        raise NotThere(f"There is no evaluator “{evaluator}”.")
+    run = combine_again(project=project, user=request.user, evaluator=row)
+    messages.success(request, f"{run.title}: in the queue.")
+    return redirect("run", project.slug, run.pk)

@@ -1,0 +1,142 @@
+"""Several evaluators as one, from the request to its row on the leaderboard."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.urls import reverse
+
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import AuditEvent
+from evalapp.common.runner import execute_run
+from scoring.models import Evaluator, Score, ScoreSet
+from scoring.pipelines.combine import _drawn
+from scoring.selectors.columns import file_of, load_columns, read_columns
+from scoring.selectors.leaderboards import EvaluatorsQuery
+from scoring.selectors.meta_evaluation import rank_evaluators
+from scoring.services import columns
+from scoring.services.combining import CombineWishes, signature_of, start_combination
+from scoring.services.scores import apply_evaluator
+from scoring.services.training import delete_evaluator
+
+pytestmark = pytest.mark.django_db
+
+
+def combine(project, *parts, **rest):
+    run = execute_run(start_combination(project=project, wishes=CombineWishes(parts, **rest), send=False).pk)
+    assert run.state == "succeeded", run.error
+    return ScoreSet.objects.select_related("evaluator").get(pk=run.result["score_set"])
+
+
+def values_of(project, slug):
+    rows = Score.objects.filter(score_set__evaluator__slug=slug, score_set__project=project).order_by("output_id")
+    return np.array([np.nan if v is None else v for v in rows.values_list("value", flat=True)])
+
+
+def test_mean_of_z_is_the_mean_of_what_the_parts_say(scored):
+    made = combine(scored.project, "length", "token-f1", name="both")
+    parts = [values_of(scored.project, name) for name in ("length", "token-f1")]
+    expected = np.mean([(x - x.mean()) / x.std() for x in parts], axis=0)
+    np.testing.assert_allclose(values_of(scored.project, "both"), expected, atol=1e-12)
+    assert made.n_in_training == 0
+    assert made.references == "original"  # token-f1 is measured against these
+    assert made.full_signature.startswith("combined|method:mean-z|parts:length@")
+    rows = {row["evaluator"]: row for row in rank_evaluators(scored.project, EvaluatorsQuery())["rows"]}
+    assert rows["both"]["kind"] == "combined"
+    assert rows["both"]["pearson"]["value"] is not None
+
+
+def test_stacked_marks_what_it_learned_from_and_can_be_done_again(scored):
+    made = combine(scored.project, "length", "token-f1", method="stacked", name="stack")
+    record = made.evaluator.record
+    seen = set(Score.objects.filter(score_set=made, in_training=True).values_list("output__item__group", flat=True))
+    assert seen == {f"g{k:03d}" for k in range(8) if _drawn(f"g{k:03d}", 13, 0.5)}
+    assert record["n_groups"] == len(seen) == record["n_groups_drawn"]
+    weights = [part["weight"] for part in record["parts"]]
+    x = np.stack([values_of(scored.project, name) for name in ("length", "token-f1")], axis=1)
+    z = (x - np.array(record["centre"])) / np.array(record["spread"])
+    np.testing.assert_allclose(values_of(scored.project, "stack"), record["intercept"] + z @ weights, atol=1e-9)
+    table = rank_evaluators(scored.project, EvaluatorsQuery())
+    assert table["n_excluded"] == 3 * len(seen)
+    first = (made.full_signature, values_of(scored.project, "stack").tolist())
+    again = execute_run(apply_evaluator(project=scored.project, evaluator="stack", send=False).pk)
+    assert again.kind == "combine"
+    assert (again.result["signature"], values_of(scored.project, "stack").tolist()) == first
+    assert ScoreSet.objects.filter(evaluator__slug="stack").count() == 1
+
+
+def test_what_cannot_be_combined_says_why(scored):
+    combine(scored.project, "length", "random", name="pair")
+    with pytest.raises(BadInput, match="from 2 to 50"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "length")))
+    with pytest.raises(BadInput, match="score chrf --project alpha"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "chrf")))
+    with pytest.raises(BadInput, match="name its parts"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "pair")))
+    with pytest.raises(Conflict, match="taken"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), name="pair"))
+    with pytest.raises(BadInput, match="share"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), share=1.0))
+
+
+def test_the_signature_of_very_many_parts_still_fits():
+    sets = [ScoreSet(evaluator=Evaluator(slug=f"evaluator-of-some-length-{k}"), signature="x") for k in range(50)]
+    params = {"method": "stacked", "aspect": "quality", "ratings": "raw", "share": 0.5, "seed": 13}
+    full, short = signature_of(params, sets)
+    assert len(full) <= 500
+    assert "-more@" in full
+    assert full.endswith("|aspect:quality|ratings:raw|share:0.5|seed:13")
+    other, _ = signature_of(params, [*sets[:-1], ScoreSet(evaluator=Evaluator(slug="other"), signature="x")])
+    assert other != full
+    assert len(short) <= 300
+
+
+def test_large_sets_are_kept_as_columns(scored, monkeypatch, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    monkeypatch.setattr(columns, "MIN_KEPT", 5)
+    made = combine(scored.project, "length", "random", name="pair")
+    path = file_of(made)
+    assert path.is_file()
+    Score.objects.filter(score_set=made).update(value=7.0)  # what only the database knows
+    kept = load_columns(made)
+    assert not (kept.value == 7.0).any()
+    path.write_bytes(path.read_bytes()[:100])  # cut short
+    assert (load_columns(made).value == 7.0).all()
+    found = read_columns(made)
+    some = np.array([found.output[3], -1, found.output[0]])
+    np.testing.assert_array_equal(np.isnan(found.of(some)), [False, True, False])
+    columns.remove_columns(project=scored.project)
+    assert not path.exists()
+
+
+def test_by_command_page_and_deletion(scored, client):
+    out = io.StringIO()
+    call_command("combine", "alpha", "length", "token-f1", "--name", "both", "--here", "--json", stdout=out)
+    assert json.loads(out.getvalue())["evaluator"] == "both"
+    out = io.StringIO()
+    call_command("combine", "alpha", "length", "random", "--method", "stacked", "--here", stdout=out)
+    assert "of groups it learned from" in out.getvalue()
+    client.force_login(scored.researcher)
+    shown = client.get(reverse("scoring:evaluator", args=["alpha", "combined-1"])).content.decode()
+    assert "Weights found by ridge regression" in shown
+    body = {"parts": ["length", "random"], "method": "mean-z", "name": "third"}
+    assert client.post(reverse("scoring:combine", args=["alpha"]), body).status_code == 302
+    assert client.post(reverse("scoring:combine", args=["alpha"]), {**body, "name": "both"}).status_code == 422
+    assert client.post(reverse("scoring:combine-again", args=["alpha", "both"])).status_code == 302
+    assert client.post(reverse("scoring:evaluator-delete", args=["alpha", "combined-1"])).status_code == 302
+    assert not Evaluator.objects.filter(slug="combined-1").exists()
+    verbs = set(AuditEvent.objects.values_list("verb", flat=True))
+    assert {"evaluator.combined", "evaluator.deleted"} <= verbs
+
+
+def test_deletion_leaves_the_files_of_others(scored, settings, tmp_path, django_capture_on_commit_callbacks):
+    settings.ARTEFACTS_DIR = tmp_path
+    (tmp_path / "kept").write_text("x")
+    made = combine(scored.project, "length", "random", name="pair")
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_evaluator(evaluator=made.evaluator)
+    assert (tmp_path / "kept").exists()
