@@ -7,8 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
+from annotation.allocation.texts import is_storable
 from annotation.allocation.writing_plan import OPTIONS
 from annotation.models import (
     Output,
@@ -40,11 +42,17 @@ def list_writing(*, project: Project) -> QuerySet[WritingCampaign]:
         WritingCampaign.objects.filter(project=project)
         .select_related("project", "start_set", "target_set")
         .annotate(
-            member_count=Count("members", distinct=True),
-            written_count=Count("written", filter=Q(written__state=WrittenReference.State.SHOWN), distinct=True),
+            member_count=_count_of(WritingMember.objects.all()),
+            written_count=_count_of(WrittenReference.objects.filter(state=WrittenReference.State.SHOWN)),
         )
         .order_by("-pk")
     )
+
+
+def _count_of(rows: QuerySet[Any]) -> Coalesce:
+    """Each table by itself: joined, every member would meet every reference."""
+    own = rows.filter(campaign=OuterRef("pk")).order_by().values("campaign")
+    return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n")), 0)
 
 
 def get_writing(*, user: Any, campaign_id: int, need: Need = "read") -> WritingCampaign:
@@ -221,5 +229,7 @@ def originals_of(task: WritingTask) -> tuple[str, ...]:
 
 def candidate_texts(task: WritingTask, ids: Collection[str]) -> dict[str, str]:
     """Texts of the candidates that this task was offered, by opaque id; others are left out."""
-    rows = WritingCandidate.objects.filter(unit=task.unit_id, public__in=list(ids)[:1000])
+    rows = WritingCandidate.objects.filter(
+        unit=task.unit_id, public__in=[each for each in ids if is_storable(each)][:1000]
+    )
     return dict(rows.filter(Q(task=task) | Q(task=None)).values_list("public", "text"))

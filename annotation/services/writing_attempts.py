@@ -59,7 +59,9 @@ def submit_attempt(
 ) -> Outcome:  # fmt: skip
     """Judge a text and add it where the rules say so, once: the same `submission` again answers as the first time. In
     rounds the candidate is that of the round. `unscored`: add it although no score can be had."""
-    sent = Sent(submission, _checked_text(text), relevant, candidate, _checked_seconds(seconds), unscored)
+    sent = Sent(
+        submission, _checked_text(text), relevant, _checked_candidate(candidate), _checked_seconds(seconds), unscored
+    )
     for _ in range(TRIES):
         task = get_my_desk_task(user=user, public=public)
         known = answered(user, task, sent)
@@ -95,6 +97,18 @@ def _checked_text(text: Any) -> str:
     if not is_storable(text):
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="text")])
     return text.strip()
+
+
+def _checked_candidate(public: str | None) -> str | None:
+    """A name that no candidate can have is refused before the database is asked, which cannot take every text."""
+    if public is not None and not is_storable(public):
+        raise _not_offered()
+    return public
+
+
+def _not_offered() -> BadInput:
+    message = "This candidate was not offered here."
+    return BadInput(message, faults=[Fault(message, field="candidate")])
 
 
 def _checked_seconds(seconds: float | None) -> float | None:
@@ -152,8 +166,7 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
         return None
     row = find_candidate(task, public)
     if row is None:
-        message = "This candidate was not offered here."
-        raise BadInput(message, faults=[Fault(message, field="candidate")])
+        raise _not_offered()
     if closing_attempts(task).filter(candidate=row).exists():
         raise CandidateClosed("You have added or dropped this candidate before. Choose another one.")
     return row
@@ -251,7 +264,7 @@ def drop_candidate(
     *, user: Any, public: str, submission: UUID, candidate: str | None = None, seconds: float | None = None
 ) -> Outcome:
     """Put a candidate aside for good (None: the text of one's own, or the candidate of the round)."""
-    sent = Sent(submission, "", None, candidate, _checked_seconds(seconds), False, kind="drop")
+    sent = Sent(submission, "", None, _checked_candidate(candidate), _checked_seconds(seconds), False, kind="drop")
     task = get_my_desk_task(user=user, public=public)
     known = answered(user, task, sent)
     if known is not None:

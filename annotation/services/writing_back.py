@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
+from annotation.allocation.texts import is_storable
 from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
 from annotation.selectors.writing import TAKEN_BACK, get_my_desk_task
 from evalapp.common.errors import BadInput, Conflict, Fault
@@ -33,13 +34,13 @@ def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
     handed out meanwhile and not begun goes back. Twice is once."""
     task = get_my_desk_task(user=user, public=public)
     check_right(user, task.campaign)
-    row = WrittenReference.objects.filter(task=task, public=reference).first()
+    row = WrittenReference.objects.filter(task=task, public=reference).first() if is_storable(reference) else None
     if row is None:
         message = "There is no such text of yours for this item. Look at the page again."
         raise BadInput(message, faults=[Fault(message, field="reference")])
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
-        fresh = WritingTask.objects.select_for_update().get(pk=task.pk)
+        fresh = _lock_tasks(task)
         WritingMember.objects.select_for_update(no_key=True).get(pk=task.member_id)
         for name in ("state", "why", "round", "draft"):
             setattr(task, name, getattr(fresh, name))
@@ -49,6 +50,13 @@ def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
             withdraw_row(row, user, TAKEN_BACK)
             _go_back(task, row)
     return get_desk(user=user, public=public)
+
+
+def _lock_tasks(task: WritingTask) -> WritingTask:
+    """The task, and with it the one that is open: nobody begins there while it may go back."""
+    rows = WritingTask.objects.select_for_update().order_by("pk")
+    held = {row.pk: row for row in rows.filter(Q(pk=task.pk) | Q(member=task.member_id, state=_OPEN))}
+    return held[task.pk]
 
 
 def _locked(pk: int) -> WrittenReference:

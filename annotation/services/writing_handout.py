@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Exists, F, OuterRef, Subquery, Value
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -101,6 +101,9 @@ def _set_of(campaign: WritingCampaign, user: Any, number: int, arm: str) -> Refe
 def _hand_out(campaign: WritingCampaign, member: WritingMember) -> tuple[WritingTask | None, Why]:
     if campaign.state != WritingCampaign.State.OPEN:
         return None, campaign.state  # type: ignore[return-value]
+    again = _reopened(campaign, member)
+    if again is not None:
+        return again, ""
     if campaign.max_per_annotator and member.done >= campaign.max_per_annotator:
         return None, "limit"
     unit = _choose_unit(campaign, member)
@@ -115,18 +118,32 @@ def _hand_out(campaign: WritingCampaign, member: WritingMember) -> tuple[Writing
     )  # fmt: skip
 
 
-def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUnit | None:
-    """An item that this person has not had and whose set has a place left. In rounds all go through the items in the
-    same order; else from a place drawn by lot, first among those at which nobody is at work, so that people meet on an
-    item only when there is no other. Each look ends at the first such item, by the index of the ranks."""
+def _reopened(campaign: WritingCampaign, member: WritingMember) -> WritingTask | None:
+    """An item of theirs that had ended because it was full and has a place again: a text was taken back, withdrawn, or
+    refused by others. It counts as not done until it ends again."""
+    ended = WritingTask.objects.filter(
+        unit=OuterRef("pk"), member=member, state=WritingTask.State.DONE, why=WritingTask.Why.FULL
+    )
+    unit = _with_place(campaign, member).filter(Exists(ended)).first()
+    if unit is None:
+        return None
+    WritingTask.objects.filter(unit=unit, member=member).update(
+        state=WritingTask.State.OPEN, why="", closed_at=None,
+        lease_until=timezone.now() + timedelta(minutes=campaign.lease_minutes),
+    )  # fmt: skip
+    WritingMember.objects.filter(pk=member.pk).update(done=F("done") - 1)
+    return WritingTask.objects.get(unit=unit, member=member)
+
+
+def _with_place(campaign: WritingCampaign, member: WritingMember) -> QuerySet[WritingUnit]:
+    """The items, by rank, that have fewer references in the person's set than wanted, those that wait counted."""
     zero = Value(0)
     there = Reference.objects.filter(item=OuterRef("item"), set=member.set_id).order_by().values("item")
     waiting = WrittenReference.objects.filter(
         unit=OuterRef("pk"), set=member.set_id, state=WrittenReference.State.WAITING
     )
-    tasks = WritingTask.objects.filter(unit=OuterRef("pk"))
-    rows = (
-        WritingUnit.objects.filter(~Exists(tasks.filter(member=member)), campaign=campaign)
+    return (
+        WritingUnit.objects.filter(campaign=campaign)
         .alias(
             there=Coalesce(Subquery(there.annotate(n=Count("pk")).values("n")), zero),
             waiting=Coalesce(Subquery(waiting.order_by().values("unit").annotate(n=Count("pk")).values("n")), zero),
@@ -134,6 +151,14 @@ def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUni
         .filter(there__lt=campaign.options["target"] - F("waiting"))
         .order_by("rank")
     )
+
+
+def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUnit | None:
+    """An item that this person has not had and whose set has a place left. In rounds all go through the items in the
+    same order; else from a place drawn by lot, first among those at which nobody is at work, so that people meet on an
+    item only when there is no other. Each look ends at the first such item, by the index of the ranks."""
+    tasks = WritingTask.objects.filter(unit=OuterRef("pk"))
+    rows = _with_place(campaign, member).filter(~Exists(tasks.filter(member=member)))
     if campaign.in_rounds:
         return rows.first()
     start = draw(campaign.seed, "unit", member.number, member.done + member.skipped) % max(campaign.unit_count, 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, RestrictedError, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -280,4 +280,10 @@ def delete_writing(*, user: Any, campaign: WritingCampaign) -> None:
         }
         WritingTask.objects.filter(campaign=campaign).delete()
         campaign.delete()
-        ReferenceSet.objects.filter(pk__in=sets).delete()
+        try:
+            ReferenceSet.objects.filter(pk__in=sets).delete()
+        except RestrictedError as error:
+            raise Conflict(
+                "Another writing campaign begins from the references of this one, so it stays. Delete the other "
+                "first, or close this one instead."
+            ) from error

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Item
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Fault, NotThere
@@ -70,6 +71,8 @@ class CandidateList(APIView):
         """The best pairs of a corpus, different responses only; exact Jaccard similarity, ties by row."""
         project = get_project(user=request.user, slug=slug, need="read")
         given = request.query_params
+        if not is_storable(dict(given)):
+            raise BadInput(UNSTORABLE)
         by = given.get("by", "context")
         if by not in BY:
             text = f"by must be {' or '.join(BY)}."

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from annotation.models import Reference, ReferenceSet, WritingAttempt, WritingMember, WritingTask, WrittenReference
-from annotation.selectors.writing import get_my_desk_task, set_texts
+from annotation.selectors.writing import get_my_desk_task, list_writing, set_texts
 from annotation.services.judging_acts import StaleDraft
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
@@ -119,6 +119,38 @@ def test_a_campaign_goes_only_while_nobody_has_written(cast, fake):
     WritingAttempt.objects.all().delete()
     delete_writing(user=cast.researcher, campaign=campaign)
     assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
+
+
+def test_a_campaign_stays_while_another_begins_from_its_references(cast, fake):
+    campaign = start_writing(cast)
+    second = start_writing(cast, items=0, slug="second", start_set=campaign.target_set.name)
+    with pytest.raises(Conflict, match="Another writing campaign begins from"):
+        delete_writing(user=cast.researcher, campaign=campaign)
+    assert {row.slug: row.member_count for row in list_writing(project=cast.project)} == {campaign.slug: 0, "second": 0}
+    delete_writing(user=cast.researcher, campaign=second)
+    delete_writing(user=cast.researcher, campaign=campaign)
+    assert set(ReferenceSet.objects.values_list("name", flat=True)) == {"original"}
+
+
+def test_the_list_counts_members_and_what_stands_in_a_set(cast, fake):
+    campaign = start_writing(cast, items=1, options={"target": 4})
+    for user in (cast.annotator, cast.researcher):
+        desk = desk_of(user, campaign)
+        for word in ("one", "two"):
+            if desk.state == "write":
+                desk = send(user, desk, f"A good {word} by {user}.").desk
+    withdraw_reference(user=cast.researcher, reference_id=WrittenReference.objects.first().pk)
+    (row,) = list_writing(project=cast.project)
+    assert (row.member_count, row.written_count) == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["\0", "\ud800", "x\0y"])
+def test_a_candidate_that_no_database_can_look_up_was_not_offered(cast, fake, name):
+    desk = desk_of(cast.annotator, start_writing(cast))
+    with pytest.raises(BadInput, match="was not offered"):
+        send(cast.annotator, desk, "A good one.", candidate=name)
+    with pytest.raises(BadInput, match="was not offered"):
+        drop_candidate(user=cast.annotator, public=desk.public, submission=uuid4(), candidate=name)
 
 
 def test_the_whole_project_can_still_be_deleted(cast, fake):

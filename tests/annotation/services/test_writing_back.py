@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from annotation.models import Reference, WritingAttempt, WritingMember, WritingTask, WrittenReference
+from annotation.models import Reference, WritingAttempt, WritingCampaign, WritingMember, WritingTask, WrittenReference
 from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
@@ -20,6 +20,7 @@ from annotation.services.writing import (
     remember_candidates,
     restore_reference,
     take_back_last,
+    withdraw_reference,
 )
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, NotThere
@@ -173,3 +174,43 @@ def test_in_rounds_while_others_are_still_in_the_round(cast, other):
     assert get_desk(user=anna, public=mine.public).last is None
     with pytest.raises(NotLast, match="round has gone on"):
         back(anna, waits)
+
+
+# ---- a place that is free again ---------------------------------------------------------------------------
+
+
+def test_an_item_that_others_had_filled_comes_back_when_a_place_is_free(cast, other):
+    campaign = start_writing(cast, items=1, options={"target": 2})
+    anna, theirs = cast.annotator, desk_of(other, campaign)
+    mine = send(anna, desk_of(anna, campaign), "A good one.").desk
+    ended = get_desk(user=other, public=theirs.public)
+    assert (ended.state, ended.task.why, ended.done) == ("done", "full", 1)
+    assert desk_of(other, campaign).why == "empty"
+    back(anna, mine)
+    again = desk_of(other, campaign)
+    assert (again.public, again.state, again.done) == (theirs.public, "write", 0)
+    assert send(other, again, "Another good one.").desk.state == "done"
+    assert sorted(WritingMember.objects.values_list("done", flat=True)) == [1, 1]
+    # Withdrawn by somebody who runs the campaign: both may go on, even where nobody gets more items than one.
+    WritingCampaign.objects.update(max_per_annotator=1)
+    withdraw_reference(user=cast.researcher, reference_id=WrittenReference.objects.get(state="shown").pk)
+    assert {desk_of(user, campaign).state for user in (anna, other)} == {"write"}
+
+
+def test_what_one_has_ended_oneself_does_not_come_back(cast, other):
+    campaign = start_writing(cast, items=1, options={"target": 2})
+    theirs = desk_of(other, campaign)
+    finish_task(user=other, public=theirs.public)
+    mine = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk
+    back(cast.annotator, mine)
+    assert desk_of(other, campaign).why == "empty"
+
+
+def test_a_refused_text_frees_its_place(cast, other):
+    campaign = start_constraint(cast, "better-than-original", confirmations=1, target=1)
+    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A worse one.").desk
+    assert desk.state == "done"
+    shown = next_confirmation(user=other, campaign_id=campaign.pk)
+    better = "ab"[shown.texts.index("Answer 0 to i000.")]
+    confirm_reference(user=other, public=shown.public, submission=uuid4(), better=better)
+    assert desk_of(cast.annotator, campaign).public == desk.public

@@ -96,6 +96,8 @@ def test_candidates(api, cast):
         ({"corpus": "talk", "q": "a", "k": "0"}, 400),
         ({"corpus": "talk", "q": "a", "by": "magic"}, 400),
         ({"corpus": "talk", "item": "nothing"}, 404),
+        ({"corpus": "talk\0", "q": "x"}, 400),
+        ({"corpus": "talk", "item": "i\0"}, 400),
     ],
 )
 def test_faulty_questions(api, cast, query, status):
