@@ -3,6 +3,14 @@
 from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.coding import ColumnError
 from evalapp.stats.combining import Stacking, mean_of_z, stack, standardise
+from evalapp.stats.comparisons import (
+    COMPARISON_METHODS,
+    Adjust,
+    ComparisonMethod,
+    Interval,
+    rank_by_comparisons,
+)
+from evalapp.stats.connectivity import Connectivity, connectivity
 from evalapp.stats.correlation import (
     ALL_COEFFICIENTS,
     COEFFICIENTS,
@@ -23,6 +31,14 @@ from evalapp.stats.normalise import (
     normalise_ratings,
 )
 from evalapp.stats.paired import Difference, compare, holm, williams
+from evalapp.stats.pairs import (
+    TieCalibration,
+    acc_eq,
+    calibrate_ties,
+    soft_pairwise_accuracy,
+    system_pairwise_accuracy,
+    tau_eq,
+)
 from evalapp.stats.ranking import (
     VERDICTS,
     CannotDecide,
@@ -38,20 +54,25 @@ from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, Clus
 __all__ = [
     "ALL_COEFFICIENTS",
     "COEFFICIENTS",
+    "COMPARISON_METHODS",
     "DEFAULT_CONFIDENCE",
     "DEFAULT_RESAMPLES",
     "RATING_METHODS",
     "SCALES",
     "VERDICTS",
+    "Adjust",
     "Bootstrap",
     "CannotDecide",
     "ClusterDraws",
     "Coefficient",
     "ColumnError",
+    "ComparisonMethod",
+    "Connectivity",
     "Correlations",
     "Difference",
     "Estimate",
     "Grouping",
+    "Interval",
     "Level",
     "M1Unit",
     "NanRule",
@@ -61,8 +82,12 @@ __all__ = [
     "Scale",
     "Stacking",
     "SystemScore",
+    "TieCalibration",
+    "acc_eq",
     "aggregate_ratings",
+    "calibrate_ties",
     "compare",
+    "connectivity",
     "correlate",
     "holm",
     "kendall",
@@ -73,11 +98,15 @@ __all__ = [
     "normalise_ratings",
     "pearson",
     "percentile_interval",
+    "rank_by_comparisons",
     "rank_by_m1",
     "rank_by_mean",
     "rank_by_win_rate",
+    "soft_pairwise_accuracy",
     "spearman",
     "stack",
     "standardise",
+    "system_pairwise_accuracy",
+    "tau_eq",
     "williams",
 ]
