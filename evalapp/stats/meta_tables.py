@@ -17,6 +17,8 @@ from evalapp.stats.correlation import Coefficient
 from evalapp.stats.meta_evaluation import Correlations, correlate
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.paired import compare, holm
+from evalapp.stats.resampling import DEFAULT_RESAMPLES
+from evalapp.stats.tables import draws_of
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
@@ -76,7 +78,7 @@ class Scored:
     short_signature: str = ""
     scored_at: str | None = None
     n_in_training: int = 0
-    score_set: int | None = None
+    score_set: int | str | None = None
     own: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
     def column(self, people: People, level: str) -> FloatArray:
@@ -167,6 +169,7 @@ def _correlate(
         level=level,
         grouping=settings["grouping"],
         cluster=compared.cluster,
+        **draws_of(settings),
     )
     return found, note
 
@@ -235,7 +238,7 @@ def enhanced_table(
     sets, so that they differ in nothing but the references. `settings`: level, grouping, systems, ratings."""
     compared = people if outside.all() else people.only(outside)
     level, grouping = settings["level"], settings["grouping"]
-    options: dict[str, Any] = {"level": level, "grouping": grouping, "cluster": compared.cluster}
+    options: dict[str, Any] = {"level": level, "grouping": grouping, "cluster": compared.cluster, **draws_of(settings)}
     rows: list[Table] = []
     for of_sets in by_evaluator:
         columns = {name: of_sets[name].column(people, level)[outside] for name in names if name in of_sets}
@@ -267,6 +270,7 @@ def enhanced_table(
     tests = [d for row in rows for d in row["differences"] if d["b"] == baseline]
     for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
         difference["p_holm"] = found_p
+    resamples, seed = options.get("resamples", DEFAULT_RESAMPLES), options.get("seed", 0)
     return {
         "kind": "enhanced",
         "aspect": aspect,
@@ -283,7 +287,7 @@ def enhanced_table(
         "n_simulated": people.n_simulated,
         "note": _enhanced_note(names, rows, len(people)),
         "signature": (
-            f"level:{level}|grouping:{grouping}|boot:inputs|resamples:1000|seed:0|aspect:{aspect}"
+            f"level:{level}|grouping:{grouping}|boot:inputs|resamples:{resamples}|seed:{seed}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
         ),
     }

@@ -13,6 +13,7 @@ from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
 
+#: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
 SystemValues = Sequence[Mapping[str, Any]]
@@ -26,7 +27,7 @@ def systems_by_ratings(
     value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=settings["ratings"])
     rows = ratings.units.wanted(settings["systems"])[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     kept = ratings.only(rows)
-    ranking = rank_by_mean(value[rows], kept.item, kept.system, cluster=kept.cluster)
+    ranking = rank_by_mean(value[rows], kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))
     raters = len(np.unique(kept.rater))
     table = _table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
     table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
@@ -43,10 +44,12 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
         rows = rows & wanted[found.system_b]
     kept = found.only(rows)
     if turing:
-        ranking = rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster)
+        ranking = rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster, **draws_of(settings))
         side, simulated = kept.system_a, kept.simulated
     else:
-        ranking = rank_by_win_rate(kept.item, kept.system_a, kept.system_b, kept.verdict, cluster=kept.cluster)
+        ranking = rank_by_win_rate(
+            kept.item, kept.system_a, kept.system_b, kept.verdict, cluster=kept.cluster, **draws_of(settings)
+        )
         side = np.concatenate([kept.system_a, kept.system_b])
         simulated = np.concatenate([kept.simulated] * 2)
     table = _table(settings, ranking, found.units, simulated, side, aspect=aspect)
@@ -63,7 +66,9 @@ def systems_by_evaluator(
     """Systems by an evaluator's mean score. `evaluator` describes the set of scores (slug, signature, aspect, ...) and
     stands in the table; `own` are the values of an evaluator that looks at all outputs of a system at once."""
     rows = scores.units.wanted(settings["systems"])[scores.system] if len(scores) else np.zeros(0, dtype=bool)
-    ranking = rank_by_mean(scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows])
+    ranking = rank_by_mean(
+        scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows], **draws_of(settings)
+    )
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
     table = _table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
     table["scale"] = [None, None]
@@ -71,6 +76,11 @@ def systems_by_evaluator(
     if own:
         _use_system_scores(table, own)
     return table
+
+
+def draws_of(settings: Settings) -> dict[str, Any]:
+    """The options of the bootstrap that the settings name."""
+    return {name: int(settings[name]) for name in ("resamples", "seed") if settings.get(name) is not None}
 
 
 def _use_system_scores(table: Table, own: SystemValues) -> None:

@@ -56,7 +56,8 @@ def load_ratings(project: Project, aspect: Aspect, *, filter: str = "") -> Ratin
     output, item, cluster, system, rater, value, simulated = (np.array(column) for column in columns)
     item, cluster = items.sort()[item], groups.sort()[cluster]
     system, rater = units.sort()[system], raters.sort()[rater]
-    order = np.lexsort((rater, system, item))
+    # Raters come last, so that no sum depends on what they are called: an export may call them otherwise.
+    order = np.lexsort((rater, value, system, item))
     dropped = left_out(project, filter, raters.names)[rater]
     n_filtered, order = int(dropped.sum()), order[~dropped[order]]
     sorted_columns: list[Any] = [column[order] for column in (output, item, cluster, system, rater, value)]
@@ -70,7 +71,7 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
     units, items, groups, raters = get_units(project), Labels(), Labels(), Labels()
     rows = (
         Comparison.objects.filter(aspect=aspect, output_b__isnull=turing)
-        .order_by("pk")
+        .order_by()
         .values_list(
             "output_a__item__key",
             "output_a__item__group",
@@ -97,21 +98,16 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
             chunk_size=CHUNK
         )
     ]
-    columns = zip(*found, strict=True) if found else ((),) * 7
+    columns: Any = zip(*found, strict=True) if found else ((),) * 7
     item, group, system_a, system_b, verdict, simulated, rater = columns
     # One code more than there are units: -1, which stands for a reference, stays -1.
     new = np.append(units.sort(), -1)
     rated = raters.sort()[np.array(rater, dtype=np.int64)]
     kept = ~left_out(project, filter, raters.names)[rated]
-    return Comparisons(
-        items.sort()[np.array(item, dtype=np.int64)][kept],
-        groups.sort()[np.array(group, dtype=np.int64)][kept],
-        new[np.array(system_a, dtype=np.int64)][kept],
-        new[np.array(system_b, dtype=np.int64)][kept],
-        np.array(verdict, dtype=np.str_)[kept],
-        np.array(simulated, dtype=np.bool_)[kept],
-        units,
-        rated[kept],
-        raters.names,
-        int((~kept).sum()),
-    )
+    item, group = items.sort()[np.array(item, dtype=np.int64)], groups.sort()[np.array(group, dtype=np.int64)]
+    a, b = (new[np.array(side, dtype=np.int64)] for side in (system_a, system_b))
+    verdict, simulated = np.array(verdict, dtype=np.str_), np.array(simulated, dtype=np.bool_)
+    order = np.lexsort((rated, verdict, b, a, item))
+    order = order[kept[order]]
+    sides = (item[order], group[order], a[order], b[order], verdict[order], simulated[order])
+    return Comparisons(*sides, units, rated[order], raters.names, int((~kept).sum()))

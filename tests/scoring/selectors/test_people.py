@@ -28,7 +28,7 @@ def test_columns(cast, aspect):
     assert len(ratings) == 12
     assert [unit.label for unit in ratings.units.units] == ["sys-a", "sys-b"]
     assert set(ratings.cluster) == {0, 1, 2}
-    places = list(zip(ratings.item, ratings.system, ratings.rater, strict=True))
+    places = list(zip(ratings.item, ratings.system, ratings.value, ratings.rater, strict=True))
     assert places == sorted(places)
     assert list(ratings.rater[:2]) == [0, 1]
 

@@ -1,0 +1,290 @@
+"""An exported folder read as columns: items, systems, ratings, comparisons and scores, out of JSONL, CSV, TSV or
+Parquet files. Made for recomputing tables: it trusts the export and checks nothing that `load` checks."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.columns import Comparisons, Labels, Ratings, Scores, Units
+
+Row: TypeAlias = dict[str, Any]
+#: item, system, step
+Place: TypeAlias = tuple[str, str, int | None]
+
+_ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".safe.csv", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+#: Columns whose cells are JSON where a file has cells; an empty cell is null. A cell of `system_b` is JSON where it is
+#: an object.
+_JSON = frozenset({"step", "step_a", "step_b", "value", "simulated", "in_training", "systems", "raters"})
+#: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
+_GUARD = "'"
+#: What a campaign appends to a rater whose judgement is a repeat.
+_REPEAT = re.compile(r"#\d+$")
+
+
+class FolderError(ValueError):
+    """A folder that cannot be read: carries `file` and `problem`."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        super().__init__(f"{file}: {problem}")
+
+
+class ExportFolder:
+    """The files of one export. Every table is read when it is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.is_dir():
+            raise FolderError(str(path), "this is not a folder")
+
+    def document(self, name: str) -> Any:
+        """A file that is one JSON object."""
+        file = self.path / name
+        if not file.is_file():
+            raise FolderError(name, "the folder has no such file; export the project with its tables")
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FolderError(name, f"this is not JSON ({error})") from error
+
+    def has(self, table: str) -> bool:
+        return self._file(table) is not None
+
+    def rows(self, table: str) -> Iterator[Row]:
+        """The rows of a table in the order of its file; none where there is no file."""
+        found = self._file(table)
+        if found is None:
+            return
+        file, ending = found
+        try:
+            yield from _READERS[ending](file)
+        except (ValueError, KeyError) as error:
+            raise FolderError(file.name, f"it cannot be read ({error})") from error
+
+    def _file(self, table: str) -> tuple[Path, str] | None:
+        for ending in _ENDINGS:
+            file = self.path / f"{table}{ending}"
+            if file.is_file():
+                return file, ending
+        return None
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        return {row["id"]: row.get("group") or row["id"] for row in self.rows("items")}
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        return {row["id"]: row.get("kind") or "machine" for row in self.rows("systems")}
+
+    def units(self) -> Units:
+        return Units(_NamedSystems(self.kinds))
+
+    @cached_property
+    def filters(self) -> dict[str, frozenset[str]]:
+        """The raters whom each named filter leaves out."""
+        return {row["name"]: frozenset(row["raters"]) for row in self.rows("filters")}
+
+    def left_out(self, name: str) -> Callable[[str], bool]:
+        """Whether the named filter leaves a rater out, repeats included; nobody where no name is given."""
+        if not name:
+            return lambda rater: False
+        if name not in self.filters:
+            raise FolderError("filters", f"there is no filter “{name}”")
+        raters = self.filters[name]
+        return lambda rater: rater in raters or _REPEAT.sub("", rater) in raters
+
+    def ratings(self, aspect: str, *, filter: str = "") -> tuple[Ratings, tuple[str, ...]]:
+        """All ratings of outputs for one aspect, and the names of the items by their numbers. `output` is a number by
+        item and system."""
+        out = self.left_out(filter)
+        units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
+        columns: list[Any] = [array("q"), array("q"), array("q"), array("q"), array("d"), array("b")]
+        n_filtered = 0
+        for row in self.rows("ratings"):
+            if row.get("aspect") != aspect or not row.get("item"):
+                continue
+            if out(row["rater"]):
+                n_filtered += 1
+                continue
+            item = row["item"]
+            unit = units.code(row["system"], row.get("step"))
+            codes = (
+                items.code(item), groups.code(self._group(item)), unit, raters.code(row["rater"]), float(row["value"]),
+                bool(row.get("simulated")),
+            )  # fmt: skip
+            for column, code in zip(columns, codes, strict=True):
+                column.append(code)
+        item_, cluster, system, rater, value, simulated = (np.array(column) for column in columns)
+        item_, cluster = items.sort()[item_], groups.sort()[cluster]
+        system, rater = units.sort()[system], raters.sort()[rater]
+        order = np.lexsort((rater, value, system, item_))
+        output = item_ * max(len(units.units), 1) + system
+        made = Ratings(
+            output=output[order], item=item_[order], cluster=cluster[order], system=system[order], rater=rater[order],
+            value=value[order], simulated=simulated[order].astype(bool), units=units, raters=raters.names,
+            n_filtered=n_filtered,
+        )  # fmt: skip
+        return made, items.names
+
+    def comparisons(self, aspect: str, *, turing: bool, filter: str = "") -> Comparisons:
+        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect."""
+        out = self.left_out(filter)
+        units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
+        found, n_filtered = [], 0
+        for row in self.rows("comparisons"):
+            other = row["system_b"]
+            if row.get("aspect") != aspect or isinstance(other, dict) != turing:
+                continue
+            if out(row["rater"]):
+                n_filtered += 1
+                continue
+            b = -1 if turing else units.code(other, row.get("step_b"))
+            a = units.code(row["system_a"], row.get("step_a"))
+            where = items.code(row["item"]), groups.code(self._group(row["item"]))
+            found.append((*where, a, b, row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])))
+        item, cluster, a_, b_, verdict, simulated, rater = zip(*found, strict=True) if found else ((),) * 7
+        new = np.append(units.sort(), -1)
+        columns: list[Any] = [
+            items.sort()[np.array(item, dtype=np.int64)],
+            groups.sort()[np.array(cluster, dtype=np.int64)],
+            new[np.array(a_, dtype=np.int64)],
+            new[np.array(b_, dtype=np.int64)],
+            np.array(verdict, dtype=np.str_),
+            np.array(simulated, dtype=np.bool_),
+            raters.sort()[np.array(rater, dtype=np.int64)],
+        ]
+        order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
+        item_, cluster_, first, second, verdicts, flags, rater_ = (column[order] for column in columns)
+        return Comparisons(item_, cluster_, first, second, verdicts, flags, units, rater_, raters.names, n_filtered)
+
+    @cached_property
+    def score_sets(self) -> dict[str, Row]:
+        return {row["id"]: row for row in self.rows("score_sets")}
+
+    @cached_property
+    def _scores(self) -> dict[str, list[tuple[Place, float, bool]]]:
+        found: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self.score_sets}
+        for row in self.rows("scores"):
+            value = row.get("value")
+            place = (sys.intern(row["item"]), sys.intern(row["system"]), row.get("step"))
+            found[row["set"]].append((place, np.nan if value is None else float(value), bool(row.get("in_training"))))
+        return found
+
+    def values(self, score_set: str) -> dict[Place, float]:
+        """The scores of a set by output, nan where undefined."""
+        self._known_set(score_set)
+        return {place: value for place, value, _ in self._scores[score_set]}
+
+    def trained_on(self, score_set: str) -> set[Place]:
+        """The outputs whose items the evaluator of a set has learned from."""
+        self._known_set(score_set)
+        return {place for place, _, seen in self._scores[score_set] if seen}
+
+    def score_columns(self, score_set: str) -> Scores:
+        self._known_set(score_set)
+        units, items, groups = self.units(), Labels(), Labels()
+        rows = [
+            (items.code(item), groups.code(self._group(item)), units.code(system, step), value)
+            for (item, system, step), value, _ in self._scores[score_set]
+        ]
+        item_, cluster, system_, value_ = zip(*rows, strict=True) if rows else ((),) * 4
+        codes = items.sort()[np.array(item_, dtype=np.int64)], groups.sort()[np.array(cluster, dtype=np.int64)]
+        unit = units.sort()[np.array(system_, dtype=np.int64)]
+        order = np.lexsort((unit, codes[0]))
+        values = np.array(value_, dtype=np.float64)
+        return Scores(codes[0][order], codes[1][order], unit[order], values[order], units)
+
+    def _known_set(self, score_set: str) -> None:
+        if score_set not in self.score_sets:
+            raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
+
+    def _group(self, item: str) -> str:
+        try:
+            return self.groups[item]
+        except KeyError:
+            raise FolderError("items", f"there is no item “{item}”") from None
+
+
+class _NamedSystems(Mapping[str, tuple[str, str]]):
+    """Name and kind by name; a system that the folder does not describe is a machine."""
+
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.kinds = kinds
+
+    def __getitem__(self, name: str) -> tuple[str, str]:
+        return name, self.kinds.get(name, "machine")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+
+def _open(file: Path) -> IO[str]:
+    """Text as it stands, line ends included, without a byte order mark."""
+    if file.suffix == ".gz":
+        return io.TextIOWrapper(gzip.GzipFile(file), encoding="utf-8-sig", newline="")
+    return file.open(encoding="utf-8-sig", newline="")
+
+
+def _read_jsonl(file: Path) -> Iterator[Row]:
+    with _open(file) as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def _read_cells(file: Path, delimiter: str, guarded: bool) -> Iterator[Row]:
+    csv.field_size_limit(1 << 30)
+    with _open(file) as lines:
+        for row in csv.DictReader(lines, delimiter=delimiter, strict=True):
+            plain = {name: cell.removeprefix(_GUARD) for name, cell in row.items()} if guarded else row
+            yield {name: _decoded(name, cell) for name, cell in plain.items()}
+
+
+def _decoded(name: str, cell: str | None) -> Any:
+    if name in _JSON:
+        return json.loads(cell) if cell else None
+    if name == "system_b" and cell and cell.startswith("{"):
+        return json.loads(cell)
+    return cell
+
+
+def _read_parquet(file: Path) -> Iterator[Row]:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise FolderError(file.name, "reading Parquet needs pyarrow: pip install pyarrow") from None
+    with pq.ParquetFile(file) as opened:
+        for batch in opened.iter_batches(batch_size=10_000):
+            for row in batch.to_pylist():
+                for name in ("system_b", "systems", "raters"):
+                    if isinstance(row.get(name), str) and row[name][:1] in ("{", "["):
+                        row[name] = json.loads(row[name])
+                yield row
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": _read_jsonl,
+    ".jsonl.gz": _read_jsonl,
+    ".parquet": _read_parquet,
+    ".safe.csv": lambda file: _read_cells(file, ",", True),
+    ".csv": lambda file: _read_cells(file, ",", False),
+    ".csv.gz": lambda file: _read_cells(file, ",", False),
+    ".tsv": lambda file: _read_cells(file, "\t", False),
+    ".tsv.gz": lambda file: _read_cells(file, "\t", False),
+}

@@ -1,0 +1,325 @@
+"""The tables of an export computed again from its files alone, and compared with what the export says:
+`python -m evalapp.stats.recompute FOLDER`. No web program, no database."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalapp.stats.folder import ExportFolder, FolderError, Place
+from evalapp.stats.meta_tables import COEFFICIENTS, People, Scored, enhanced_table, evaluators_table
+from evalapp.stats.tables import systems_by_comparisons, systems_by_evaluator, systems_by_ratings
+
+Table = dict[str, Any]
+Entry = Mapping[str, Any]
+
+#: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
+#: in another order, and a sum in another order differs in its last bits.
+TOLERANCE = 1e-9
+#: What a table tells without computing it.
+_TOLD = frozenset({"project", "lang", "filter", "sets"})
+#: Differences told of one table.
+_MOST_TOLD = 5
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where in a table, what the export says, what was found."""
+
+    where: str
+    kept: Any
+    found: Any
+
+    def __str__(self) -> str:
+        return f"{self.where}: the export says {_shown(self.kept)}, recomputed {_shown(self.found)}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One table: recomputed (None where that cannot be, `problem` says why), and how it differs from the export."""
+
+    title: str
+    kept: Table
+    found: Table | None
+    differences: list[Difference] = field(default_factory=list)
+    n_numbers: int = 0
+    largest: float = 0.0
+    problem: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        return self.found is not None and not self.differences
+
+
+def recompute_folder(path: Path, *, overrides: Mapping[str, Any] | None = None) -> list[Outcome]:
+    """Every table of the export's `leaderboard.json`. `overrides` (seed, resamples) replace what the tables were
+    computed with. Raises `FolderError` where there is nothing to recompute."""
+    folder = ExportFolder(path)
+    document = folder.document("leaderboard.json")
+    return [recompute_entry(folder, entry, overrides or {}) for entry in document["tables"]]
+
+
+def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, Any]) -> Outcome:
+    """One table. What is missing in the folder is told in `problem`, not raised."""
+    kept, settings = entry["table"], {**entry["params"], **overrides}
+    title = describe(kept)
+    compute = COMPUTED.get(entry["kind"])
+    if compute is None:
+        return Outcome(title, kept, None, problem=f"this version does not know tables of kind “{entry['kind']}”")
+    try:
+        found = json.loads(json.dumps(compute(folder, entry, settings)))
+    except FolderError as error:
+        return Outcome(title, kept, None, problem=str(error))
+    if kept.get("filter"):
+        found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"
+    comparison = _Comparison()
+    comparison.walk("", {name: value for name, value in kept.items() if name not in _TOLD}, found)
+    return Outcome(title, kept, found, comparison.differences, comparison.n_numbers, comparison.largest)
+
+
+# ---- one table from the files -----------------------------------------------------------------------------------
+
+
+def _systems(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    if settings["by"]:
+        (name,) = entry["sets"]
+        own = folder.score_sets[name].get("systems") or ()
+        return systems_by_evaluator(
+            folder.score_columns(name), settings, evaluator=entry["table"]["evaluator"], own=own
+        )
+    aspect, without = entry["table"]["aspect"], settings.get("filter") or ""
+    if settings["method"] == "mean":
+        ratings, _ = folder.ratings(aspect, filter=without)
+        low, high = _scale(folder, aspect)
+        return systems_by_ratings(ratings, settings, aspect=aspect, low=low, high=high)
+    found = folder.comparisons(aspect, turing=settings["method"] == "m1", filter=without)
+    return systems_by_comparisons(found, settings, aspect=aspect)
+
+
+def _scale(folder: ExportFolder, aspect: str) -> tuple[float | None, float | None]:
+    for row in folder.document("dataset.json").get("aspects", []):
+        if row["name"] == aspect:
+            return tuple(None if row[end] is None else float(row[end]) for end in ("min", "max"))  # type: ignore[return-value]
+    return None, None
+
+
+@dataclass(frozen=True)
+class Rated:
+    """People's scores with the outputs they are of, in the same order."""
+
+    people: People
+    places: list[Place]
+
+
+def load_rated(folder: ExportFolder, aspect: str, settings: Mapping[str, Any]) -> Rated:
+    ratings, items = folder.ratings(aspect, filter=settings.get("filter") or "")
+    people = People(ratings, method=settings["ratings"], subset=settings["systems"])
+    units = people.units.units
+    pairs = zip(people.item.tolist(), people.system.tolist(), strict=True)
+    return Rated(people, [(items[item], units[unit].name, units[unit].step) for item, unit in pairs])
+
+
+def load_scored(folder: ExportFolder, name: str, places: Sequence[Place]) -> Scored:
+    """A set of scores as the tables take it."""
+    values, row = folder.values(name), folder.score_sets[name]
+    told = ("evaluator", "name", "kind", "signature", "aspect", "references", "short_signature", "scored_at")
+    return Scored(
+        metric=np.array([values.get(place, np.nan) for place in places], dtype=np.float64),
+        own=tuple(row.get("systems") or ()),
+        score_set=name,
+        n_in_training=int(row["n_in_training"]),
+        **{key: row[key] for key in told},
+    )
+
+
+def outside_training(folder: ExportFolder, names: Sequence[str], places: Sequence[Place]) -> Any:
+    """Which outputs no evaluator of these sets has learned from."""
+    seen = set().union(*(folder.trained_on(name) for name in names)) if names else set()
+    return np.array([place not in seen for place in places], dtype=bool)
+
+
+def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    table, names = entry["table"], entry["sets"]
+    rated = load_rated(folder, table["aspect"], settings)
+    unapplied = {row["evaluator"]: row["note"] for row in table["rows"] if row["score_set"] is None}
+    return evaluators_table(
+        rated.people,
+        [load_scored(folder, name, rated.places) for name in names],
+        settings,
+        aspect=table["aspect"],
+        outside=outside_training(folder, names, rated.places),
+        unapplied=unapplied,
+    )
+
+
+def _enhanced(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    table, names = entry["table"], entry["sets"]
+    rated = load_rated(folder, table["aspect"], settings)
+    by_evaluator: dict[tuple[str, str], dict[str, Scored]] = {}
+    for name in names:
+        one = load_scored(folder, name, rated.places)
+        by_evaluator.setdefault((one.evaluator, one.aspect), {})[one.references] = one
+    return enhanced_table(
+        rated.people,
+        [of_sets for _, of_sets in sorted(by_evaluator.items())],
+        settings,
+        aspect=table["aspect"],
+        names=entry["references"],
+        outside=outside_training(folder, names, rated.places),
+    )
+
+
+#: How a table of each kind is computed from the folder, its entry in `leaderboard.json` and its settings.
+COMPUTED: dict[str, Callable[[ExportFolder, Entry, Mapping[str, Any]], Table]] = {
+    "systems": _systems,
+    "evaluators": _evaluators,
+    "enhanced": _enhanced,
+}
+
+
+# ---- comparing --------------------------------------------------------------------------------------------------
+
+
+class _Comparison:
+    """Walks two tables side by side. What the recomputed one has beside what the export says is no difference."""
+
+    def __init__(self) -> None:
+        self.differences: list[Difference] = []
+        self.n_numbers = 0
+        self.largest = 0.0
+
+    def walk(self, where: str, kept: Any, found: Any) -> None:
+        if isinstance(kept, dict) and isinstance(found, dict):
+            for name in kept:
+                self.walk(f"{where}.{name}" if where else name, kept[name], found.get(name))
+        elif isinstance(kept, list) and isinstance(found, list):
+            if len(kept) != len(found):
+                self.differences.append(Difference(f"{where} (rows)", len(kept), len(found)))
+            for place, (one, two) in enumerate(zip(kept, found, strict=False)):
+                self.walk(f"{where}[{_name(one, place)}]", one, two)
+        elif _is_number(kept) and _is_number(found):
+            self._number(where, float(kept), float(found))
+        elif kept != found:
+            self.differences.append(Difference(where, kept, found))
+
+    def _number(self, where: str, kept: float, found: float) -> None:
+        self.n_numbers += 1
+        gap = abs(kept - found)
+        self.largest = max(self.largest, gap)
+        if gap > TOLERANCE * max(1.0, abs(kept), abs(found)):
+            self.differences.append(Difference(where, kept, found))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _name(row: Any, place: int) -> str:
+    if isinstance(row, dict):
+        return str(row.get("label") or row.get("evaluator") or place)
+    return str(place)
+
+
+# ---- printing ---------------------------------------------------------------------------------------------------
+
+
+def describe(table: Mapping[str, Any]) -> str:
+    """One line that names a table."""
+    parts = [str(table.get("kind", "table")), str(table.get("aspect", ""))]
+    parts += [str(table[name]) for name in ("method", "level", "grouping", "references", "by") if table.get(name)]
+    parts += [f"{name} {table[name]}" for name in ("ratings", "systems") if table.get(name)]
+    if table.get("filter"):
+        parts.append(f"filter {table['filter']['name']}")
+    return ", ".join(part for part in parts if part)
+
+
+def lines_of(outcome: Outcome) -> Iterator[str]:
+    """What is printed of one table: its rows as recomputed, then the verdict."""
+    yield outcome.title
+    for row in (outcome.found or outcome.kept).get("rows", []):
+        if isinstance(row, dict):
+            yield from _row_lines(row)
+    if outcome.problem:
+        yield f"  not recomputed: {outcome.problem}"
+    elif outcome.is_equal:
+        yield f"  equal: {outcome.n_numbers} numbers"
+    else:
+        yield f"  DIFFERENT in {len(outcome.differences)} places"
+        for difference in outcome.differences[:_MOST_TOLD]:
+            yield f"    {difference}"
+
+
+def _row_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    if "label" in row and "value" in row:
+        yield f"  {row.get('rank') or '-':>4}  {row['label']:<32} {_interval(row)}"
+    elif "evaluator" in row and "pearson" in row:
+        figures = "  ".join(f"{name} {_interval(row[name])}" for name in COEFFICIENTS if name in row)
+        yield f"  {row['evaluator']:<24} {figures}"
+    elif "evaluator" in row and "cells" in row:
+        cells = "  ".join(f"{name} {_interval(cell['pearson'])}" for name, cell in row["cells"].items())
+        yield f"  {row['evaluator']:<24} {cells}"
+
+
+def _interval(estimate: Mapping[str, Any]) -> str:
+    if estimate["value"] is None:
+        return "-"
+    if estimate.get("low") is None or estimate.get("high") is None:
+        return f"{estimate['value']:.4f}"
+    return f"{estimate['value']:.4f} [{estimate['low']:.4f}, {estimate['high']:.4f}]"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def _as_json(outcome: Outcome) -> Table:
+    return {
+        "table": outcome.title,
+        "equal": outcome.is_equal,
+        "problem": outcome.problem,
+        "numbers": outcome.n_numbers,
+        "largest_difference": outcome.largest,
+        "differences": [{"where": d.where, "kept": d.kept, "found": d.found} for d in outcome.differences],
+        "recomputed": outcome.found,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 all equal, 1 a table differs or cannot be recomputed, 2 wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evalapp.stats.recompute",
+        description="Compute the tables of an exported project again from its files, and compare.",
+    )
+    parser.add_argument("folder", type=Path, help="what `manage.py dump` wrote, or an unpacked export")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--seed", type=int, help="draw resamples from another seed: intervals move, values do not")
+    parser.add_argument("--resamples", type=int, help="draw another number of resamples")
+    wishes = parser.parse_args(arguments)
+    overrides = {name: getattr(wishes, name) for name in ("seed", "resamples") if getattr(wishes, name) is not None}
+    try:
+        outcomes = recompute_folder(wishes.folder, overrides=overrides)
+    except FolderError as error:
+        print(error, file=sys.stderr)
+        return 1
+    n_equal = sum(outcome.is_equal for outcome in outcomes)
+    if wishes.json:
+        tables = [_as_json(outcome) for outcome in outcomes]
+        print(json.dumps({"tables": tables, "n_tables": len(outcomes), "n_equal": n_equal}, ensure_ascii=False))
+    else:
+        for outcome in outcomes:
+            print("\n".join(lines_of(outcome)))
+        verdict = "all equal" if n_equal == len(outcomes) else f"{len(outcomes) - n_equal} NOT equal"
+        print(f"{len(outcomes)} tables: {verdict}.")
+    return 0 if n_equal == len(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
