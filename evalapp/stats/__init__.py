@@ -1,6 +1,7 @@
 """Statistics of human and automatic evaluation on plain arrays: NumPy and SciPy, no Django, no rows of a database."""
 
 from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
+from evalapp.stats.agreement_table import AgreementTable, PairAgreement, agreement_table, agreement_tables
 from evalapp.stats.coding import ColumnError
 from evalapp.stats.combining import Stacking, mean_of_z, stack, standardise
 from evalapp.stats.comparisons import (
@@ -22,6 +23,8 @@ from evalapp.stats.correlation import (
     spearman,
 )
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.icc import ICC_FORMS, IccForm, icc
+from evalapp.stats.kappa import KAPPA_WEIGHTS, KappaWeights, cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.meta_evaluation import Bootstrap, Correlations, Grouping, Level, NanRule, correlate
 from evalapp.stats.normalise import (
     RATING_METHODS,
@@ -57,10 +60,13 @@ __all__ = [
     "COMPARISON_METHODS",
     "DEFAULT_CONFIDENCE",
     "DEFAULT_RESAMPLES",
+    "ICC_FORMS",
+    "KAPPA_WEIGHTS",
     "RATING_METHODS",
     "SCALES",
     "VERDICTS",
     "Adjust",
+    "AgreementTable",
     "Bootstrap",
     "CannotDecide",
     "ClusterDraws",
@@ -72,11 +78,14 @@ __all__ = [
     "Difference",
     "Estimate",
     "Grouping",
+    "IccForm",
     "Interval",
+    "KappaWeights",
     "Level",
     "M1Unit",
     "NanRule",
     "OutputScores",
+    "PairAgreement",
     "Ranking",
     "RatingMethod",
     "Scale",
@@ -85,11 +94,16 @@ __all__ = [
     "TieCalibration",
     "acc_eq",
     "aggregate_ratings",
+    "agreement_table",
+    "agreement_tables",
     "calibrate_ties",
+    "cohen_kappa",
     "compare",
     "connectivity",
     "correlate",
+    "fleiss_kappa",
     "holm",
+    "icc",
     "kendall",
     "kendall_c",
     "krippendorff_alpha",
@@ -97,6 +111,7 @@ __all__ = [
     "midranks",
     "normalise_ratings",
     "pearson",
+    "percent_agreement",
     "percentile_interval",
     "rank_by_comparisons",
     "rank_by_m1",

@@ -69,7 +69,8 @@ class SystemScore:
 class Ranking:
     """Systems from best to worst (undefined last, then by label), with the settings of the bootstrap.
 
-    `totals` counts what the method saw and left out, e.g. judgements, ties, both_bad, cannot_decide, self.
+    `totals` counts what the method saw and left out, e.g. judgements, ties, both_bad, cannot_decide, self. `extras`
+    holds what only one method has (JSON-safe; see the function that ranks), `settings` its part of the signature.
     """
 
     method: str
@@ -80,10 +81,14 @@ class Ranking:
     seed: int
     confidence: float
     totals: dict[str, int] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
+    settings: str = ""
 
     @property
     def signature(self) -> str:
         """The settings as one line."""
+        if self.settings:
+            return f"method:{self.method}|{self.settings}|conf:{self.confidence:g}"
         return f"method:{self.method}|boot:inputs|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -277,7 +282,7 @@ def _rank(
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
     rank_low, rank_high = _rank_intervals(scores, ranks, replicates, settings.confidence)
     order = sorted(range(len(scores)), key=lambda k: (not defined[k], -np.nan_to_num(scores[k]), k))
-    tiers = _tiers(order, rank_low, rank_high)
+    tiers = link_tiers(order, rank_low, rank_high)
     rows = []
     for k in order:
         estimate = Estimate.undefined("no judgement of this system")
@@ -345,7 +350,7 @@ def _rank_intervals(
     return low, high
 
 
-def _tiers(order: list[int], low: IntArray, high: IntArray) -> dict[int, int]:
+def link_tiers(order: list[int], low: IntArray, high: IntArray) -> dict[int, int]:
     """Numbers of the groups of systems linked by overlapping rank intervals, best first."""
     tiers: dict[int, int] = {}
     tier, reach = 0, 0

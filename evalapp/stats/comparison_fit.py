@@ -1,0 +1,263 @@
+"""A model fitted to pairwise judgements, with its covariance and resamples. Columns are read in `judgements.py`.
+
+What becomes of the fit (ranks, tests, plans) is in `comparisons.py`, `bias.py`, `fragility.py`, `separation.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from evalapp.stats.bradley_terry import (
+    Design,
+    Fit,
+    Model,
+    fit_counts,
+    inverse_information,
+    meat_of_clusters,
+    meat_of_rows,
+    sandwich,
+)  # fmt: skip
+from evalapp.stats.coding import (
+    BoolArray,
+    ColumnError,
+    FloatArray,
+    IntArray,
+    encode,
+    encode_pair,
+)  # fmt: skip
+from evalapp.stats.connectivity import Connectivity, is_strongly_connected, largest_class
+from evalapp.stats.estimate import NAN
+from evalapp.stats.judgements import TIE, Judgements
+from evalapp.stats.resampling import ClusterDraws, chunk_sizes
+
+#: Standard deviation of the raters' own advantage of the first side, on the scale of theta.
+RATER_SD = 1.0
+
+
+@dataclass(frozen=True)
+class ComparisonFit:
+    """A model fitted to judgements. `rated` (all systems) marks those with finite ratings; `theta` (rated,) sums to 0.
+
+    `others` are the covariates and the tie parameter in the order of `names` ("side", "length", ("rater", label),
+    "tie"); `covariance` belongs to theta followed by others, nan with `note` where it cannot be had. `reasons` say
+    for all systems why one is not rated.
+    """
+
+    model: Model
+    rated: BoolArray
+    theta: FloatArray
+    others: FloatArray
+    names: tuple[Any, ...]
+    covariance: FloatArray
+    fit: Fit | None
+    connectivity: Connectivity
+    reasons: tuple[str, ...]
+    note: str
+    kind: IntArray
+    outcome: IntArray
+    cluster: IntArray | None
+    weight: FloatArray | None
+
+    @property
+    def n_judgements(self) -> int:
+        """Judgements between rated systems."""
+        return len(self.kind)
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Of the rated systems' judgements, with the prior."""
+        return None if self.fit is None else float(self.fit.log_likelihood[0])
+
+    @cached_property
+    def model_covariance(self) -> FloatArray:
+        """The inverse information: the covariance if the model holds and judgements are independent."""
+        return np.full_like(self.covariance, NAN) if self.fit is None else inverse_information(self.fit)
+
+    def resampled(self, resamples: int, seed: int) -> FloatArray:
+        """(resamples, parameters) refitted on clusters (or judgements) drawn with replacement; nan without a fit."""
+        size = len(self.theta) + len(self.others)
+        if self.fit is None or not resamples:
+            return np.empty((0, size))
+        if self.cluster is not None and len(np.unique(self.cluster)) < 2:
+            return np.empty((0, size))
+        u = len(self.fit.design.first)
+        draws = self._counts(u, resamples, seed)
+        if self.cluster is not None:
+            cells = _cluster_cells(self.kind, self.outcome, self.cluster, self.weight, u)
+            draws = _cluster_counts(cells, resamples, seed)
+        parts = []
+        for counts in draws:
+            again = fit_counts(self.model, self.fit.design, counts.reshape(-1, u, 3), start=self.fit)
+            defined = again.converged.copy()
+            if not self.fit.design.has_prior:
+                defined &= [_linked(self.fit.design, table) for table in counts.reshape(-1, u, 3)]
+            columns = [again.theta, again.covariates]
+            if self.model != "bradley-terry":
+                columns.append(again.tie[:, None])
+            parts.append(np.where(defined[:, None], np.concatenate(columns, axis=1), NAN))
+        return np.concatenate(parts)
+
+    def _counts(self, u: int, resamples: int, seed: int) -> Iterator[FloatArray]:
+        """Judgements drawn one by one, as counts of each distinct (kind, outcome, weight)."""
+        width = 3 * u
+        cell, weight = 3 * self.kind + self.outcome, self.weight
+        if weight is None:
+            chances, places, values = np.bincount(cell, minlength=width), np.arange(width), np.ones(width)
+        else:
+            both, chances = np.unique(np.stack([cell.astype(np.float64), weight]), axis=1, return_counts=True)
+            places, values = both[0].astype(np.int64), both[1]
+        spread = csr_array((values, (np.arange(len(values)), places)), shape=(len(values), width))
+        generator = np.random.default_rng([seed, 0])
+        for size in chunk_sizes(resamples, max(width, len(values))):
+            drawn = generator.multinomial(len(cell), chances / chances.sum(), size=size).astype(np.float64)
+            yield np.asarray(drawn @ spread)
+
+
+def fit_judgements(
+    judged: Judgements, model: Model, *, side: bool = False, raters: bool = False, prior_sd: float | None = None
+) -> ComparisonFit:
+    """Fits the largest group of systems that have finite ratings (all with `prior_sd`), with a sandwich covariance."""
+    k = len(judged.labels)
+    connectivity = judged.connectivity
+    rated = largest_class(judged.beats, judged.n_ratings) if prior_sd is None else np.ones(k, dtype=np.bool_)
+    kept = rated[judged.a] & rated[judged.b] if len(judged) else np.zeros(0, dtype=np.bool_)
+    if not kept.any() or (model != "bradley-terry" and (judged.outcome[kept] == TIE).all()):
+        reason = "no judgement between two systems" if not len(judged) else "all verdicts are ties"
+        return _nothing(judged, model, connectivity, reason if not len(judged) or kept.any() else connectivity.note)
+    place = np.cumsum(rated) - 1
+    design, kind, turned, names = _design(judged, kept, place, int(rated.sum()), side, raters, prior_sd)
+    outcome = np.where(turned, 2 - judged.outcome[kept], judged.outcome[kept])
+    weight = None if judged.weight is None else judged.weight[kept]
+    u = len(design.first)
+    counts = np.bincount(3 * kind + outcome, weights=weight, minlength=3 * u).reshape(u, 3).astype(np.float64)
+    fit = fit_counts(model, design, counts)
+    if not fit.converged[0]:
+        return _nothing(judged, model, connectivity, "ties and decided verdicts fit perfectly: no finite ratings")
+    cluster = None if judged.cluster is None else encode(judged.cluster[kept], "cluster")[0]
+    others = fit.covariates[0]
+    if model != "bradley-terry":
+        others, names = np.append(others, fit.tie[0]), (*names, "tie")
+    covariance, note = _covariance(fit, kind, outcome, cluster, weight)
+    if note.startswith("the effects"):
+        return _nothing(judged, model, connectivity, note)
+    if prior_sd is not None and not connectivity.connected:
+        note = "; ".join(part for part in (note, f"{connectivity.note}: only the prior puts them on one scale") if part)
+    reasons = tuple("" if rated[number] else _reason(judged, rated, number) for number in range(k))
+    return ComparisonFit(
+        model, rated, fit.theta[0], others, names, covariance, fit, connectivity, reasons, note,
+        kind, outcome, cluster, weight,
+    )  # fmt: skip
+
+
+def _design(
+    judged: Judgements, kept: BoolArray, place: IntArray, n: int, side: bool, raters: bool, prior_sd: float | None
+) -> tuple[Design, IntArray, BoolArray, tuple[Any, ...]]:
+    """The kinds of comparison, the kind of each judgement, whether it was turned round, names of the covariates."""
+    a, b = place[judged.a[kept]], place[judged.b[kept]]
+    own: list[tuple[IntArray, FloatArray]] = []
+    names: list[Any] = []
+    precision = [np.full(n, 0.0 if prior_sd is None else prior_sd**-2.0)]
+    key = np.zeros(len(a), dtype=np.int64)
+    one, zero = np.ones(len(a)), np.zeros(len(a), dtype=np.int64)
+    if side or raters:
+        own.append((zero, one))
+        names.append("side")
+        precision.append(np.zeros(1))
+    if judged.length is not None:
+        length = judged.length[kept]
+        scale = float(np.sqrt(np.mean(length**2)))
+        if scale == 0:
+            raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
+        own.append((zero + len(names), length / scale))
+        names.append("length")
+        precision.append(np.zeros(1))
+        key = encode(length, "length_difference")[0]
+    if raters and judged.rater is not None:
+        codes, labels = encode(judged.rater[kept], "rater")
+        own.append((codes + len(names), one))
+        names += [("rater", name) for name in judged.rater_labels[labels].tolist()]
+        precision.append(np.full(len(labels), RATER_SD**-2.0))
+        key = key * len(labels) + codes
+    # Without covariates it does not matter which system stood first.
+    turned = (a > b) & (not own)
+    first, second = np.where(turned, b, a), np.where(turned, a, b)
+    _, kind = np.unique(key, return_inverse=True) if own else (key, key)
+    kinds, rows = encode_pair(kind.reshape(-1), first * n + second, n * n)
+    m = len(own)
+    columns = np.stack([column[rows] for column, _ in own], axis=1) if m else np.zeros((len(rows), 0), dtype=np.int64)
+    values = np.stack([value[rows] for _, value in own], axis=1) if m else np.zeros((len(rows), 0))
+    design = Design(n, first[rows], second[rows], len(names), columns, values, np.concatenate(precision))
+    return design, kinds, np.asarray(turned), tuple(names)
+
+
+def _covariance(
+    fit: Fit, kind: IntArray, outcome: IntArray, cluster: IntArray | None, weight: FloatArray | None
+) -> tuple[FloatArray, str]:
+    u, size = len(fit.design.first), fit.design.n_linear + (fit.model != "bradley-terry")
+    nothing = np.full((size, size), NAN)
+    try:
+        if cluster is None:
+            squares = np.bincount(3 * kind + outcome, weights=None if weight is None else weight**2, minlength=3 * u)
+            return sandwich(fit, meat_of_rows(fit, squares.reshape(u, 3).astype(np.float64))), ""
+        cells = _cluster_cells(kind, outcome, cluster, weight, u)
+        covariance = sandwich(fit, meat_of_clusters(fit, cells))
+    except np.linalg.LinAlgError:
+        return nothing, "the effects cannot be told apart from the systems: pairs were always shown the same way"
+    if cells.shape[0] <= fit.design.n_systems:
+        return (
+            nothing,
+            f"no interval: {cells.shape[0]} independent units are too few for {fit.design.n_systems} systems",
+        )
+    return covariance, ""
+
+
+def _cluster_cells(
+    kind: IntArray, outcome: IntArray, cluster: IntArray, weight: FloatArray | None, u: int
+) -> csr_array:
+    """(clusters, 3 u) sums of weights."""
+    values = np.ones(len(kind)) if weight is None else weight
+    return csr_array((values, (cluster, 3 * kind + outcome)), shape=(int(cluster.max()) + 1, 3 * u))
+
+
+def _cluster_counts(cells: csr_array, resamples: int, seed: int) -> Iterator[FloatArray]:
+    """(size, 3 u) sums over clusters drawn with replacement."""
+    draws, turned = ClusterDraws(cells.shape[0], seed), cells.T.tocsr()
+    for size in chunk_sizes(resamples, max(cells.shape)):
+        yield np.ascontiguousarray((turned @ draws.take(size)).T)
+
+
+def _linked(design: Design, counts: FloatArray) -> bool:
+    beats = np.zeros((design.n_systems, design.n_systems), dtype=np.bool_)
+    won, lost = counts[:, :2].any(axis=1), counts[:, 1:].any(axis=1)
+    beats[design.first[won], design.second[won]] = True
+    beats[design.second[lost], design.first[lost]] = True
+    return is_strongly_connected(beats)
+
+
+def _reason(judged: Judgements, rated: BoolArray, number: int) -> str:
+    """Why a system has no finite rating among the rated ones."""
+    out, back = judged.beats[number], judged.beats[:, number]
+    if not (out.any() or back.any()):
+        return "no judgement of this system"
+    if not (out & rated).any() and not (back & rated).any():
+        return "never compared with the systems that are rated"
+    if not (back & rated).any():
+        return "won every comparison with the systems that are rated, so its rating has no upper end"
+    if not (out & rated).any():
+        return "lost every comparison with the systems that are rated, so its rating has no lower end"
+    return "won or lost every comparison with the systems that are rated, so it has no finite rating"
+
+
+def _nothing(judged: Judgements, model: Model, connectivity: Connectivity, reason: str) -> ComparisonFit:
+    none, empty = np.zeros(len(judged.labels), dtype=np.bool_), np.empty(0)
+    codes = np.empty(0, dtype=np.int64)
+    reasons = (reason or "no judgement of this system",) * len(judged.labels)
+    return ComparisonFit(
+        model, none, empty, empty, (), np.empty((0, 0)), None, connectivity, reasons, reason, codes, codes, None, None
+    )

@@ -1,0 +1,320 @@
+"""Systems ranked from pairwise judgements by Bradley-Terry, Davidson, Rao-Kupper or Glicko-2, with intervals and rank
+sets. Likelihoods are in `bradley_terry.py`, columns and fits in `comparison_fit.py`, Glicko-2 games in `skill.py`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from evalapp.stats.bradley_terry import ELO, ELO_ZERO, MODELS
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.comparison_fit import ComparisonFit, fit_judgements
+from evalapp.stats.estimate import NAN, Estimate
+from evalapp.stats.glicko2 import TieRule
+from evalapp.stats.judgements import Judgements, read_judgements
+from evalapp.stats.paired import holm
+from evalapp.stats.ranking import CannotDecide, Ranking, SystemScore, link_tiers
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, percentile_interval
+from evalapp.stats.skill import VerdictTable, rank_by_games
+
+ComparisonMethod: TypeAlias = Literal["bradley-terry", "davidson", "rao-kupper", "glicko2"]
+COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
+Interval: TypeAlias = Literal["sandwich", "bootstrap"]
+Adjust: TypeAlias = Literal["none", "holm"]
+
+# Differences of theta below this are rounding.
+_DIGITS = 9
+# With fewer defined resamples than this share an interval would describe the lucky ones only.
+_MIN_DEFINED = 0.5
+
+
+def rank_by_comparisons(
+    system_a: ArrayLike,
+    system_b: ArrayLike,
+    verdict: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    method: ComparisonMethod = "bradley-terry",
+    rater: ArrayLike | None = None,
+    side: bool = False,
+    length_difference: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    cannot_decide: CannotDecide = "drop",
+    interval: Interval = "sandwich",
+    prior_sd: float | None = None,
+    adjust: Adjust = "none",
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+    seeds: int = 100,
+    tie_rule: TieRule = "half",
+) -> Ranking:
+    """Systems from (n,) judgements: `verdict` is one of `VERDICTS`, `system_a` stood on the first side.
+
+    Values are 1000 + 400 / ln 10 theta with the theta summing to 0 (Glicko-2: its own ratings, averaged over `seeds`
+    simulations). `both_bad` counts as a tie, its share is in each system's `shares`. Covariates of the three models:
+    `side` (an advantage of the first side), `rater` (each rater's own advantage of the first side, a normal effect of
+    standard deviation 1 around the common one), `length_difference` (a less b, in its root mean squares).
+    `weight` = 1 / propensity for pairs chosen adaptively. `prior_sd` puts N(0, sd^2) on the theta; without it only the
+    largest group of systems with finite ratings among themselves is rated and the rest says why not.
+
+    Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`cluster`, else items, else judgements); "bootstrap"
+    draws the same units. Two systems differ when the interval of their difference leaves out 0 (`adjust="holm"`: with
+    Holm's correction over all pairs); `rank_low` = 1 + systems that are better so, `rank_high` = systems less those
+    that are worse so. Glicko-2: the same with intervals r +- 1.96 RD that do not overlap.
+
+    `extras`: connectivity, tie (nu or kappa), side, length, raters (effects), groups (runs of systems none of which
+    differ), both_bad_share, tie_share, log_likelihood, n_units (independent ones), or Glicko-2's converged and games.
+    """
+    if method not in COMPARISON_METHODS:
+        raise ValueError(f"method is one of {', '.join(COMPARISON_METHODS)}, not '{method}'")
+    if interval not in ("sandwich", "bootstrap") or adjust not in ("none", "holm"):
+        raise ValueError("interval is 'sandwich' or 'bootstrap', adjust 'none' or 'holm'")
+    judged = read_judgements(
+        system_a, system_b, verdict, item=item, cluster=cluster, rater=rater, weight=weight,
+        length_difference=length_difference, cannot_decide=cannot_decide,
+    )  # fmt: skip
+    if method == "glicko2":
+        if side or rater is not None or length_difference is not None or weight is not None:
+            raise ValueError("Glicko-2 has no covariates and no weights; choose another method for them")
+        return _by_glicko2(judged, seeds, seed, tie_rule, confidence)
+    settings = [f"{judged.settings}|covariates:{_covariates(side, rater, length_difference)}"]
+    settings.append(f"prior:{f'{prior_sd:g}' if prior_sd else 'none'}|weights:{'yes' if weight is not None else 'no'}")
+    unit = "cluster" if cluster is not None else "item" if item is not None else "judgement"
+    draws = f"|resamples:{resamples}|seed:{seed}" if interval == "bootstrap" else ""
+    settings.append(f"interval:{interval}({unit}){draws}|adjust:{adjust}")
+    if not len(judged.labels):
+        return _empty(method, judged, "|".join(settings), confidence)
+    found = fit_judgements(judged, method, side=side, raters=rater is not None, prior_sd=prior_sd)
+    spread = _bootstrap(found, resamples, seed, confidence) if interval == "bootstrap" else _normal(found, confidence)
+    differs = spread.p < 1 - confidence if adjust == "none" else _holm(spread.p) < 1 - confidence
+    rows, groups = _rows(judged, found, spread, differs)
+    return Ranking(
+        method, rows, judged.n_items, judged.n_clusters, resamples if interval == "bootstrap" else 0, seed, confidence,
+        judged.totals, _extras(judged, found, spread, confidence) | {"groups": groups}, "|".join(settings),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Intervals of the theta (2, k), two-sided p of each difference (k, k), intervals of the other parameters."""
+
+    theta: FloatArray
+    p: FloatArray
+    others: list[Estimate]
+    other_p: list[float]
+    note: str = ""
+
+
+def _normal(found: ComparisonFit, confidence: float) -> _Spread:
+    k = len(found.theta)
+    z = float(ndtri(0.5 + confidence / 2))
+    covariance = found.covariance
+    variance = np.diag(covariance)
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    beta = np.concatenate([found.theta, found.others])
+    ends = np.stack([beta - z * sd, beta + z * sd])
+    apart = found.theta[:, None] - found.theta[None, :]
+    theta_cov = covariance[:k, :k]
+    between = np.diag(theta_cov)[:, None] + np.diag(theta_cov)[None, :] - 2 * theta_cov
+    p = _two_sided(apart, between)
+    others = [
+        Estimate(float(beta[place]), float(ends[0, place]), float(ends[1, place]), found.n_judgements)
+        for place in range(k, len(beta))
+    ]
+    other_p = [float(value) for value in _two_sided(beta[k:], variance[k:])]
+    return _Spread(ends[:, :k], p, others, other_p, found.note)
+
+
+def _two_sided(distance: FloatArray, variance: FloatArray) -> FloatArray:
+    """Two-sided p; 1 where the distance is rounding, nan where there is no variance."""
+    z = np.abs(distance) / np.sqrt(np.where(variance > 1e-18, variance, np.nan))
+    return np.asarray(np.where(np.abs(distance) < 10.0**-_DIGITS, 1.0, 2 * ndtr(-z)))
+
+
+def _bootstrap(found: ComparisonFit, resamples: int, seed: int, confidence: float) -> _Spread:
+    k = len(found.theta)
+    beta = np.concatenate([found.theta, found.others])
+    drawn = found.resampled(resamples, seed)
+    defined = ~np.isnan(drawn).any(axis=1)
+    share = float(defined.mean()) if len(drawn) else 0.0
+    note = found.note
+    if not len(drawn) or share < _MIN_DEFINED:
+        note = note or f"no interval: only {share:.0%} of the resamples give finite ratings"
+        return _Spread(
+            np.full((2, k), NAN), np.full((k, k), NAN),
+            [Estimate.point(float(value), found.n_judgements, note) for value in beta[k:]],
+            [NAN] * (len(beta) - k), note,
+        )  # fmt: skip
+    kept = drawn[defined]
+    ends = np.array([percentile_interval(column, confidence) for column in kept.T]).T
+    p = np.ones((k, k))
+    for one in range(k):
+        apart = kept[:, one, None] - kept[:, one + 1 : k]
+        p[one, one + 1 :] = p[one + 1 :, one] = _add_one(apart)
+    others = [
+        Estimate(float(beta[place]), float(ends[0, place]), float(ends[1, place]), found.n_judgements)
+        for place in range(k, len(beta))
+    ]
+    return _Spread(ends[:, :k], p, others, _add_one(kept[:, k:]).tolist(), note)
+
+
+def _add_one(values: FloatArray) -> FloatArray:
+    """Two-sided p of columns of resampled differences, each share (x + 1) / (n + 1)."""
+    n = len(values) + 1
+    below = ((values <= 10.0**-_DIGITS).sum(axis=0) + 1) / n
+    above = ((values >= -(10.0**-_DIGITS)).sum(axis=0) + 1) / n
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
+
+
+def _holm(p: FloatArray) -> FloatArray:
+    """Holm's correction over all pairs of a symmetric matrix."""
+    one, two = np.triu_indices(len(p), 1)
+    mended = holm([None if math.isnan(value) else float(value) for value in p[one, two]])
+    found = np.ones_like(p)
+    found[one, two] = found[two, one] = [NAN if value is None else value for value in mended]
+    return found
+
+
+def _rows(
+    judged: Judgements, found: ComparisonFit, spread: _Spread, differs: BoolArray
+) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
+    """Rows of all systems, best first, and the runs of rated systems none of which differ."""
+    n = len(judged.labels)
+    value = np.full(n, NAN)
+    value[found.rated] = np.round(found.theta, _DIGITS)
+    better = found.theta[None, :] > found.theta[:, None]
+    rank_low, rank_high = np.full(n, 1 + len(found.theta)), np.full(n, n)
+    rank_low[found.rated] = 1 + (differs & better).sum(axis=1)
+    rank_high[found.rated] = len(found.theta) - (differs & better.T).sum(axis=1)
+    ends = np.full((2, n), NAN)
+    ends[:, found.rated] = spread.theta
+    estimates = []
+    n_outputs = judged.n_outputs
+    for k in range(n):
+        if math.isnan(value[k]):
+            estimates.append(Estimate.undefined(found.reasons[k], int(n_outputs[k])))
+            continue
+        low, high = (ELO_ZERO + ELO * float(end) for end in ends[:, k])
+        estimates.append(Estimate(ELO_ZERO + ELO * float(value[k]), low, high, int(n_outputs[k]), spread.note))
+    rows = _score_rows(judged, estimates, value, rank_low, rank_high)
+    position = {k: place for place, k in enumerate(np.flatnonzero(found.rated).tolist())}
+    order = [position[k] for k in _order(value) if k in position]
+    names = np.asarray(judged.labels)[found.rated].tolist()
+    return rows, [[names[k] for k in run] for run in _runs(order, differs)]
+
+
+def _order(value: FloatArray) -> list[int]:
+    """Places from best to worst, the undefined last, equals by label."""
+    return sorted(range(len(value)), key=lambda k: (bool(np.isnan(value[k])), -np.nan_to_num(value[k]), k))
+
+
+def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
+    """Longest runs of two or more neighbours in the order, no two of which differ."""
+    runs: list[list[int]] = []
+    reached = 0
+    for begin in range(len(order)):
+        end = begin + 1
+        while end < len(order) and not differs[order[end], order[begin:end]].any():
+            end += 1
+        if end - begin > 1 and end > reached:
+            runs.append(order[begin:end])
+            reached = end
+    return runs
+
+
+def _score_rows(
+    judged: Judgements, estimates: list[Estimate], value: FloatArray, rank_low: IntArray, rank_high: IntArray
+) -> tuple[SystemScore, ...]:
+    order = _order(value)
+    tiers = link_tiers(order, rank_low, rank_high)
+    defined = ~np.isnan(value)
+    shares, n_ratings = judged.shares, judged.n_ratings
+    names = np.asarray(judged.labels).tolist()
+    return tuple(
+        SystemScore(
+            system=names[k],
+            estimate=estimates[k],
+            n_outputs=int(judged.n_outputs[k]),
+            n_ratings=int(n_ratings[k]),
+            rank=1 + int((value[defined] > value[k]).sum() if defined[k] else defined.sum()),
+            rank_low=int(rank_low[k]),
+            rank_high=int(rank_high[k]),
+            tier=tiers[k],
+            shares={name: float(share[k]) for name, share in shares.items() if n_ratings[k]},
+        )
+        for k in order
+    )
+
+
+def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidence: float) -> dict[str, Any]:
+    extras: dict[str, Any] = {"connectivity": found.connectivity.as_dict(), **judged.verdict_shares}
+    extras["log_likelihood"] = found.log_likelihood
+    if found.cluster is not None:
+        extras["n_units"] = len(np.unique(found.cluster))
+    raters = []
+    for name, estimate, p in zip(found.names, spread.others, spread.other_p, strict=True):
+        effect = estimate.as_dict() | {"p": None if math.isnan(p) else p}
+        if name == "tie":
+            extras["tie"] = {"parameter": "nu" if found.model == "davidson" else "kappa"} | _exponential(estimate)
+        elif isinstance(name, tuple):
+            raters.append({"rater": name[1]} | effect)
+        else:
+            extras[name] = effect | {"points": ELO * estimate.value}
+    if raters:
+        extras["raters"] = raters
+    return extras
+
+
+def _exponential(estimate: Estimate) -> dict[str, Any]:
+    """Of nu or kappa from its logarithm; -700 stands for nu = 0."""
+    value, low, high = (math.exp(x) if x > -600 else 0.0 for x in (estimate.value, estimate.low, estimate.high))
+    return Estimate(value, low, high, estimate.n, estimate.note).as_dict()
+
+
+def _covariates(side: bool, rater: ArrayLike | None, length: ArrayLike | None) -> str:
+    given = (("side", side), ("rater", rater is not None), ("length", length is not None))
+    return ",".join(name for name, used in given if used) or "none"
+
+
+def _empty(method: str, judged: Judgements, settings: str, confidence: float) -> Ranking:
+    return Ranking(method, (), 0, 0, 0, 0, confidence, judged.totals, {}, settings)
+
+
+def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, confidence: float) -> Ranking:
+    """Glicko-2 over simulated games; places by intervals that do not overlap."""
+    settings = f"{judged.settings}|tie:{tie_rule}|seeds:{seeds}|seed:{seed}"
+    if not len(judged.labels):
+        return _empty("glicko2", judged, settings, confidence)
+    n = len(judged.labels)
+    places = [str(number).zfill(len(str(n))) for number in range(n)]
+    table = VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome)
+    played = rank_by_games(table, seeds=seeds, seed=seed, tie=tie_rule)
+    value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)
+    estimates = [Estimate.undefined("never compared")] * n
+    z = float(ndtri(0.5 + confidence / 2))
+    for row in played.systems:
+        if row.estimate.is_defined:
+            k, reach = int(row.system), z * row.deviation
+            value[k], low[k], high[k] = row.estimate.value, row.estimate.value - reach, row.estimate.value + reach
+            estimates[k] = Estimate(float(value[k]), float(low[k]), float(high[k]), int(judged.n_outputs[k]))
+    rank_low = 1 + (low[None, :] > high[:, None]).sum(axis=1)
+    rank_high = int((~np.isnan(value)).sum()) - (high[None, :] < low[:, None]).sum(axis=1)
+    rows = _score_rows(judged, estimates, value, rank_low, rank_high)
+    connectivity = judged.connectivity
+    overlaps = ~((low[None, :] > high[:, None]) | (high[None, :] < low[:, None]))
+    order = [k for k in _order(value) if not math.isnan(value[k])]
+    names = np.asarray(judged.labels).tolist()
+    extras = {
+        "connectivity": connectivity.as_dict(), **judged.verdict_shares, "converged": played.converged,
+        "games": played.games, "groups": [[names[k] for k in run] for run in _runs(order, ~overlaps)],
+    }  # fmt: skip
+    return Ranking(
+        "glicko2", rows, judged.n_items, judged.n_clusters, 0, seed, confidence, judged.totals, extras, settings
+    )

@@ -1,0 +1,118 @@
+"""Which systems the comparisons link: components that were never compared, and groups without a loss between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from evalapp.stats.coding import BoolArray, IntArray, encode, identifiers
+from evalapp.stats.ranking import verdict_codes
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Connectivity:
+    """How comparisons link the systems.
+
+    `components`: systems linked by any comparison, largest first; several mean that no rating compares them.
+    `classes`: the strongly connected groups of the graph with an edge from winner to loser (both ways for a tie),
+    largest first; between two of them one side never lost. A finite Bradley-Terry estimate of all systems exists
+    only with one class (Ford 1957). `note` says what is wrong, empty if nothing is.
+    """
+
+    components: tuple[tuple[Any, ...], ...]
+    classes: tuple[tuple[Any, ...], ...]
+    note: str = ""
+
+    @property
+    def connected(self) -> bool:
+        """Whether every system is linked with every other by comparisons."""
+        return len(self.components) <= 1
+
+    @property
+    def strongly_connected(self) -> bool:
+        """Whether all systems have finite ratings relative to each other."""
+        return len(self.classes) <= 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-safe."""
+        return {
+            "components": [list(group) for group in self.components],
+            "classes": [list(group) for group in self.classes],
+            "connected": self.connected,
+            "strongly_connected": self.strongly_connected,
+            "note": self.note,
+        }
+
+
+def connectivity(system_a: ArrayLike, system_b: ArrayLike, verdict: ArrayLike) -> Connectivity:
+    """The links of (n,) judgements; `both_bad` links as a tie does, `cannot_decide` not at all."""
+    codes = verdict_codes(verdict)
+    n = len(codes)
+    both, labels = encode(
+        np.concatenate([identifiers(system_a, "system_a", n), identifiers(system_b, "system_b", n)]), "system"
+    )
+    kept = codes < 4
+    a, b, outcome = both[:n][kept], both[n:][kept], np.array([0, 2, 1, 1])[codes[kept]]
+    beats = np.zeros((len(labels), len(labels)), dtype=np.bool_)
+    beats[a[outcome < 2], b[outcome < 2]] = True
+    beats[b[outcome > 0], a[outcome > 0]] = True
+    return connectivity_of(beats, labels)
+
+
+def connectivity_of(beats: BoolArray, labels: NDArray[Any]) -> Connectivity:
+    """From the matrix of who did not lose to whom at least once, (systems, systems)."""
+    names = np.asarray(labels).tolist()
+    components = _groups(beats, "weak", names)
+    classes = _groups(beats, "strong", names)
+    return Connectivity(components, classes, _note(components, classes))
+
+
+def is_strongly_connected(beats: BoolArray) -> bool:
+    """Whether one class holds all systems."""
+    return len(beats) < 2 or connected_components(csr_array(beats), connection="strong")[0] == 1
+
+
+def largest_class(beats: BoolArray, judgements: IntArray | None = None) -> BoolArray:
+    """Mask of the largest strongly connected class with at least 2 systems; of equals the one with most judgements
+    (of its systems), then the first; empty if none."""
+    _, member = connected_components(csr_array(beats), connection="strong")
+    sizes = np.bincount(member)
+    seen = np.bincount(member, weights=judgements)
+    # Python's max takes the first of equals, so the numbers that SciPy gives the classes do not matter.
+    first = max(member.tolist(), key=lambda code: (sizes[code], seen[code]))
+    return np.asarray((member == first) & (sizes.max() > 1))
+
+
+def _groups(beats: BoolArray, connection: str, names: list[Any]) -> tuple[tuple[Any, ...], ...]:
+    if not names:
+        return ()
+    member: IntArray = connected_components(csr_array(beats), connection=connection)[1].astype(np.int64)
+    found = [tuple(names[k] for k in np.flatnonzero(member == code)) for code in range(member.max() + 1)]
+    return tuple(sorted(found, key=lambda group: (-len(group), names.index(group[0]))))
+
+
+def _note(components: tuple[tuple[Any, ...], ...], classes: tuple[tuple[Any, ...], ...]) -> str:
+    if len(components) > 1:
+        shown = "; ".join(_names(group) for group in components[:_NAMED])
+        more = f"; and {len(components) - _NAMED} more" if len(components) > _NAMED else ""
+        return (
+            f"the comparisons fall into {len(components)} parts that were never compared with each other: {shown}{more}"
+        )
+    if len(classes) > 1:
+        return (
+            f"only {len(classes[0])} of {sum(map(len, classes))} systems both won and lost against each other, "
+            "directly or by way of others; the rest won or lost every link to them"
+        )
+    return ""
+
+
+def _names(group: tuple[Any, ...]) -> str:
+    shown = ", ".join(map(str, group[:_NAMED]))
+    return f"{shown} and {len(group) - _NAMED} more" if len(group) > _NAMED else shown

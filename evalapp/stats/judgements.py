@@ -1,0 +1,169 @@
+"""Columns of pairwise judgements, checked and coded as numbers. Models of them are in `comparison_fit.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evalapp.stats.coding import (
+    BoolArray,
+    ColumnError,
+    FloatArray,
+    IntArray,
+    encode,
+    encode_pair,
+    float_column,
+    identifiers,
+)  # fmt: skip
+from evalapp.stats.connectivity import Connectivity, connectivity_of
+from evalapp.stats.ranking import VERDICTS, CannotDecide, verdict_codes
+
+WIN, TIE, LOSS = range(3)
+_OUTCOME = np.array([WIN, LOSS, TIE, TIE, TIE])
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Judgements that count, coded: systems `a` and `b` (numbers of `labels`), `outcome` WIN, TIE or LOSS of a.
+
+    `verdict` keeps the places in `VERDICTS`; `item`, `cluster` (the units that are independent), `rater`, `length`
+    are None where not given. `totals` counts what was seen and left out.
+    """
+
+    labels: NDArray[Any]
+    a: IntArray
+    b: IntArray
+    verdict: IntArray
+    item: IntArray | None
+    cluster: IntArray | None
+    rater: IntArray | None
+    rater_labels: NDArray[Any]
+    length: FloatArray | None
+    weight: FloatArray | None
+    totals: dict[str, int]
+    settings: str
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @cached_property
+    def outcome(self) -> IntArray:
+        """WIN, TIE or LOSS of a; `both_bad` is a tie."""
+        return np.asarray(_OUTCOME[self.verdict], dtype=np.int64)
+
+    @property
+    def n_items(self) -> int:
+        """Distinct items; 0 if not given."""
+        return 0 if self.item is None else len(np.unique(self.item))
+
+    @property
+    def n_clusters(self) -> int:
+        """Distinct units that are taken as independent."""
+        return len(self) if self.cluster is None else len(np.unique(self.cluster))
+
+    @cached_property
+    def n_ratings(self) -> IntArray:
+        """Judgements of each system."""
+        k = len(self.labels)
+        return np.bincount(self.a, minlength=k) + np.bincount(self.b, minlength=k)
+
+    @cached_property
+    def n_outputs(self) -> IntArray:
+        """Distinct (item, system); without items the judgements."""
+        if self.item is None:
+            return self.n_ratings
+        sides, items = np.concatenate([self.a, self.b]), np.concatenate([self.item, self.item])
+        _, first = encode_pair(items, sides, len(self.labels))
+        return np.bincount(sides[first], minlength=len(self.labels))
+
+    @cached_property
+    def shares(self) -> dict[str, FloatArray]:
+        """Parts of each system's judgements: win, tie, both_bad, cannot_decide, loss."""
+        k, counts = len(self.labels), []
+        for side in (self.a, self.b):
+            cells = np.bincount(side * len(VERDICTS) + self.verdict, minlength=k * len(VERDICTS))
+            counts.append(cells.reshape(k, len(VERDICTS)))
+        first, second = counts
+        both = first + second
+        columns = {"win": first[:, 0] + second[:, 1], "tie": both[:, 2], "both_bad": both[:, 3],
+                   "cannot_decide": both[:, 4], "loss": first[:, 1] + second[:, 0]}  # fmt: skip
+        with np.errstate(invalid="ignore"):
+            return {name: column / self.n_ratings for name, column in columns.items()}
+
+    @property
+    def verdict_shares(self) -> dict[str, float | None]:
+        """Parts of all judgements that count: ties of any kind, and `both_bad`."""
+        n = len(self)
+        return {
+            "tie_share": float((self.outcome == TIE).mean()) if n else None,
+            "both_bad_share": float((self.verdict == VERDICTS.index("both_bad")).mean()) if n else None,
+        }
+
+    @cached_property
+    def beats(self) -> BoolArray:
+        """(systems, systems): who did not lose to whom at least once."""
+        found = np.zeros((len(self.labels), len(self.labels)), dtype=np.bool_)
+        found[self.a[self.outcome <= TIE], self.b[self.outcome <= TIE]] = True
+        found[self.b[self.outcome >= TIE], self.a[self.outcome >= TIE]] = True
+        return found
+
+    @property
+    def connectivity(self) -> Connectivity:
+        """How the judgements link the systems."""
+        return connectivity_of(self.beats, self.labels)
+
+
+def read_judgements(
+    system_a: ArrayLike,
+    system_b: ArrayLike,
+    verdict: ArrayLike,
+    *,
+    item: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    rater: ArrayLike | None = None,
+    length_difference: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    cannot_decide: CannotDecide = "drop",
+) -> Judgements:
+    """(n,) columns checked and coded. Left out and counted: a system against itself, `cannot_decide` unless "tie"."""
+    if cannot_decide not in ("drop", "tie"):
+        raise ValueError(f"cannot_decide is 'drop' or 'tie', not '{cannot_decide}'")
+    codes = verdict_codes(verdict)
+    n = len(codes)
+    both, labels = encode(
+        np.concatenate([identifiers(system_a, "system_a", n), identifiers(system_b, "system_b", n)]), "system"
+    )
+    a, b = both[:n], both[n:]
+    kept = (a != b) & ((codes != VERDICTS.index("cannot_decide")) | (cannot_decide == "tie"))
+    totals = {"judgements": n, "self": int((a == b).sum())}
+    totals |= {name: int((codes == VERDICTS.index(name)).sum()) for name in VERDICTS[2:]}
+    length = None
+    if length_difference is not None:
+        length = float_column(length_difference, "length_difference", n)
+        if not np.isfinite(length).all():
+            raise ColumnError("length_difference", "every judgement needs a finite number")
+    weights = None
+    if weight is not None:
+        weights = float_column(weight, "weight", n)
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise ColumnError("weight", "weights are positive and finite")
+    coded = {
+        name: None if column is None else encode(column, name, n)
+        for name, column in (("item", item), ("cluster", cluster), ("rater", rater))
+    }
+    units = coded["cluster"] or coded["item"]
+    raters = coded["rater"]
+
+    def rows(column: tuple[IntArray, NDArray[Any]] | None) -> IntArray | None:
+        return None if column is None else column[0][kept]
+
+    return Judgements(
+        labels, a[kept], b[kept], codes[kept], rows(coded["item"]), rows(units), rows(raters),
+        raters[1] if raters else np.empty(0), None if length is None else length[kept],
+        None if weights is None else weights[kept] / weights[kept].mean() if kept.any() else weights[kept],
+        totals, f"both_bad:tie|cannot_decide:{cannot_decide}",
+    )  # fmt: skip
