@@ -1,0 +1,217 @@
+"""The intraclass correlation of ratings on an interval scale, all six forms, complete or with missing ratings.
+
+Agreement on categories is in `kappa` and `agreement`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evalapp.stats.coding import FloatArray
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, of_columns
+from evalapp.stats.resampling import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_RESAMPLES,
+    ClusterDraws,
+    chunk_sizes,
+    with_interval,
+)
+
+IccForm: TypeAlias = Literal["1", "1,k", "A,1", "A,k", "C,1", "C,k"]
+ICC_FORMS: tuple[IccForm, ...] = ("1", "1,k", "A,1", "A,k", "C,1", "C,k")
+IccInterval: TypeAlias = Literal["bootstrap", "exact"]
+
+# Variance below this share of the whole is rounding.
+_FLOOR = 1e-12
+
+
+def icc(
+    value: ArrayLike,
+    unit: ArrayLike,
+    rater: ArrayLike,
+    *,
+    form: IccForm = "A,1",
+    interval: IccInterval = "bootstrap",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> Estimate:
+    """Intraclass correlation of a rating (form ending in 1) or of the mean of a unit's ratings (k), McGraw & Wong 1996.
+
+    x = mu + unit + rater + residual, variances U, R, E; W = R + E:
+    `1` U / (U + W), raters nested in units; `A,1` U / (U + R + E), absolute agreement; `C,1` U / (U + E), consistency;
+    the forms of means divide everything but U by k.
+
+    The variances follow from the mean squared difference of ratings that share the unit (2 W), the rater (2 (U + E)),
+    or neither (2 (U + R + E)): Koch's symmetric sums. On a complete table this is the analysis of variance exactly, and
+    missing ratings need no filling in. The one-way forms use the one-way analysis of variance. k is the number of
+    raters of a complete table, else the harmonic mean of the ratings per unit.
+
+    Undefined without two units, without a unit rated twice, when all ratings are equal, and for consistency when no
+    rater rated two units. Interval: bootstrap over units (or `cluster`); `exact` is McGraw and Wong's from the F
+    distribution, for complete tables (a note says where it cannot be had). `n` counts units with 2 ratings or more.
+    """
+    if form not in ICC_FORMS:
+        raise ValueError(f"form is one of {', '.join(ICC_FORMS)}, not '{form}'")
+    if interval not in ("bootstrap", "exact"):
+        raise ValueError(f"interval is bootstrap or exact, not '{interval}'")
+    found = of_columns(value, unit, rater, cluster, numeric=True).twice()
+    if not found.n_units:
+        return Estimate.undefined(NO_PAIR)
+    if found.n_units < 2:
+        return Estimate.undefined("one unit only: units cannot differ", 1)
+    if len(found.labels) == 1:
+        return Estimate.undefined(ALL_EQUAL, found.n_units)
+    sums = _Sums(found)
+    k = float(found.n_raters) if sums.complete else found.n_units / float((1.0 / sums.size).sum())
+    ones = np.ones((found.n_units, 1))
+    point_value = float(_coefficient(sums, ones, form, k)[0])
+    if math.isnan(point_value):
+        return Estimate.undefined(_why(form, sums), found.n_units)
+    point = Estimate.point(point_value, found.n_units)
+    if interval == "exact":
+        return _exact(point, found, sums, form, confidence)
+    if resamples == 0:
+        return point
+    replicates = np.array([np.nan])
+    if found.n_clusters >= 2:
+        draws = ClusterDraws(found.n_clusters, seed)
+        replicates = np.concatenate(
+            [
+                _coefficient(sums, draws.take(size)[found.cluster], form, k)
+                for size in chunk_sizes(resamples, max(found.n_units, found.n_clusters))
+            ]
+        )
+    return with_interval(point, replicates, clusters={"units": found.n_clusters}, confidence=confidence)
+
+
+class _Sums:
+    """Moments per unit, and the indicator of raters, from which all mean squared differences follow."""
+
+    def __init__(self, found: RatingColumns) -> None:
+        from scipy.sparse import csr_array
+
+        numbers = found.numbers()
+        numbers = numbers - numbers.mean()
+        self.numbers = numbers / np.abs(numbers).max()
+        n = found.n_units
+        self.size = found.sizes.astype(np.float64)
+        self.first = np.bincount(found.unit, weights=self.numbers, minlength=n)
+        self.second = np.bincount(found.unit, weights=self.numbers**2, minlength=n)
+        shape = (found.n_raters, n)
+        rows = (found.rater, found.unit)
+        self.by_rater = tuple(
+            csr_array((column, rows), shape=shape) for column in (np.ones(len(numbers)), self.numbers, self.numbers**2)
+        )
+        self.complete = len(numbers) == n * found.n_raters
+
+
+@dataclass(frozen=True, slots=True)
+class _Variances:
+    """Mean squared differences over 2, (b,): within units, within raters, between both; and the one-way variances."""
+
+    within: FloatArray
+    rater: FloatArray
+    apart: FloatArray
+
+
+def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> FloatArray:
+    """The coefficient (b,) under multiplicities (n_units, b); nan where undefined."""
+    divisor = k if form.endswith("k") else 1.0
+    if form in ("1", "1,k"):
+        unit, noise = _one_way(sums, weights)
+    else:
+        found = _symmetric(sums, weights)
+        unit = found.apart - found.within
+        residual = found.within + found.rater - found.apart
+        noise = residual if form.startswith("C") else found.within
+    whole = unit + noise / divisor
+    ratio = np.full(whole.shape, np.nan)
+    np.divide(unit, whole, out=ratio, where=np.isfinite(whole) & (np.abs(whole) > _FLOOR))
+    return ratio
+
+
+def _one_way(sums: _Sums, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Between and within variance of the one-way analysis of variance, unequal sizes allowed."""
+    groups = weights.sum(axis=0)
+    n = sums.size @ weights
+    total = sums.first @ weights
+    inside = (sums.second - sums.first**2 / sums.size) @ weights
+    between = (sums.first**2 / sums.size) @ weights - total**2 / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        within = inside / (n - groups)
+        effective = (n - (sums.size**2) @ weights / n) / (groups - 1.0)
+        return (between / (groups - 1.0) - within) / effective, within
+
+
+def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
+    """Koch's symmetric sums: mean squared differences over 2 by what a pair of ratings shares. A unit drawn twice
+    counts as two units, as in every bootstrap of units."""
+    n, first, second = (column @ weights for column in (sums.size, sums.first, sums.second))
+    unit_squares = (sums.size * sums.second - sums.first**2) @ weights
+    unit_pairs = (sums.size * (sums.size - 1.0)) @ weights
+    count, one, two = (np.asarray(matrix @ weights) for matrix in sums.by_rater)
+    rater_squares = (count * two - one**2).sum(axis=0)
+    rater_pairs = (count**2).sum(axis=0) - n
+    apart_squares = n * second - first**2 - unit_squares - rater_squares
+    apart_pairs = n * (n - 1.0) - unit_pairs - rater_pairs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _Variances(unit_squares / unit_pairs, rater_squares / rater_pairs, apart_squares / apart_pairs)
+
+
+def _why(form: IccForm, sums: _Sums) -> str:
+    if form.startswith("C") and not (sums.by_rater[0].sum(axis=1) >= 2).any():
+        return "no rater rated two units: consistency cannot be told from agreement"
+    return "the ratings show no variance"
+
+
+def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, confidence: float) -> Estimate:
+    """McGraw and Wong's interval (1996, tables 4 and 7) of a complete table."""
+    from scipy import stats
+
+    if not sums.complete:
+        return point.with_note("no exact interval: some raters did not rate every unit")
+    n, k = found.n_units, found.n_raters
+    table = sums.numbers.reshape(n, k)
+    rows = k * float(((table.mean(axis=1) - table.mean()) ** 2).sum()) / (n - 1)
+    columns = n * float(((table.mean(axis=0) - table.mean()) ** 2).sum()) / (k - 1)
+    within = float(((table - table.mean(axis=1, keepdims=True)) ** 2).sum()) / (n * (k - 1))
+    error = (within * n * (k - 1) - columns * (k - 1)) / ((n - 1) * (k - 1))
+    tail = 0.5 + confidence / 2
+    if form.startswith("A"):
+        low, high = _absolute(n, k, rows, columns, error, tail)
+        if form == "A,k":
+            low, high = (k * end / (1 + (k - 1) * end) for end in (low, high))
+        return Estimate(point.value, low, high, point.n)
+    noise, freedom = (within, n * (k - 1)) if form.startswith("1") else (error, (n - 1) * (k - 1))
+    if noise <= _FLOOR:
+        return point.with_note("no exact interval: nothing is left beside the units")
+    ratio = rows / noise
+    f_low, f_high = ratio / stats.f.ppf(tail, n - 1, freedom), ratio * stats.f.ppf(tail, freedom, n - 1)
+    if form.endswith("k"):
+        return Estimate(point.value, float(1 - 1 / f_low), float(1 - 1 / f_high), point.n)
+    low, high = ((f - 1) / (f + k - 1) for f in (f_low, f_high))
+    return Estimate(point.value, float(low), float(high), point.n)
+
+
+def _absolute(n: int, k: int, rows: float, columns: float, error: float, tail: float) -> tuple[float, float]:
+    from scipy import stats
+
+    rho = (rows - error) / (rows + (k - 1) * error + k * (columns - error) / n)
+    a, b = k * rho / (n * (1 - rho)), 1 + k * rho * (n - 1) / (n * (1 - rho))
+    freedom = (a * columns + b * error) ** 2 / (
+        (a * columns) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
+    )  # Satterthwaite
+    f_low, f_high = stats.f.ppf(tail, n - 1, freedom), stats.f.ppf(tail, freedom, n - 1)
+    spread = k * columns + (k * n - k - n) * error
+    return (
+        float(n * (rows - f_low * error) / (f_low * spread + n * rows)),
+        float(n * (f_high * rows - error) / (spread + n * f_high * rows)),
+    )

@@ -1,0 +1,88 @@
+"""The table of agreement: the same figures as the functions, pairs of raters, prevalence, notes, JSON."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from evalapp.stats import agreement_table, agreement_tables, cohen_kappa, fleiss_kappa, icc, krippendorff_alpha
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(1, 6, 40)
+    data = np.clip(truth[:, None] + rng.integers(-1, 2, (40, 3)), 1, 5).astype(float)
+    data[:15, 2] = np.nan
+    unit, rater = (grid.ravel() for grid in np.indices(data.shape))
+    return data.ravel(), unit, np.array(["ann", "bob", "cem"])[rater]
+
+
+def test_figures_are_those_of_the_functions(ratings):
+    value, unit, rater = ratings
+    table = agreement_table(value, unit, rater, scale="interval", resamples=50)
+    assert table.coefficients["alpha"] == krippendorff_alpha(unit, value, resamples=50)
+    assert table.coefficients["fleiss"] == fleiss_kappa(value, unit, rater, resamples=50)
+    assert table.coefficients["icc_a1"] == icc(value, unit, rater, form="A,1", resamples=50)
+    assert [(pair.rater_a, pair.rater_b, pair.n_units) for pair in table.pairs] == [
+        ("ann", "bob", 40), ("ann", "cem", 25), ("bob", "cem", 25),
+    ]  # fmt: skip
+    x, y = value[rater == "ann"], value[rater == "bob"]
+    assert table.pairs[0].kappa == cohen_kappa(x, y, weights="quadratic", resamples=50)
+    weights = np.array([40, 25, 25]) / 90
+    assert table.coefficients["cohen"].value == pytest.approx(weights @ [pair.kappa.value for pair in table.pairs])
+    assert sum(table.prevalence.values()) == pytest.approx(1)
+    assert (table.n_ratings, table.n_units, table.n_rated_twice, table.n_raters) == (105, 40, 40, 3)
+    assert "Units have 2 to 3 ratings." in table.notes
+    text = json.dumps(table.as_dict(), allow_nan=False)
+    assert json.loads(text)["pairs"][0]["rater_a"] == "ann"
+
+
+def test_order_of_rows_does_not_matter(ratings):
+    order = np.random.default_rng(1).permutation(len(ratings[0]))
+    shown = [agreement_table(*columns, scale="ordinal", resamples=30).as_dict() for columns in (
+        ratings, [column[order] for column in ratings],
+    )]  # fmt: skip
+    assert shown[0] == shown[1]
+
+
+def test_labels_lopsided_answers_and_pairs_left_out():
+    value = ["good"] * 57 + ["bad"] * 3
+    unit = list(range(30)) * 2
+    rater = ["a"] * 30 + ["b"] * 30
+    table = agreement_table(value, unit, rater, scale="nominal", min_shared=31, resamples=20)
+    assert table.pairs == ()
+    assert table.pairs_left_out == 1
+    assert table.coefficients["cohen"].note == "no two raters share enough units"
+    assert any("95% of the ratings are good" in note for note in table.notes)
+    assert "icc_1" not in table.coefficients
+    assert table.coefficients["percent"].value == pytest.approx(0.9)
+    assert table.coefficients["alpha"].value < 0
+
+
+def test_clusters_widen_and_aspects_stand_apart(ratings):
+    value, unit, rater = ratings
+    aspect = np.where(np.arange(len(value)) < 60, "fluency", "relevance")
+    tables = agreement_tables(value, unit, rater, aspect, scales={"relevance": "ordinal"}, resamples=20)
+    assert list(tables) == ["fluency", "relevance"]
+    assert tables["relevance"].scale == "ordinal"
+    rows = aspect == "fluency"
+    alone = agreement_table(value[rows], unit[rows], rater[rows], resamples=20)
+    assert alone.as_dict() == tables["fluency"].as_dict()
+    clustered = agreement_table(value, unit, rater, cluster=unit // 10, resamples=50)
+    assert clustered.coefficients["alpha"].value == pytest.approx(
+        agreement_table(value, unit, rater, resamples=0).coefficients["alpha"].value
+    )
+    assert clustered.settings["cluster"] is True
+
+
+def test_empty_and_one_rater():
+    for columns in (([], [], []), ([1.0, 2.0], [0, 1], ["a", "a"])):
+        table = agreement_table(*columns, resamples=10)
+        assert all(not found.is_defined and found.note for found in table.coefficients.values())
+        assert table.pairs == ()
+        json.dumps(table.as_dict(), allow_nan=False)
+    with pytest.raises(ValueError, match="scale"):
+        agreement_table([1], [1], [1], scale="circular")
