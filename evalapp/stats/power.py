@@ -1,0 +1,157 @@
+"""How many judgements a test needs, and what power a number of judgements has, in closed form.
+
+Designs with several items and raters, from what a pilot showed, are simulated in `planning`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import Literal, TypeAlias
+
+PowerTest: TypeAlias = Literal["preference", "correlation", "williams"]
+POWER_TESTS: tuple[PowerTest, ...] = ("preference", "correlation", "williams")
+Effect: TypeAlias = float | Sequence[float]
+
+DEFAULT_POWER = 0.8
+DEFAULT_ALPHA = 0.05
+
+_NORMAL = NormalDist()
+
+# No search beyond this: such an effect is none.
+_LARGEST = 1 << 40
+
+
+class EffectError(ValueError):
+    """An effect, or a setting, for which the test has no answer; the message says what is possible."""
+
+
+def power_of(
+    test: PowerTest,
+    effect: Effect,
+    n: int,
+    *,
+    alpha: float = DEFAULT_ALPHA,
+    two_sided: bool | None = None,
+    ties: float = 0.0,
+    design_effect: float = 1.0,
+) -> float:
+    """The probability that `test` finds `effect` with `n` judgements, items or segments (normal approximation).
+
+    - `preference`: a true share p of decisive verdicts against 1/2;
+      power = Phi((|p - 1/2| sqrt(m) - z_a / 2) / sqrt(p (1 - p))), m = n (1 - ties) decisive ones, two-sided.
+    - `correlation`: a true Pearson r against 0 over n items; Phi(|atanh r| sqrt(n - 3) - z_a), two-sided.
+    - `williams`: (r12, r13, r23), whether metric 2 correlates with 1 (people) more than metric 3 does, r23 between the
+      metrics, over n segments; Phi(t - z_a) with t the statistic at those correlations, one-sided.
+
+    `two_sided` None takes the test's own form just named. `design_effect` divides n: 1 + (m - 1) rho for m judgements
+    of one item that correlate by rho among each other. Sources: EVALUATORS 7.10; Williams 1959. `EffectError` where
+    the effect cannot be.
+    """
+    _check(alpha, ties, design_effect)
+    strength = _strength(test, effect)
+    z = _critical(test, alpha, two_sided)
+    usable = n * (1.0 - (ties if test == "preference" else 0.0)) / design_effect
+    return _NORMAL.cdf(strength(usable, z))
+
+
+def needed_judgements(
+    test: PowerTest,
+    effect: Effect,
+    *,
+    power: float = DEFAULT_POWER,
+    alpha: float = DEFAULT_ALPHA,
+    two_sided: bool | None = None,
+    ties: float = 0.0,
+    design_effect: float = 1.0,
+) -> int:
+    """The least n for which `power_of` reaches `power`; same tests, effects and settings.
+
+    preference: n = ((z_a / 2 + z_b sqrt(p (1 - p))) / (p - 1/2))^2 decisive judgements, over 1 - ties;
+    correlation: ((z_a + z_b) / atanh r)^2 + 3; williams: the least n with t(n) >= z_a + z_b.
+    """
+    _check(alpha, ties, design_effect)
+    if not 0 < power < 1:
+        raise EffectError(f"power lies between 0 and 1, it cannot be {power:g}")
+    strength = _strength(test, effect)
+    z = _critical(test, alpha, two_sided)
+    target = _NORMAL.inv_cdf(power)
+    share = (1.0 - (ties if test == "preference" else 0.0)) / design_effect
+    # The closed forms are exact in whole judgements only up to rounding, so the last digit is searched.
+    low, high = 0, 1
+    while strength(high * share, z) < target:
+        low, high = high, high * 2
+        if high > _LARGEST:
+            raise EffectError("the effect is too small to be found with any number of judgements")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if strength(middle * share, z) < target else (low, middle)
+    return high
+
+
+def design_effect(per_item: float, correlation: float) -> float:
+    """1 + (m - 1) rho: by how much m judgements of one item, correlated by rho, are worth less than m items (Kish)."""
+    if per_item < 1 or not -1 <= correlation <= 1:
+        raise EffectError("an item has at least one judgement, and a correlation lies between -1 and 1")
+    return max(1.0 + (per_item - 1.0) * correlation, 0.0) or 1.0
+
+
+def _check(alpha: float, ties: float, effect: float) -> None:
+    if not 0 < alpha < 1:
+        raise EffectError(f"alpha lies between 0 and 1, it cannot be {alpha:g}")
+    if not 0 <= ties < 1:
+        raise EffectError(f"the share of ties is at least 0 and below 1, it cannot be {ties:g}")
+    if effect <= 0:
+        raise EffectError(f"the design effect is above 0, it cannot be {effect:g}")
+
+
+def _critical(test: PowerTest, alpha: float, two_sided: bool | None) -> float:
+    both = test != "williams" if two_sided is None else two_sided
+    return _NORMAL.inv_cdf(1.0 - alpha / (2.0 if both else 1.0))
+
+
+def _strength(test: PowerTest, effect: Effect) -> Callable[[float, float], float]:
+    """What the normal distribution function is taken of, as a function of n and the critical value."""
+    if test == "williams":
+        return _williams(effect)
+    if test not in POWER_TESTS:
+        raise EffectError(f"test is one of {', '.join(POWER_TESTS)}, not '{test}'")
+    if not isinstance(effect, int | float):
+        raise EffectError(f"the effect of {test} is one number")
+    if test == "preference":
+        return _preference(float(effect))
+    return _correlation(float(effect))
+
+
+def _preference(share: float) -> Callable[[float, float], float]:
+    if not 0 < share < 1 or share == 0.5:
+        raise EffectError(f"the true share of preferences lies between 0 and 1 and is not 1/2, it cannot be {share:g}")
+    distance, spread = abs(share - 0.5), math.sqrt(share * (1.0 - share))
+    return lambda n, z: (distance * math.sqrt(n) - z / 2.0) / spread
+
+
+def _correlation(r: float) -> Callable[[float, float], float]:
+    if not -1 < r < 1 or r == 0:
+        raise EffectError(f"the true correlation lies between -1 and 1 and is not 0, it cannot be {r:g}")
+    return lambda n, z: abs(math.atanh(r)) * math.sqrt(max(n - 3.0, 0.0)) - z
+
+
+def _williams(effect: Effect) -> Callable[[float, float], float]:
+    if isinstance(effect, int | float) or len(effect) != 3:
+        raise EffectError("the effect of williams is three correlations: r12, r13 and r23")
+    r12, r13, r23 = (float(r) for r in effect)
+    k = 1.0 - r12**2 - r13**2 - r23**2 + 2.0 * r12 * r13 * r23
+    if not all(-1 < r < 1 for r in (r12, r13, r23)) or k < 0:
+        raise EffectError("three variables cannot have these correlations")
+    if r12 <= r13:
+        raise EffectError("r12 is the larger one: williams asks whether it is larger than r13")
+    mean = (r12 + r13) / 2.0
+
+    def strength(n: float, z: float) -> float:
+        if n <= 3:
+            return -math.inf
+        below = 2.0 * (n - 1.0) / (n - 3.0) * k + mean**2 * (1.0 - r23) ** 3
+        return (r12 - r13) * math.sqrt((n - 1.0) * (1.0 + r23) / below) - z
+
+    return strength
