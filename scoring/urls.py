@@ -3,6 +3,7 @@
 from django.urls import path, register_converter
 
 from .views import (
+    agreement,
     annotate,
     boards,
     combining,
@@ -29,7 +30,14 @@ class Ending:
         return value
 
 
+class FilterMove(Ending):
+    """What can be done with a filter of raters."""
+
+    regex = "withdraw|restore"
+
+
 register_converter(Ending, "table_ending")
+register_converter(FilterMove, "filter_move")
 
 app_name = "scoring"
 P = "projects/<slug:slug>/"
@@ -57,6 +65,11 @@ urlpatterns = [
     path(P + "evaluation/table.<table_ending:ending>", boards.evaluation_file, name="evaluation-file"),
     path(P + "evaluation/<slug:evaluator>/scatter.svg", plots.scatter_svg, name="scatter-svg"),
     path(P + "references/writing/<int:pk>/gold/", writing_gold.writing_gold, name="writing-gold"),
+    path(P + "agreement/", agreement.agreement, name="agreement"),
+    path(P + "agreement/table.<table_ending:ending>", agreement.agreement_file, name="agreement-file"),
+    path(P + "agreement/raters/", agreement.raters, name="agreement-raters"),
+    path(P + "agreement/calibration/", agreement.calibration, name="agreement-calibration"),
+    path(P + "agreement/filters/<slug:name>/<filter_move:move>/", agreement.filter_move, name="rater-filter-move"),
     path("my/writing/<slug:public>/score/", live.score, name="live-score"),
     path(P + "references/", reference_sets.reference_set_list, name="reference-sets"),
     path(P + "references/annotate/", annotate.annotate, name="annotate"),

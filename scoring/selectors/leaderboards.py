@@ -31,6 +31,20 @@ RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within i
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 LEVELS = {"segment": "Outputs", "system": "Systems"}
 GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
+#: What can be judged of an aspect, in the order in which a page offers it.
+JUDGED = {
+    "ratings": "Ratings",
+    "comparisons": "Comparisons",
+    "turing": "Comparisons with a reference",
+    "dialogues": "Ratings of dialogues",
+}
+SCALES = {
+    "auto": "the usual one",
+    "nominal": "nominal",
+    "ordinal": "ordinal",
+    "interval": "interval",
+    "ratio": "ratio",
+}
 SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "machine": "Machine systems only"}
 
 
@@ -81,11 +95,27 @@ class EnhancedQuery:
     kind = Leaderboard.Kind.ENHANCED
 
 
-Query = SystemsQuery | EvaluatorsQuery | EnhancedQuery
-SHAPES: dict[str, type[SystemsQuery] | type[EvaluatorsQuery] | type[EnhancedQuery]] = {
+@dataclass(frozen=True)
+class AgreementQuery:
+    """What `agreement` and its pages may ask for. Without an aspect: a line for every aspect. `campaign` is a slug,
+    `judged` one way of judging; empty means all."""
+
+    aspect: str = ""
+    judged: str = ""
+    campaign: str = ""
+    scale: str = "auto"
+    filter: str = ""
+
+    kind = Leaderboard.Kind.AGREEMENT
+
+
+Query = SystemsQuery | EvaluatorsQuery | EnhancedQuery | AgreementQuery
+Shape = type[SystemsQuery] | type[EvaluatorsQuery] | type[EnhancedQuery] | type[AgreementQuery]
+SHAPES: dict[str, Shape] = {
     "systems": SystemsQuery,
     "evaluators": EvaluatorsQuery,
     "enhanced": EnhancedQuery,
+    "agreement": AgreementQuery,
 }
 
 CHOICES: dict[str, dict[str, str]] = {
@@ -94,11 +124,13 @@ CHOICES: dict[str, dict[str, str]] = {
     "systems": SUBSETS,
     "level": LEVELS,
     "grouping": GROUPINGS,
+    "judged": JUDGED,
+    "scale": SCALES,
 }
 
 
 def parse_query(
-    shape: type[SystemsQuery] | type[EvaluatorsQuery] | type[EnhancedQuery],
+    shape: Shape,
     given: Mapping[str, Any],
     project: Project | None = None,
 ) -> Any:

@@ -18,6 +18,7 @@ from evalapp.common.queue import enqueue_run, queue_has_worker
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.leaderboards import (
+    AgreementQuery,
     EnhancedQuery,
     EvaluatorsQuery,
     Query,
@@ -79,6 +80,10 @@ def _rank(project: Project, query: Query) -> dict[str, Any]:
         from ..selectors.enhanced import rank_by_references
 
         return rank_by_references(project, query)
+    if isinstance(query, AgreementQuery):
+        from ..selectors.agreement import tabulate_agreement
+
+        return tabulate_agreement(project, query)
     from ..selectors.meta_evaluation import rank_evaluators
 
     return rank_evaluators(project, query)
@@ -113,6 +118,10 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
 
 def is_large(project: Project, query: Query) -> bool:
     """Whether computing would keep a person waiting; asks for one row beyond the limit, never for a count."""
+    if isinstance(query, AgreementQuery):
+        of = {"aspect__name": query.aspect} if query.aspect else {}
+        limit = MAX_ROWS_IN_REQUEST
+        return any(_has_more(rows.objects.filter(project=project, **of), limit) for rows in (Rating, Comparison))
     if isinstance(query, SystemsQuery) and query.by:
         return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
     if isinstance(query, SystemsQuery) and query.method != "mean":

@@ -1,0 +1,204 @@
+"""From columns of judgements to tables about the people who judged, as plain values: agreement of every aspect and
+campaign, and for one aspect everything about its raters. What each figure is stands where it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.agreement import Scale
+from evalapp.stats.agreement_table import AgreementTable, agreement_table
+from evalapp.stats.judged import Judged
+from evalapp.stats.resampling import DEFAULT_RESAMPLES
+
+Table: TypeAlias = dict[str, Any]
+Settings: TypeAlias = Mapping[str, Any]
+
+#: Resamples for each line of a table of many; the one aspect looked at gets the usual number.
+LINE_RESAMPLES = 500
+#: Pairs of raters shown, those with the most units in common.
+SHOWN_PAIRS = 60
+LABELS = {
+    "alpha": "Krippendorff's alpha",
+    "percent": "same answer",
+    "fleiss": "Fleiss' kappa",
+    "cohen": "Cohen's kappa",
+    "icc_1": "ICC(1)",
+    "icc_a1": "ICC(A,1)",
+    "icc_ak": "ICC(A,k)",
+    "icc_c1": "ICC(C,1)",
+    "icc_ck": "ICC(C,k)",
+}
+#: What a line of the overview shows; the others are in the detail.
+IN_LINE = ("alpha", "fleiss", "icc_a1", "icc_ak", "percent")
+UPLOADED = "uploaded"
+
+
+def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings) -> Table:
+    """One row per aspect, way of judging and source: all judgements together, then each campaign and what was uploaded
+    where there are several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter."""
+    rows: list[Table] = []
+    n_filtered = 0
+    for aspect, judged, columns in parts:
+        n_filtered += columns.n_filtered
+        rows.append(_line(aspect, judged, "", columns, settings))
+        if len(columns.sources) > 1:
+            for code, source in enumerate(columns.sources):
+                part = columns.only(columns.source == code)
+                rows.append(_line(aspect, judged, source or UPLOADED, part, settings))
+    return {
+        "kind": "agreement",
+        "aspect": "",
+        "judged": settings["judged"],
+        "campaign": settings["campaign"],
+        "scale": settings["scale"],
+        "signature": _signature(settings, "all aspects", LINE_RESAMPLES),
+        "n_filtered": n_filtered,
+        "n_simulated": sum(row["n_simulated"] for row in rows if not row["source"]),
+        "note": "" if rows else "Nobody has judged anything yet.",
+        "rows": rows,
+    }
+
+
+def detail_table(
+    columns: Judged, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
+) -> Table:
+    """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed."""
+    scale = scale_of(columns, settings)
+    first = columns.first_judgements()
+    found = _agreement(first, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
+    return {
+        "kind": "agreement",
+        "aspect": aspect,
+        "judged": judged,
+        "campaign": settings["campaign"],
+        "scale": scale,
+        "signature": _signature(settings, aspect, DEFAULT_RESAMPLES, scale),
+        "n_units": _distinct(first.unit),
+        "n_items": _distinct(first.item),
+        "n_raters": _distinct(first.rater),
+        "n_judgements": len(first),
+        "n_repeats": len(columns) - len(first),
+        "n_filtered": columns.n_filtered,
+        "n_simulated": int(columns.simulated.sum()),
+        "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
+        "rows": _coefficients(found, LABELS) if len(first) else [],
+        "notes": list(found.notes),
+        "prevalence": prevalence(first),
+        "pairs": _pairs(found, first.raters),
+        "n_pairs": len(found.pairs) + found.pairs_left_out,
+        "kappa_weights": "" if scale == "nominal" else "quadratic",
+        "raters": _raters(columns, controls),
+    }
+
+
+def scale_of(columns: Judged, settings: Settings) -> Scale:
+    """The scale that was asked for, the usual one where none was, nominal for verdicts in any case."""
+    asked = settings["scale"]
+    return columns.usual_scale if asked in ("", "auto") or not columns.is_numeric else asked
+
+
+def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Settings) -> Table:
+    first = columns.first_judgements()
+    scale = scale_of(columns, settings)
+    return {
+        "aspect": aspect,
+        "judged": judged,
+        "source": source,
+        "scale": scale,
+        "n_units": _distinct(first.unit),
+        "n_shared": _shared(first),
+        "n_raters": _distinct(first.rater),
+        "n_judgements": len(first),
+        "n_simulated": int(first.simulated.sum()),
+        "coefficients": _coefficients(_agreement(first, scale, LINE_RESAMPLES, 0), IN_LINE),
+    }
+
+
+def _agreement(columns: Judged, scale: Scale, resamples: int, pairs: int) -> AgreementTable:
+    return agreement_table(
+        columns.value,
+        columns.unit,
+        columns.rater,
+        scale=scale,
+        cluster=columns.item,
+        max_pairs=pairs,
+        resamples=resamples,
+    )
+
+
+def _coefficients(found: AgreementTable, names: Iterable[str]) -> list[Table]:
+    """Those that the kind of judgement allows, as `name`, `label` and an estimate."""
+    scale = f" ({found.scale})"
+    return [
+        {"name": name, "label": LABELS[name] + (scale if name == "alpha" else ""), **found.coefficients[name].as_dict()}
+        for name in names
+        if name in found.coefficients
+    ]
+
+
+def _pairs(found: AgreementTable, raters: tuple[str, ...]) -> list[Table]:
+    return [
+        {
+            "a": raters[pair.rater_a],
+            "b": raters[pair.rater_b],
+            "n": pair.n_units,
+            "kappa": pair.kappa.as_dict(),
+            "alpha": pair.alpha.as_dict(),
+            "percent": pair.percent.as_dict(),
+        }
+        for pair in found.pairs
+    ]
+
+
+def _raters(columns: Judged, controls: Mapping[str, tuple[int, int]]) -> list[Table]:
+    """A row for each rater: what they did, and why one looks at them."""
+    rows = []
+    for code in np.unique(columns.rater):
+        name = columns.raters[int(code)]
+        own = columns.only(columns.rater == code)
+        answered, failed = controls.get(name, (0, 0))
+        timed = own.seconds[np.isfinite(own.seconds)]
+        rows.append(
+            {
+                "rater": name,
+                "n": int((~own.repeat).sum()),
+                "seconds": {"value": float(np.median(timed)) if len(timed) else None, "note": "no times were recorded"},
+                "controls": {"value": failed / answered if answered else None, "note": f"{failed} of {answered}"},
+                "reasons": [],
+            }
+        )
+    return rows
+
+
+def prevalence(columns: Judged, most: int = 12) -> list[Table]:
+    """How often each value was given; skewed shares depress every coefficient. Continuous values in `most` bins."""
+    if not len(columns):
+        return []
+    values, counts = np.unique(columns.value, return_counts=True)
+    if columns.is_numeric and len(values) > most:
+        counts, edges = np.histogram(columns.value, bins=most)
+        labels = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges)]
+    else:
+        labels = [f"{value:g}" if columns.is_numeric else str(value) for value in values]
+    total = float(counts.sum())
+    return [{"value": label, "n": int(n), "share": float(n) / total} for label, n in zip(labels, counts, strict=True)]
+
+
+def _distinct(codes: np.ndarray[Any, Any]) -> int:
+    return len(np.unique(codes))
+
+
+def _shared(columns: Judged) -> int:
+    """Units that two people or more judged."""
+    _, counts = np.unique(columns.unit, return_counts=True)
+    return int((counts >= 2).sum())
+
+
+def _signature(settings: Settings, aspect: str, resamples: int, scale: str = "") -> str:
+    of_campaign = f"|campaign:{settings['campaign']}" if settings["campaign"] else ""
+    scale = scale or settings["scale"] or "auto"
+    return f"agreement|aspect:{aspect}|scale:{scale}|boot:items|resamples:{resamples}|seed:0{of_campaign}"

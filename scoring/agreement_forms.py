@@ -1,0 +1,61 @@
+"""Forms of the pages about people who judge: what is looked at, and naming raters that tables leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from annotation.models import Campaign
+from annotation.selectors.filters import list_filters
+from annotation.services.filters import REASON_LENGTH
+from evalapp.accounts.models import Project
+
+from .forms import AUTOSUBMIT
+from .selectors.leaderboards import JUDGED, SCALES
+
+
+class AgreementForm(forms.Form):
+    """The line of select boxes above the tables: a plain GET form; fields with a single choice are left out."""
+
+    def __init__(self, *args: Any, project: Project, asked: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        several = len({judged for _, judged in asked}) > 1
+        aspects = [
+            (f"{name}|{judged}", f"{name} ({JUDGED[judged].lower()})" if several else name) for name, judged in asked
+        ]
+        if len(aspects) > 1:
+            self._add("of", "Aspect", aspects)
+        campaigns = Campaign.objects.filter(project=project).exclude(opened_at=None).order_by("-pk")
+        found = [(row.slug, row.name) for row in campaigns]
+        if found:
+            self._add("campaign", "Campaign", [("", "everything"), *found])
+        if any(judged in ("ratings", "dialogues") for _, judged in asked):
+            self._add("scale", "Scale", list(SCALES.items()))
+        names = [(row.name, f"without {row.name}") for row in list_filters(project, active_only=True)]
+        if names:
+            self._add("filter", "Raters", [("", "all"), *names])
+
+    def _add(self, name: str, label: str, choices: list[tuple[str, str]]) -> None:
+        self.fields[name] = forms.ChoiceField(
+            choices=choices, label=label, required=False, widget=forms.Select(attrs=AUTOSUBMIT)
+        )
+
+
+class FilterForm(forms.Form):
+    """Raters ticked in a table, a name and the reason."""
+
+    raters = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
+    name = forms.CharField(
+        max_length=63,
+        help_text="Short, in a-z, 0-9 and hyphens: it stands in the signature of every table made with it.",
+    )
+    reason = forms.CharField(
+        max_length=REASON_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Stands beside those tables and in exports.",
+    )
+
+    def __init__(self, *args: Any, raters: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["raters"].choices = [(rater, rater) for rater in raters]  # type: ignore[attr-defined]

@@ -1,0 +1,191 @@
+"""Agreement among people: reads what was judged as columns and hands it to `evalapp.stats.rater_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+from django.db.models.functions import Concat
+
+from annotation.models import Aspect, Campaign, Comparison, Judgement, Rating, Unit
+from annotation.selectors.filters import get_active_filter
+from evalapp.accounts.models import Membership, Project
+from evalapp.common.errors import BadInput, NotThere
+
+from .leaderboards import JUDGED, AgreementQuery
+from .people import CHUNK
+
+if TYPE_CHECKING:
+    from evalapp.stats.judged import Judged
+NAMES = ("value", "unit", "item", "system", "rater", "seconds", "at", "source", "simulated")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An aspect and one way in which it was judged."""
+
+    aspect: Aspect
+    judged: str
+
+
+def list_asked(project: Project) -> list[Asked]:
+    """Every aspect with every way in which it was judged. One query."""
+    ratings, comparisons = (
+        Rating.objects.filter(aspect=OuterRef("pk")),
+        Comparison.objects.filter(aspect=OuterRef("pk")),
+    )
+    rows = Aspect.objects.filter(project=project).annotate(
+        has_ratings=Exists(ratings.filter(output__isnull=False)),
+        has_comparisons=Exists(comparisons.filter(output_b__isnull=False)),
+        has_turing=Exists(comparisons.filter(output_b__isnull=True)),
+        has_dialogues=Exists(ratings.filter(dialogue__isnull=False)),
+    )
+    ordered = list(rows.order_by("position", "pk"))
+    return [Asked(row, name) for row in ordered for name in JUDGED if getattr(row, f"has_{name}")]
+
+
+def choose_asked(project: Project, query: AgreementQuery) -> Asked:
+    """The aspect and way of judging that a query means; without names the first there is."""
+    asked = list_asked(project)
+    if not asked:
+        raise BadInput(
+            f"Nobody has judged anything in {project.slug} yet. Upload ratings, or open a campaign to have outputs "
+            "judged."
+        )
+    found = [row for row in asked if query.aspect in ("", row.aspect.name) and query.judged in ("", row.judged)]
+    if not found:
+        known = ", ".join(f"{row.aspect.name} ({row.judged})" for row in asked)
+        raise NotThere(f"{query.aspect or query.judged} was not judged in {project.slug}. There are: {known}.")
+    return found[0]
+
+
+def tabulate_agreement(project: Project, query: AgreementQuery) -> dict[str, Any]:
+    """The table of one aspect, or of all where the query names none."""
+    from evalapp.stats.rater_tables import detail_table, overview_table
+
+    settings, told = asdict(query), recorded(project)
+    if not query.aspect:
+        asked = [row for row in list_asked(project) if query.judged in ("", row.judged)]
+        parts = ((row.aspect.name, row.judged, load_judged(project, row, query, told)) for row in asked)
+        return {**overview_table(parts, settings), "campaigns": campaign_names(project)}
+    row = choose_asked(project, query)
+    columns = load_judged(project, row, query, told)
+    table = detail_table(columns, settings, aspect=row.aspect.name, judged=row.judged, controls=load_controls(project))
+    table["scale_ends"] = [row.aspect.low, row.aspect.high] if row.judged in ("ratings", "dialogues") else [None, None]
+    return {**table, "campaigns": campaign_names(project)}
+
+
+def campaign_names(project: Project) -> dict[str, str]:
+    return dict(Campaign.objects.filter(project=project).exclude(opened_at=None).values_list("slug", "name"))
+
+
+def load_judged(
+    project: Project, asked: Asked, query: AgreementQuery, told: dict[int, tuple[float, float, str]]
+) -> Judged:
+    """Every judgement of the aspect, or those of the campaign and without the raters of the filter that the query
+    names. `told`: what `recorded` found."""
+    from evalapp.stats.judged import collect
+
+    left_out = get_active_filter(project, query.filter) if query.filter else None
+    dropped: dict[str, bool] = {}
+    n_filtered = 0
+    columns: dict[str, list[Any]] = {name: [] for name in NAMES}
+    for *row, rater, judgement, simulated in _rows(asked, _campaign(project, query)):
+        if left_out is not None and dropped.setdefault(rater, left_out.covers(rater)):
+            n_filtered += 1
+            continue
+        cells = (*row, rater, *told.get(judgement, (np.nan, np.nan, "")), simulated)
+        for name, cell in zip(NAMES, cells, strict=True):
+            columns[name].append(cell)
+    return collect(**columns, numeric=asked.judged in ("ratings", "dialogues"), n_filtered=n_filtered)
+
+
+def _campaign(project: Project, query: AgreementQuery) -> Campaign | None:
+    if not query.campaign:
+        return None
+    found = Campaign.objects.filter(project=project, slug=query.campaign).first()
+    if found is None:
+        raise NotThere(f"There is no campaign “{query.campaign}” in {project.slug}.")
+    return found
+
+
+def recorded(project: Project) -> dict[int, tuple[float, float, str]]:
+    """What campaigns know of each judgement: seconds, when, campaign."""
+    rows = Judgement.objects.filter(campaign__project=project, current=True, passed=None).order_by()
+    return {
+        pk: (np.nan if seconds is None else seconds, created.timestamp(), slug)
+        for pk, seconds, created, slug in rows.values_list("pk", "seconds", "created_at", "campaign__slug").iterator(
+            CHUNK
+        )
+    }
+
+
+def _rows(asked: Asked, campaign: Campaign | None) -> Iterator[tuple[Any, ...]]:
+    """(value, unit, item, system, rater, judgement, simulated) of one aspect."""
+    if asked.judged in ("ratings", "dialogues"):
+        yield from _ratings(asked, campaign)
+        return
+    turing = asked.judged == "turing"
+    found: Any = Comparison.objects.filter(aspect=asked.aspect, output_b__isnull=turing)
+    names = (
+        "output_a__item__key",
+        "output_a__system__name",
+        "output_a__step",
+        "output_b__system__name",
+        "output_b__step",
+    )
+    fields = (*names, "reference", "verdict", "rater", "judgement", "simulated")
+    rows = _of(found, campaign).order_by().values_list(*fields).iterator(CHUNK)
+    for item, name_a, step_a, name_b, step_b, reference, verdict, rater, judgement, simulated in rows:
+        a = _label(name_a, step_a)
+        if turing:
+            yield verdict, f"{item}\t{a}\t{reference}", item, a, rater, judgement, simulated
+            continue
+        b = _label(name_b, step_b)
+        if b < a:
+            a, b, verdict = b, a, {"a": "b", "b": "a"}.get(verdict, verdict)
+        yield verdict, f"{item}\t{a}\t{b}", item, "", rater, judgement, simulated
+
+
+def _ratings(asked: Asked, campaign: Campaign | None) -> Iterator[tuple[Any, ...]]:
+    found: Any = Rating.objects.filter(aspect=asked.aspect)
+    tail = ("value", "rater", "judgement", "simulated")
+    if asked.judged == "dialogues":
+        rated = _of(found.filter(dialogue__isnull=False), campaign).order_by()
+        of_dialogue = rated.values_list("dialogue__key", "dialogue__system__name", *tail).iterator(CHUNK)
+        for key, system, value, rater, judgement, simulated in of_dialogue:
+            yield value, key, key, system or "", rater, judgement, simulated
+        return
+    rows = _of(found.filter(output__isnull=False), campaign).order_by()
+    fields = ("output__item__key", "output__system__name", "output__step", *tail)
+    for item, name, step, value, rater, judgement, simulated in rows.values_list(*fields).iterator(CHUNK):
+        system = _label(name, step)
+        yield value, f"{item}\t{system}", item, system, rater, judgement, simulated
+
+
+def _of(rows: Any, campaign: Campaign | None) -> Any:
+    if campaign is None:
+        return rows
+    return rows.filter(judgement__in=Judgement.objects.filter(campaign=campaign, current=True).values("pk"))
+
+
+def _label(name: str, step: int | None) -> str:
+    return name if step is None else f"{name} @ {step}"
+
+
+def load_controls(project: Project) -> dict[str, tuple[int, int]]:
+    """Rater's key -> control items answered, and how many of them otherwise than expected."""
+    pseudonym = Membership.objects.filter(project=project, user=OuterRef("annotator")).values("pseudonym")[:1]
+    rows = (
+        Judgement.objects.filter(
+            campaign__project=project, current=True, passed__isnull=False, assignment__unit__kind=Unit.Kind.CONTROL
+        )
+        .order_by()
+        .annotate(rater=Concat(Subquery(pseudonym), F("campaign__rater_suffix")))
+        .values("rater")
+        .annotate(n=Count("pk"), failed=Count("pk", filter=Q(passed=False)))
+    )
+    return {rater: (n, failed) for rater, n, failed in rows.values_list("rater", "n", "failed")}

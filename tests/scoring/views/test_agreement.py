@@ -1,0 +1,90 @@
+"""The pages about people who judge, and the filters that are made there."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from annotation.models import Comparison, Output, Rating, RaterFilter
+from scoring.selectors.leaderboards import AgreementQuery
+from scoring.services.leaderboards import get_leaderboard
+from tests.factories import make_items, make_outputs, make_ratings
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rated(cast):
+    """12 outputs with ratings of three people, one of whom rates at random; one comparison by two people."""
+    outputs = make_outputs(cast.project, make_items(cast.project, 6))
+    aspect = make_ratings(cast.project, outputs, raters=0)
+    for index, output in enumerate(outputs):
+        for rater, value in (("r0", 1 + index % 5), ("r1", 1 + index % 5), ("r2", 1 + (index * 3) % 5)):
+            Rating.objects.create(project=cast.project, output=output, aspect=aspect, rater=rater, value=value)
+    for rater, verdict in (("r0", "a"), ("r1", "tie")):
+        Comparison.objects.create(
+            project=cast.project, output_a=outputs[0], output_b=outputs[6], aspect=aspect, rater=rater, verdict=verdict
+        )
+    return cast
+
+
+def test_every_aspect_in_a_line_and_one_in_detail(rated, client):
+    client.force_login(rated.researcher)
+    text = client.get(reverse("scoring:agreement", args=["alpha"])).content.decode()
+    assert "Every aspect, with 95 % intervals" in text
+    assert "Comparisons" in text
+    assert "Krippendorff&#x27;s alpha (interval)" in text
+    assert "What was answered" in text
+
+
+def test_nothing_judged_is_said_with_the_way_out(cast, client):
+    client.force_login(cast.researcher)
+    for name in ("agreement", "agreement-raters", "agreement-calibration"):
+        text = client.get(reverse(f"scoring:{name}", args=["alpha"])).content.decode()
+        assert "Nobody has judged anything in alpha yet" in text
+
+
+def test_ticked_raters_become_a_filter_that_every_table_names(rated, client):
+    client.force_login(rated.researcher)
+    url = reverse("scoring:agreement-raters", args=["alpha"])
+    refused = client.post(url, {"raters": ["r2"], "name": "hasty", "reason": ""})
+    assert refused.status_code == 422
+    made = client.post(url, {"raters": ["r2"], "name": "hasty", "reason": "clicks at random"}, follow=True)
+    assert "clicks at random" in made.content.decode()
+    with_filter = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality", filter="hasty")).table
+    whole = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality")).table
+    assert (whole["n_raters"], with_filter["n_raters"], with_filter["n_filtered"]) == (3, 2, 12)
+    # r0 and r1 agree throughout
+    assert with_filter["rows"][0]["value"] == pytest.approx(1.0)
+    assert whole["rows"][0]["value"] < 0.9
+    assert Rating.objects.count() == 36
+
+
+def test_a_filter_is_withdrawn_and_taken_up_again_by_button(rated, client):
+    RaterFilter.objects.create(project=rated.project, name="hasty", raters=["r2"], reason="why")
+    client.force_login(rated.researcher)
+    text = client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "withdraw"]), follow=True)
+    assert "withdrawn" in text.content.decode()
+    assert client.get(reverse("scoring:agreement", args=["alpha"]) + "?filter=hasty").status_code == 409
+    client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "restore"]))
+    assert client.get(reverse("scoring:agreement", args=["alpha"]) + "?filter=hasty").status_code == 200
+    client.force_login(rated.viewer)
+    assert client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "withdraw"])).status_code == 403
+
+
+def test_files(rated, client):
+    client.force_login(rated.researcher)
+    csv = client.get(reverse("scoring:agreement-file", args=["alpha", "csv"])).content.decode().splitlines()
+    assert csv[0].startswith("aspect,judged,source,scale,n_units,n_shared")
+    assert csv[1].startswith("quality,ratings,,interval,12,12,3,36,alpha,")
+    tex = client.get(reverse("scoring:agreement-file", args=["alpha", "tex"])).content.decode()
+    assert r"\toprule" in tex
+    assert tex.startswith("% agreement|aspect:all aspects")
+
+
+def test_repeats_are_no_second_rater(rated):
+    output = Output.objects.filter(project=rated.project).first()
+    aspect = rated.project.aspects.get()
+    Rating.objects.create(project=rated.project, output=output, aspect=aspect, rater="r0#2", value=5)
+    table = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality")).table
+    assert (table["n_raters"], table["n_judgements"], table["n_repeats"]) == (3, 36, 1)
