@@ -94,8 +94,9 @@ services: $(VENV)/.installed-dev ## start the test servers and leave them up unt
 schema: $(VENV)/.installed-dev ## the OpenAPI schema of the REST API (FILE=openapi.yaml)
 	@$(PY) manage.py spectacular --validate --fail-on-warn --file $(FILE)
 
-docs: $(VENV)/.installed-dev ## docs/reference/ from the code
+docs: $(VENV)/.installed-dev ## docs/reference/ and docs/promises.md from the code
 	@$(PY) docs/generate.py
+	@$(PY) docs/promises.py
 
 clean: ## what tools left behind; keeps data and the environment
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks htmlcov .coverage

@@ -4,6 +4,7 @@ fails, and so does a line without an address."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,16 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
+from evalapp.accounts import limits
+from evalapp.accounts.models import ApiToken
 from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.services import create_token
 from tests.architecture.routes import API, PAGES, Rule
 from tests.architecture.world import Side, World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.promise("walk")]
 
 ROLES = ("owner", "researcher", "annotator", "viewer", "stranger", "anonymous")
 MEMBERS = ROLES[:4]
@@ -62,28 +67,44 @@ def test_every_method_of_the_api_has_its_line():
 def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
     """Made once; what a request changes is rolled back after it."""
     with django_db_blocker.unblock(), transaction.atomic():
-        yield make_world()
+        made = make_world()
+        for role in set(ROLES) - {"anonymous"}:
+            client = Client()
+            client.force_login(made.user(role))
+            made.sessions[role] = client.cookies["sessionid"].value
+        yield made
         transaction.set_rollback(True)
 
 
-def ask(world: World, rule: Rule, name: str, side: Side, role: str, mixed: Side | None = None) -> HttpResponse:
-    """One request. With `mixed`, the project is that one and everything else comes from `side`."""
-    names = addresses()[name][1]
+def place(world: World, rule: Rule, name: str, side: Side, mixed: Side | None = None) -> str:
+    """The address with its parts from `side`; with `mixed`, the project is that one."""
     kwargs = {}
-    for part in names:
+    for part in addresses()[name][1]:
         of = mixed if mixed is not None and part == "slug" else side
         kwargs[part] = world.part(of, part, rule.parts.get(part))
-    client = Client(raise_request_exception=True)
-    user = world.user(role)
-    if user is not None:
-        client.force_login(user)
+    return reverse(name, kwargs=kwargs)
+
+
+def ask(
+    world: World,
+    rule: Rule,
+    name: str,
+    side: Side,
+    role: str,
+    mixed: Side | None = None,
+    token: str = "",
+) -> HttpResponse:
+    """One request, as somebody signed in or by a token."""
+    client = Client(raise_request_exception=True, headers={"Authorization": f"Bearer {token}"} if token else None)
+    if role in world.sessions:
+        client.cookies["sessionid"] = world.sessions[role]
     options: dict[str, Any] = {}
     if rule.method != "get":
         options = {"data": {key: world.part(side, key, value) for key, value in rule.body.items()}}
         if name in API:
             options["content_type"] = "application/json"
     with transaction.atomic():
-        answer = getattr(client, rule.method)(reverse(name, kwargs=kwargs) + rule.query, **options)
+        answer = getattr(client, rule.method)(place(world, rule, name, side, mixed) + rule.query, **options)
         transaction.set_rollback(True)
     return answer
 
@@ -154,3 +175,73 @@ def test_foreign_objects(world, name, rule):
         if got != "nothing":
             wrong["owner, foreign object under her own project"] = got
     assert not wrong
+
+
+# ---- methods and tokens -----------------------------------------------------------------------------------
+
+
+def test_no_address_takes_another_method(world):
+    """What is not in the table is refused, even to the owner."""
+    wrong = []
+    for name, rules in RULES.items():
+        taken = {rule.method for rule in rules}
+        for method in [method for method in (*METHODS, "trace") if method not in taken]:
+            rule = Rule(rules[0].need, method, rules[0].parts)
+            status = ask(world, rule, name, world.own, "owner").status_code
+            wrong += [f"{method} {name}: {status}"] if status != 405 else []
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture(scope="module")
+def tokens(world: World) -> dict[str, str]:
+    """Of the owner: one that may read, one that is past its time, one of another project."""
+    made = {
+        "read": create_token(user=world.cast.owner, name="read", scopes=["read"]),
+        "expired": create_token(user=world.cast.owner, name="old", scopes=["manage"]),
+        "foreign": create_token(user=world.cast.owner, name="f", scopes=["manage"], project=world.foreign.project),
+    }
+    ApiToken.objects.filter(pk=made["expired"][0].pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    return {name: secret for name, (_, secret) in made.items()}
+
+
+#: Doors for everybody with an account that a token opens only with the scope “manage”.
+MANAGING = {"api-token-list"}
+
+
+def _by_token(name: str, rule: Rule, kind: str) -> set[str]:
+    if rule.need == "open":
+        return {"in", "sign in"}
+    if kind == "expired":
+        return {"sign in"}
+    if kind == "foreign":
+        return {"in", "no", "nothing"} if rule.need == "signed-in" else {"no", "nothing"}
+    if rule.need in ("read", "member"):
+        return {"in"}
+    if rule.need == "signed-in":
+        return {"no", "nothing"} if name in MANAGING else {"in"}
+    return {"no", "nothing"}
+
+
+@pytest.mark.parametrize("kind", ["read", "expired", "foreign"])
+def test_tokens_narrow_every_call(world, tokens, kind, monkeypatch):
+    """The owner's own calls by a token that may only read, one that has expired, one of another project."""
+    monkeypatch.setattr(limits, "TOKEN_FAILURES", limits.Limit("token", 10_000, 300))
+    wrong = []
+    for name, rules in API.items():
+        for rule in rules:
+            answer = ask(world, rule, name, world.own, "anonymous", token=tokens[kind])
+            got = "sign in" if answer.status_code == 401 else outcome(name, answer)
+            if got not in _by_token(name, rule, kind):
+                wrong.append(f"{rule.method} {name}: {got} {answer.content[:80]!r}")
+    assert wrong == []
+
+
+def test_a_token_opens_no_page(world, tokens):
+    """Tokens are for the API: a page does not know them."""
+    wrong = []
+    for name, rules in PAGES.items():
+        for rule in rules:
+            if rule.need != "open":
+                got = outcome(name, ask(world, rule, name, world.own, "anonymous", token=tokens["read"]))
+                wrong += [f"{rule.method} {name}: {got}"] if got != "sign in" else []
+    assert wrong == []

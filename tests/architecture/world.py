@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +15,9 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.selectors.leaderboards import SystemsQuery
 from scoring.services.scores import apply_evaluator
+from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast, join, make_cast, person
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.retrieval.corpora import make_corpus
@@ -43,6 +45,8 @@ class World:
     cast: Cast
     own: Side
     foreign: Side
+    #: Role -> the cookie of a session that is signed in; filled by who asks as a browser.
+    sessions: dict[str, str] = field(default_factory=dict)
 
     def user(self, role: str) -> User | None:
         return None if role == "anonymous" else getattr(self.cast, role)
@@ -79,6 +83,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
         params={"evaluator": "maude"},
     )  # fmt: skip
     trained = make_trained(project, f"trained-{project.slug}")
+    snapshot = take_snapshot(project=project, user=owner, query=SystemsQuery(), slug=f"kept-{project.slug}")
     upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
     corpus = make_corpus(project, f"corpus-{project.slug}")
     writing = make_writing(project, owner=owner, corpus=corpus.name)
@@ -106,6 +111,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "member": Membership.objects.get(project=project, user=other).pk,
             "evaluator": "length",
             "trained": trained.slug,
+            "snapshot": snapshot.slug,
             "check": check.pk,
             "corpus": corpus.name,
             "writing campaign": writing.pk,

@@ -7,11 +7,17 @@ from typing import Any
 from django.contrib.auth import views
 from django.http import HttpResponse
 from django.urls import reverse_lazy
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts import limits
 from evalapp.accounts.forms import NewPasswordForm, ResetForm, SignInForm
 
+#: What a page with a form takes; Django's own views would take PUT as well.
+form_page = method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
 
+
+@form_page
 class SignIn(views.LoginView):
     template_name = "accounts/signing/sign_in.html"
     form_class = SignInForm
@@ -22,6 +28,7 @@ class SignOut(views.LogoutView):
     http_method_names = ["post", "options"]
 
 
+@form_page
 class ResetPassword(views.PasswordResetView):
     """Answers the same whether the address is known or not."""
 
@@ -41,6 +48,7 @@ class ResetSent(views.PasswordResetDoneView):
     template_name = "accounts/signing/reset_sent.html"
 
 
+@form_page
 class ChooseNewPassword(views.PasswordResetConfirmView):
     template_name = "accounts/signing/new_password.html"
     form_class = NewPasswordForm

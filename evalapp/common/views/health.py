@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
 
 
+@require_safe
 def live(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
 
 
+@require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """503 while the database cannot be asked; the queue is reported but pages work without it."""
     from django.conf import settings

@@ -1,0 +1,48 @@
+"""Promises and tests are held together: every marker names a promise, the page is what the markers say now, and a
+section that was complete stays so."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def promises() -> Any:
+    import sys
+
+    spec = importlib.util.spec_from_file_location("docs_promises", ROOT / "docs/promises.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_marker_names_a_promise(promises):
+    known = {name for section in promises.SECTIONS for name in section.promises}
+    assert set(promises.find()) - known == set()
+
+
+def test_complete_sections_stay_complete(promises):
+    shown = promises.find()
+    lost = {section.title: promises.missing(section, shown) for section in promises.SECTIONS if section.complete}
+    assert not any(lost.values()), lost
+
+
+def test_the_page_is_what_the_markers_say(promises):
+    written = (ROOT / "docs/promises.md").read_text(encoding="utf-8")
+    assert written == promises.generate(), "docs/promises.md is out of date: run `make docs`"
+
+
+def test_markers_are_found_wherever_they_stand(promises, tmp_path):
+    path = tmp_path / "test_x.py"
+    path.write_text(
+        "import pytest\npytestmark = [pytest.mark.slow, pytest.mark.promise('a')]\n"
+        "@pytest.mark.promise('b', 'c')\ndef test_one():\n    pass\n"
+    )
+    assert list(promises._found(path)) == [("a", ""), ("b", "test_one"), ("c", "test_one")]
