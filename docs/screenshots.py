@@ -89,6 +89,10 @@ SHOTS = (
     Shot("systems", P + "systems/"),
     Shot("systems-win-rate", P + "systems/?method=win-rate&aspect=relevance"),
     Shot("evaluation", P + "evaluation/"),
+    Shot("snapshots", P + "snapshots/"),
+    Shot("snapshot", P + "snapshots/before/"),
+    Shot("snapshot-evaluators", P + "snapshots/evaluators-before/"),
+    Shot("snapshots-compare", P + "snapshots/compare/?first=before"),
     Shot("exports", P + "exports/"),
     Shot("people", P + "people/"),
     Shot("invite", P + "people/invite/", who="olga"),
@@ -154,6 +158,8 @@ def prepare(folder: Path) -> None:
     stacked = ("--method", "stacked", "--aspect", "naturalness", "--name", "both", "--here")
     manage(folder, "combine", "demo", "bleu-4", "chrf", "length", *stacked)
     manage(folder, "meta", "demo", "--aspect", "naturalness")
+    manage(folder, "snapshot", "demo", "take", "--name", "before", "--title", "Before the campaign")
+    manage(folder, "snapshot", "demo", "take", "--board", "evaluators", "--name", "evaluators-before")
     manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
     manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
     manage(folder, "corpus", "add", "replies", "--project", "demo", "--derive", "corpus", "--here")

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from annotation.models import Aspect, ReferenceSet
 from annotation.models.data import ORIGINAL
+from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 
 from .models import Evaluator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
+LABELS |= {"filter": "Raters"}
 
 
 class ApplyForm(forms.Form):
@@ -89,6 +91,9 @@ class QueryForm(forms.Form):
             choices = [(slug, slug) for slug in slugs]
         elif name == "references":
             choices = [(found, found) for found in reference_sets(project)]
+        elif name == "filter":
+            active = [row.name for row in list_filters(project) if row.withdrawn_at is None]
+            choices = [("", "nobody left out"), *((found, found) for found in active)]
         else:
             choices = list(CHOICES[name].items())
         label = LABELS.get(name, {"by": "Evaluator"}.get(name, name.capitalize()))

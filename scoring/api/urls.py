@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import online, references, trained, views
+from . import online, references, snapshots, trained, views
 
 P = "projects/<slug:slug>/"
 urlpatterns = [
@@ -26,6 +26,13 @@ urlpatterns = [
         name="api-reference-set-comparison",
     ),
     path(P + "reference-sets/<str:name>/traces/", references.TraceList.as_view(), name="api-reference-set-traces"),
+    path(P + "snapshots/", snapshots.SnapshotList.as_view(), name="api-snapshot-list"),
+    path(P + "snapshots/<slug:name>/", snapshots.SnapshotShow.as_view(), name="api-snapshot"),
+    path(
+        P + "snapshots/<slug:name>/comparison/<slug:other>/",
+        snapshots.SnapshotComparison.as_view(),
+        name="api-snapshot-comparison",
+    ),
     path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
     path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
     path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),

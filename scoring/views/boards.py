@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,8 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.roles import ROLES_FOR
-from evalapp.accounts.selectors import get_project
+from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
 
@@ -24,9 +24,9 @@ from ..selectors.leaderboards import COEFFICIENTS, EvaluatorsQuery, SystemsQuery
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..tables import as_csv, as_latex, place
 
-BY_PEOPLE = ["aspect", "method", "ratings", "systems"]
+BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
 BY_EVALUATOR = ["by", "systems", "references"]
-EVALUATORS = ["aspect", "level", "grouping", "systems", "ratings", "references"]
+EVALUATORS = ["aspect", "level", "grouping", "systems", "ratings", "references", "filter"]
 
 
 @login_required
@@ -48,11 +48,12 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
         "answer": answer,
         "table": table,
         "reason": reason,
-        "rows": _drawn(table["rows"], _range(table["rows"], table["scale"])) if table else [],
+        **systems_shown(table),
         "params": _params(query),
+        "asked": asdict(query),
         "evaluators": list(Evaluator.objects.filter(project=project).values_list("slug", flat=True)),
-        "has_steps": any(row["step"] is not None for row in (table or {"rows": []})["rows"]),
         "plot": _plot_params(query, answer),
+        "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/systems/show.html", context, fragment="board")
 
@@ -62,29 +63,51 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
 def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(EvaluatorsQuery, request.GET)
-    coefficient = request.GET.get("coefficient", "pearson")
-    if coefficient not in COEFFICIENTS:
-        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
     answer, reason = _answer(project, query, request.user)
     table = answer.table
-    rows = sorted(table["rows"], key=lambda row: _by(row, coefficient)) if table else []
+    shown = evaluators_shown(table, coefficient_of(request))
     context = {
         "project": project,
         "query": query,
         "form": _form(project, query, EVALUATORS, table, rated=True),
-        "coefficient": coefficient,
-        "coefficients": COEFFICIENTS,
         "answer": answer,
         "table": table,
         "reason": reason,
-        "rows": _drawn(rows, _around_zero(rows, coefficient), coefficient),
+        **shown,
         "shown": _chosen(project, table, request.GET.get("plot", "")),
-        "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
+        "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in shown["rows"]),
         "params": _params(query),
+        "asked": asdict(query),
         "plot": _plot_params(query, answer),
-        "may_write": request.user.is_superuser or project.role in ROLES_FOR["write"],  # type: ignore[attr-defined]
+        "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/evaluation/show.html", context, fragment="board")
+
+
+def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the table of systems is drawn from."""
+    rows = table["rows"] if table else []
+    return {
+        "rows": _drawn(rows, _range(rows, table["scale"])) if table else [],
+        "has_steps": any(row["step"] is not None for row in rows),
+    }
+
+
+def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[str, Any]:
+    """What the table of evaluators is drawn from, best first by this coefficient."""
+    rows = sorted(table["rows"], key=lambda row: _by(row, coefficient)) if table else []
+    return {
+        "rows": _drawn(rows, _around_zero(rows, coefficient), coefficient),
+        "coefficient": coefficient,
+        "coefficients": COEFFICIENTS,
+    }
+
+
+def coefficient_of(request: HttpRequest) -> str:
+    coefficient = request.GET.get("coefficient", "pearson")
+    if coefficient not in COEFFICIENTS:
+        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
+    return coefficient
 
 
 def _answer(project: Project, query: Any, user: Any) -> tuple[Answer, str]:
@@ -103,8 +126,9 @@ def _form(project: Project, query: Any, names: list[str], table: Mapping[str, An
     if len(aspects) < 2:
         names = [name for name in names if name != "aspect"]
     form = QueryForm(initial=values, project=project, names=names, aspects=aspects)
-    if "references" in form.fields and len(form.fields["references"].choices) < 2:  # type: ignore[attr-defined]
-        del form.fields["references"]
+    for name in ("references", "filter"):
+        if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
+            del form.fields[name]
     return form
 
 
@@ -194,13 +218,17 @@ def _file(request: HttpRequest, slug: str, ending: str, shape: Any, name: str) -
     answer = answer_leaderboard(project=project, query=parse_query(shape, request.GET, project), user=request.user)
     if answer.table is None or not answer.is_current:
         raise Unavailable("The table is being computed. Look at the leaderboard's page and try again when it stands.")
-    table = answer.table
+    return table_file(answer.table, ending, f"{project.slug}-{name}")
+
+
+def table_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse:
+    """A table as CSV, JSON or LaTeX."""
     if ending == "json":
         text = json.dumps(table, ensure_ascii=False, indent=1, allow_nan=False)
     else:
         text = as_csv(table) if ending == "csv" else as_latex(table)
     response = HttpResponse(text, content_type=TYPES[ending])
-    response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-{name}.{ending}"'
+    response.headers["Content-Disposition"] = f'attachment; filename="{stem}.{ending}"'
     return response
 
 

@@ -26,6 +26,7 @@ from scoring.services.annotating import NewSet, store_reference_sets
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.scores import apply_evaluator
+from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.judging import PRACTICE, SCALES
@@ -44,7 +45,7 @@ NO_PAGE = {
     "annotation:system-kind", "annotation:export-file",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
-    "scoring:combine-again",
+    "scoring:combine-again", "scoring:snapshot-file",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
     "retrieval:candidates",
@@ -264,6 +265,12 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
     world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")
+    for query in (SystemsQuery(), EvaluatorsQuery()):
+        row = take_snapshot(project=cast.project, user=cast.researcher, query=query, note="A note.")
+        world.add(cast.researcher, "scoring:snapshot", slug, row.slug)
+    for name in ("snapshots", "snapshots-compare"):
+        world.add(cast.researcher, f"scoring:{name}", slug)
+    world.add(cast.researcher, "scoring:snapshot-delete", slug, row.slug)
     world.add(cast.researcher, "scoring:item-scores", slug, Item.objects.filter(project=cast.project).first().pk)
 
 

@@ -1,0 +1,160 @@
+"""Reading snapshots of leaderboards, and what changed between two of them, or since one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, NotThere
+
+from ..models import Snapshot
+from .leaderboards import COEFFICIENTS
+
+#: What a row of a table is called, by kind.
+NAMES = {"systems": "label", "evaluators": "evaluator"}
+#: Counts that are worth comparing.
+COUNTS = ("n_outputs", "n_ratings", "n_raters", "n_items", "n_clusters", "n_systems", "n_excluded", "n_simulated")
+
+
+def list_snapshots(project: Project) -> list[Snapshot]:
+    """The newest first, without their tables."""
+    return list(Snapshot.objects.filter(project=project).select_related("created_by").defer("table"))
+
+
+def get_snapshot(project: Project, slug: str) -> Snapshot:
+    """Raises `NotThere` naming some that there are."""
+    found = Snapshot.objects.filter(project=project, slug=slug).select_related("created_by").first()
+    if found is None:
+        there = ", ".join(Snapshot.objects.filter(project=project).values_list("slug", flat=True)[:20]) or "none yet"
+        raise NotThere(f"There is no snapshot “{slug}” in {project.slug}. There are: {there}.")
+    return found
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of two tables; a figure is null where the row is not there or undefined."""
+
+    name: str
+    first: Mapping[str, Any] | None
+    second: Mapping[str, Any] | None
+    rank_first: str = "-"
+    rank_second: str = "-"
+    is_sentinel: bool = False
+
+    @property
+    def difference(self) -> float | None:
+        """Second minus first."""
+        values = [part["value"] if part else None for part in (self.first, self.second)]
+        return None if values[0] is None or values[1] is None else values[1] - values[0]
+
+    @property
+    def moved(self) -> bool:
+        return self.rank_first != self.rank_second
+
+    @property
+    def outside(self) -> bool:
+        """Whether the second value lies outside the first's interval: more than the first left open."""
+        if not (self.first and self.second) or None in (self.first["low"], self.second["value"]):
+            return False
+        return not self.first["low"] <= self.second["value"] <= self.first["high"]
+
+    def as_dict(self) -> dict[str, Any]:
+        parts = ("value", "low", "high", "n", "note")
+        return {
+            "name": self.name,
+            "first": {part: self.first[part] for part in parts} if self.first else None,
+            "second": {part: self.second[part] for part in parts} if self.second else None,
+            "rank_first": self.rank_first, "rank_second": self.rank_second,
+            "difference": self.difference, "outside": self.outside,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Rows of two tables of one kind side by side, in the order of the second; settings and counts that differ."""
+
+    kind: str
+    coefficient: str
+    rows: list[Change]
+    settings: list[tuple[str, Any, Any]] = field(default_factory=list)
+    counts: list[tuple[str, Any, Any]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        def listed(found: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
+            return [{"name": name, "first": one, "second": two} for name, one, two in found]
+
+        return {
+            "kind": self.kind, "coefficient": self.coefficient, "settings": listed(self.settings),
+            "counts": listed(self.counts), "rows": [row.as_dict() for row in self.rows],
+        }  # fmt: skip
+
+
+def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coefficient: str = "pearson") -> Changes:
+    """What the second table says where the first said something else. Raises `BadInput` for tables of two kinds."""
+    kind = second["kind"]
+    if first["kind"] != kind or kind not in NAMES:
+        raise BadInput(f"A table of {first['kind']} cannot be compared with one of {kind}. Choose two of one kind.")
+    if kind == "evaluators" and coefficient not in COEFFICIENTS:
+        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
+    before, after = (_rows(table, NAMES[kind], coefficient) for table in (first, second))
+    names = [*after, *(name for name in before if name not in after)]
+    rows = [_change(name, before.get(name), after.get(name)) for name in names]
+    return Changes(
+        kind, coefficient if kind == "evaluators" else "", rows, _settings(first, second), _counts(first, second)
+    )
+
+
+def _rows(table: Mapping[str, Any], key: str, coefficient: str) -> dict[str, dict[str, Any]]:
+    """Rows by name, best first, each with its estimate and what stands in the column of ranks."""
+    found: dict[str, dict[str, Any]] = {}
+    if key == "evaluators" or table["kind"] == "evaluators":
+        ordered = sorted(table["rows"], key=lambda row: _order(row, coefficient))
+        for number, row in enumerate(ordered, 1):
+            estimate = row[coefficient]
+            place = "-" if estimate["value"] is None else str(number)
+            found[row[key]] = {"estimate": estimate, "place": place, "is_sentinel": row["is_sentinel"]}
+        return found
+    for row in table["rows"]:
+        ends = (row["rank_low"], row["rank_high"])
+        place = "-" if row["rank"] is None else str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
+        found[row[key]] = {"estimate": row, "place": place, "is_sentinel": False}
+    return found
+
+
+def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
+    value = row[coefficient]["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
+
+
+def _change(name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Change:
+    return Change(
+        name,
+        before["estimate"] if before else None,
+        after["estimate"] if after else None,
+        before["place"] if before else "-",
+        after["place"] if after else "-",
+        bool((after or before or {}).get("is_sentinel")),
+    )
+
+
+def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """The parts of the two signatures that differ."""
+    one, two = (dict(_parts(table["signature"])) for table in (first, second))
+    return [(name, one.get(name), two.get(name)) for name in {**one, **two} if one.get(name) != two.get(name)]
+
+
+def _parts(signature: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, _, value in (part.partition(":") for part in signature.split("|"))]
+
+
+def _counts(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Counts that differ: of the table, and of what its method saw and left out."""
+    one, two = ({**{name: table.get(name) for name in COUNTS}, **table.get("totals", {})} for table in (first, second))
+    names = [*one, *(name for name in two if name not in one)]
+    return [(_said(name), one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
+
+
+def _said(name: str) -> str:
+    return name.removeprefix("n_").replace("_", " ")

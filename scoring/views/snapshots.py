@@ -1,0 +1,120 @@
+"""Pages of snapshots: the list, taking one, one as it stood, two side by side, deleting one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_http_methods
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import BadInput
+from evalapp.common.pages import page
+
+from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
+from ..selectors.snapshots import NAMES, compare_tables, get_snapshot, list_snapshots
+from ..services.leaderboards import Answer, answer_leaderboard
+from ..services.snapshots import delete_snapshot, take_snapshot
+from .boards import coefficient_of, evaluators_shown, systems_shown, table_file
+
+NOW = "now"
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
+    """All of a project; a POST takes one of the table named by `board` and its parameters."""
+    project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
+    if request.method == "POST":
+        board = request.POST.get("board", "")
+        if board not in NAMES:
+            raise BadInput(f"board is one of {', '.join(NAMES)}, not “{board}”.")
+        query = parse_query(SHAPES[board], request.POST, project)
+        given = {name: request.POST.get(name, "") for name in ("title", "note")}
+        row = take_snapshot(project=project, user=request.user, query=query, **given)
+        messages.success(request, "Kept. This address stays; members of the project can open it.")
+        return redirect("scoring:snapshot", project.slug, row.slug)
+    context = {
+        "project": project,
+        "rows": list_snapshots(project),
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    return page(request, "scoring/snapshots/list.html", context)
+
+
+@login_required
+@require_GET
+def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    """The table as it stood."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    row = get_snapshot(project, name)
+    context: dict[str, Any] = {
+        "project": project,
+        "row": row,
+        "frozen": True,
+        "answer": Answer(row.table, row, True),  # type: ignore[arg-type]
+        "table": row.table,
+        "others": [other for other in list_snapshots(project) if other.kind == row.kind and other.pk != row.pk],
+        "may_write": can(user=request.user, project=project, need="write"),
+    }
+    if row.kind == "systems":
+        context |= systems_shown(row.table)
+    else:
+        context |= evaluators_shown(row.table, coefficient_of(request))
+    return page(request, "scoring/snapshots/show.html", context)
+
+
+@login_required
+@require_GET
+def snapshot_file(request: HttpRequest, slug: str, name: str, ending: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    row = get_snapshot(project, name)
+    return table_file(row.table, ending, f"{project.slug}-{row.slug}")
+
+
+@login_required
+@require_GET
+def compare(request: HttpRequest, slug: str) -> HttpResponse:
+    """Two snapshots, or one and the table as it is now."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    rows = list_snapshots(project)
+    if not rows:
+        return redirect("scoring:snapshots", project.slug)
+    first = get_snapshot(project, request.GET.get("first") or rows[0].slug)
+    wished = request.GET.get("second") or NOW
+    second = None if wished == NOW else get_snapshot(project, wished)
+    coefficient = coefficient_of(request)
+    now = _now(project, first, request.user) if second is None else None
+    table = second.table if second else now.table if now else None
+    context = {
+        "project": project,
+        "first": first,
+        "second": second,
+        "wished": wished,
+        "names": [row.slug for row in rows],
+        "answer": now,
+        "coefficient": coefficient,
+        "coefficients": COEFFICIENTS,
+        "found": compare_tables(first.table, table, coefficient) if table else None,
+    }
+    return page(request, "scoring/snapshots/compare.html", context)
+
+
+def _now(project: Project, first: Any, user: Any) -> Answer:
+    return answer_leaderboard(project=project, query=parse_query(SHAPES[first.kind], first.params, project), user=user)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="write")
+    row = get_snapshot(project, name)
+    if request.method == "POST":
+        delete_snapshot(project=project, user=request.user, slug=name)
+        messages.success(request, f"{row.title} is gone.")
+        return redirect("scoring:snapshots", project.slug)
+    return page(request, "scoring/snapshots/delete.html", {"project": project, "row": row})

@@ -1,0 +1,149 @@
+"""Snapshots by pages, API and commands: they stay as they were, and say what changed since."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from annotation.models import Rating
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import AuditEvent
+from scoring.models import Snapshot
+from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.selectors.snapshots import compare_tables
+from scoring.services import leaderboards
+from scoring.services.snapshots import take_snapshot
+
+pytestmark = pytest.mark.django_db
+
+
+def place(name, *rest):
+    return reverse(f"scoring:{name}", args=["alpha", *rest])
+
+
+@pytest.fixture
+def board(cast):
+    from tests.factories import make_items, make_outputs, make_ratings
+
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
+    return cast
+
+
+def test_a_snapshot_stays_while_the_data_change(board, client):
+    client.force_login(board.researcher)
+    answer = client.post(place("snapshots"), {"board": "systems", "title": "Before the paper", "note": "for Table 2"})
+    assert answer.headers["Location"] == place("snapshot", "before-the-paper")
+    kept = Snapshot.objects.get()
+    Rating.objects.filter(output__system__name="sys-a").update(value=5)
+    Rating.objects.order_by("-pk").first().delete()  # so that the state of the data is another one
+    shown = client.get(place("snapshot", "before-the-paper")).content.decode()
+    assert "for Table 2" in shown
+    assert Snapshot.objects.get().table == kept.table
+    assert kept.table["signature"] in shown
+    changed = client.get(place("snapshots-compare") + "?first=before-the-paper").content.decode()
+    assert "the table as it is now" in changed
+    assert "<strong>+" in changed  # sys-a rose beyond its interval
+    assert "ratings: 16 then, 15 now" in changed
+    assert client.get(place("snapshot-file", "before-the-paper", "tex")).content.decode().startswith("% method:mean")
+    verbs = list(AuditEvent.objects.values_list("verb", flat=True))
+    assert "snapshot.taken" in verbs
+    assert client.post(place("snapshot-delete", "before-the-paper")).status_code == 302
+    assert client.get(place("snapshot", "before-the-paper")).status_code == 404
+    assert AuditEvent.objects.filter(verb="snapshot.deleted", project=board.project).exists()
+
+
+def test_members_only_and_viewers_take_none(board, client):
+    row = take_snapshot(project=board.project, user=board.researcher, query=SystemsQuery())
+    for who, status in ((board.viewer, 200), (board.annotator, 403), (board.stranger, 404)):
+        client.force_login(who)
+        assert client.get(place("snapshot", row.slug)).status_code == status
+    client.force_login(board.viewer)
+    assert client.post(place("snapshots"), {"board": "systems"}).status_code == 403
+
+
+def test_names_are_free_and_titles_have_a_default(board):
+    first = take_snapshot(project=board.project, query=SystemsQuery())
+    second = take_snapshot(project=board.project, query=SystemsQuery())
+    assert second.slug == f"{first.slug}-2"
+    assert first.title.startswith("Systems, quality, 20")
+    with pytest.raises(Conflict, match="taken"):
+        take_snapshot(project=board.project, query=SystemsQuery(), slug=first.slug)
+    with pytest.raises(BadInput, match="small letters"):
+        take_snapshot(project=board.project, query=SystemsQuery(), slug="Not this")
+    assert take_snapshot(project=board.project, query=SystemsQuery(), title="Compare").slug == "compare-2"
+
+
+def test_no_snapshot_of_a_table_under_way(board, monkeypatch):
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
+    with pytest.raises(Conflict, match="just being computed"):
+        take_snapshot(project=board.project, query=SystemsQuery())
+
+
+def test_what_changed_between_two_tables():
+    def table(kind="systems", signature="method:mean|resamples:1000", **values):
+        rows = [
+            {"label": name, "rank": place, "rank_low": place, "rank_high": place, "value": value,
+             "low": value and value - 0.1, "high": value and value + 0.1, "n": 5, "note": ""}
+            for place, (name, value) in enumerate(values.items(), 1)
+        ]  # fmt: skip
+        return {"kind": kind, "signature": signature, "n_ratings": len(rows), "rows": rows}
+
+    found = compare_tables(table(a=0.5, b=0.4, gone=0.1), table(signature="method:win-rate", b=0.9, a=0.55, new=None))
+    by_name = {row.name: row for row in found.rows}
+    assert list(by_name) == ["b", "a", "new", "gone"]
+    assert (by_name["b"].rank_first, by_name["b"].rank_second, by_name["b"].outside) == ("2", "1", True)
+    assert by_name["a"].difference == pytest.approx(0.05)
+    assert not by_name["a"].outside
+    assert by_name["new"].first is None
+    assert by_name["new"].difference is None
+    assert by_name["gone"].second is None
+    assert found.settings == [("method", "mean", "win-rate"), ("resamples", "1000", None)]
+    assert found.counts == []
+    with pytest.raises(BadInput, match="cannot be compared"):
+        compare_tables(table(), table(kind="evaluators"))
+
+
+def test_by_commands_and_by_api(scored, client):
+    def command(*words):
+        out = io.StringIO()
+        call_command("snapshot", "alpha", *words, "--json", stdout=out)
+        return json.loads(out.getvalue())
+
+    taken = command("take", "--board", "evaluators", "--set", "level=system", "--name", "first", "--note", "x")
+    assert (taken["name"], taken["params"]["level"]) == ("first", "system")
+    client.force_login(scored.researcher)
+    api = reverse("api-snapshot-list", args=["alpha"])
+    body = {"board": "evaluators", "query": {"level": "system"}, "title": "Second"}
+    made = client.post(api, body, content_type="application/json")
+    assert made.status_code == 201
+    assert made.json()["name"] == "second"
+    assert [row["name"] for row in client.get(api).json()["results"]] == ["second", "first"]
+    one = client.get(reverse("api-snapshot", args=["alpha", "first"])).json()
+    assert one["table"]["level"] == "system"
+    same = client.get(reverse("api-snapshot-comparison", args=["alpha", "first", "second"])).json()
+    assert {row["difference"] for row in same["rows"]} <= {0.0, None}
+    assert same["settings"] == []
+    assert command("compare", "first", "now") == {**same, "action": "compare", "names": ["first", "now"]}
+    assert client.delete(reverse("api-snapshot", args=["alpha", "second"])).status_code == 204
+    assert [row["name"] for row in command("list")["results"]] == ["first"]
+    assert command("show", "first")["table"] == one["table"]
+    assert command("delete", "first")["name"] == "first"
+    with pytest.raises(CommandError):
+        command("show")
+    wrong = client.post(api, {"board": "matrixx"}, content_type="application/json")
+    assert wrong.status_code == 400
+
+
+def test_a_snapshot_of_evaluators_shows_what_the_page_shows(scored, client):
+    client.force_login(scored.viewer)
+    row = take_snapshot(project=scored.project, query=EvaluatorsQuery())
+    shown = client.get(place("snapshot", row.slug) + "?coefficient=kendall").content.decode()
+    assert "Kendall, 95 %" in shown
+    assert "plot.svg" not in shown
+    other = take_snapshot(project=scored.project, query=EvaluatorsQuery(ratings="z"))
+    changed = client.get(place("snapshots-compare") + f"?first={row.slug}&second={other.slug}&coefficient=kendall")
+    assert "not computed in the same way" in changed.content.decode()
