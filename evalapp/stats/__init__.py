@@ -25,6 +25,7 @@ from evalapp.stats.correlation import (
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.icc import ICC_FORMS, IccForm, icc
 from evalapp.stats.kappa import KAPPA_WEIGHTS, KappaWeights, cohen_kappa, fleiss_kappa, percent_agreement
+from evalapp.stats.letters import compact_letters, needed_draws, rank_clusters
 from evalapp.stats.meta_evaluation import Bootstrap, Correlations, Grouping, Level, NanRule, correlate
 from evalapp.stats.normalise import (
     RATING_METHODS,
@@ -60,7 +61,12 @@ from evalapp.stats.ranking import (
     rank_by_mean,
     rank_by_win_rate,
 )
+from evalapp.stats.raters import (
+    RaterReport,
+    rater_reports,
+)
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, ClusterDraws, percentile_interval
+from evalapp.stats.significance import MIN_SYSTEMS, TESTS, AllPairs, Test, compare_all
 
 __all__ = [
     "ALL_COEFFICIENTS",
@@ -70,12 +76,15 @@ __all__ = [
     "DEFAULT_RESAMPLES",
     "ICC_FORMS",
     "KAPPA_WEIGHTS",
+    "MIN_SYSTEMS",
     "POWER_TESTS",
     "RATING_METHODS",
     "SCALES",
+    "TESTS",
     "VERDICTS",
     "Adjust",
     "AgreementTable",
+    "AllPairs",
     "Bootstrap",
     "CannotDecide",
     "ClusterDraws",
@@ -98,10 +107,12 @@ __all__ = [
     "PairAgreement",
     "PowerTest",
     "Ranking",
+    "RaterReport",
     "RatingMethod",
     "Scale",
     "Stacking",
     "SystemScore",
+    "Test",
     "TieCalibration",
     "acc_eq",
     "aggregate_ratings",
@@ -109,7 +120,9 @@ __all__ = [
     "agreement_tables",
     "calibrate_ties",
     "cohen_kappa",
+    "compact_letters",
     "compare",
+    "compare_all",
     "connectivity",
     "correlate",
     "design_effect",
@@ -121,6 +134,7 @@ __all__ = [
     "krippendorff_alpha",
     "mean_of_z",
     "midranks",
+    "needed_draws",
     "needed_judgements",
     "normalise_ratings",
     "pearson",
@@ -131,6 +145,8 @@ __all__ = [
     "rank_by_m1",
     "rank_by_mean",
     "rank_by_win_rate",
+    "rank_clusters",
+    "rater_reports",
     "soft_pairwise_accuracy",
     "spearman",
     "stack",
