@@ -1,0 +1,206 @@
+"""Rank coefficients of two metrics with exchanged scores inside one large group of rows; exact, ties included.
+
+Notation as in `swaps`, which joins groups and draws nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalapp.stats.coding import BoolArray, FloatArray
+from evalapp.stats.correlation import Coefficient, midranks
+from evalapp.stats.weighted import WeightedCoefficients
+
+Pair: TypeAlias = tuple[int, int]
+
+#: Cells of the arrays that should stay in the cache.
+_CACHED = 1 << 18
+# Up to here the sums of signs stay within 2^24 and are exact in single precision.
+_DENSE = 4096
+
+
+class Kernel(Protocol):
+    """Coefficients (b,) of A* and of B* of one pair of metrics; `prepare` comes first with the same exchanges."""
+
+    def prepare(self, swapped: BoolArray) -> None: ...
+
+    def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]: ...
+
+
+def large_kernel(name: Coefficient, scores: FloatArray, human: FloatArray) -> Kernel:
+    """The fastest exact kernel for so many rows."""
+    if name == "spearman":
+        return _Spearman(scores, human)
+    return _DenseKendall(name, scores, human) if len(human) <= _DENSE else _Doubled(name, scores, human)
+
+
+class _Union:
+    """The 2n scores of two metrics in rising order, as levels: how many of A* and B* lie on each, exchange by
+    exchange."""
+
+    def __init__(self, one: FloatArray, two: FloatArray) -> None:
+        n = len(one)
+        both = np.concatenate([one, two])
+        order = np.argsort(both, kind="stable")
+        rising = both[order]
+        new = np.append(True, rising[1:] != rising[:-1])
+        self.n = n
+        self.starts = np.flatnonzero(new)
+        self.sizes = np.diff(np.append(self.starts, 2 * n)).astype(np.float64)[:, None]
+        self.has_ties = len(self.starts) < 2 * n
+        self.row = order % n
+        self._from_two = (order >= n)[:, None]
+
+    def chosen(self, swapped: BoolArray) -> FloatArray:
+        """Which of the 2n scores, in rising order, are in A*: (2n, b) of 0 and 1."""
+        return (swapped[self.row] == self._from_two).astype(np.float64)
+
+    def on_levels(self, rows: FloatArray) -> FloatArray:
+        return np.add.reduceat(rows, self.starts, axis=0) if self.has_ties else rows
+
+
+class _Spearman:
+    """rho = sum of doubled centred midranks 2 r - n - 1 over both sides, from running counts along the union."""
+
+    def __init__(self, scores: FloatArray, human: FloatArray) -> None:
+        self._scores = scores
+        self._centred = 2.0 * midranks(human) - len(human) - 1.0
+
+    def prepare(self, swapped: BoolArray) -> None:
+        """Nothing is shared between pairs."""
+
+    def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
+        union = _Union(self._scores[:, pair[0]], self._scores[:, pair[1]])
+        people = self._centred[union.row][:, None]
+        totals = union.on_levels(people)
+        spread = float(self._centred @ self._centred)
+        b = swapped.shape[1]
+        found = np.empty((2, b))
+        step = max(_CACHED // len(people), 8)
+        for start in range(0, b, step):
+            chosen = union.chosen(swapped[:, start : start + step])
+            counts, sums = union.on_levels(chosen), union.on_levels(chosen * people)
+            for side in range(2):
+                if side == 1:
+                    counts, sums = union.sizes - counts, totals - sums
+                ranks = np.cumsum(counts, axis=0)
+                ranks *= 2.0
+                ranks -= counts
+                ranks -= union.n
+                joint = np.einsum("lb,lb->b", sums, ranks)
+                ties = np.einsum("lb,lb,lb->b", counts, counts, counts) if union.has_ties else float(union.n)
+                own = (float(union.n) ** 3 - ties) / 3.0
+                found[side, start : start + step] = _quotient(joint, np.sqrt(own * spread))
+        return found[0], found[1]
+
+
+class _DenseKendall:
+    """tau-b and tau-c from sums of products of signs over all pairs of rows, as matrix products in single precision.
+
+    With Q_xy[i, j] = sign(x_i - y_j) sign(h_i - h_j) and kept rows k = 1 - s, C - D of A* is k'Q_aa k / 2
+    + s'Q_bb s / 2 + k'Q_ab s, that of B* exchanges k and s. s'Q_bb s follows from k'Q_bb k and the column sums, and
+    s'Q_ab k from k'Q_ab s.
+    """
+
+    def __init__(self, name: Coefficient, scores: FloatArray, human: FloatArray) -> None:
+        self._name, self._scores = name, scores
+        self._signs = _signs(human, human)
+        _, sizes = np.unique(human, return_counts=True)
+        n = len(human)
+        self._untied = float(n) ** 2 - float((sizes.astype(np.float64) ** 2).sum())
+        self._levels = len(sizes)
+        self._own: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._kept = np.empty((0, 0), dtype=np.float32)
+
+    def prepare(self, swapped: BoolArray) -> None:
+        """The kept rows as numbers; the sums of one metric with itself are shared by all its pairs."""
+        self._kept = 1 - swapped.astype(np.float32)
+        self._own = {}
+
+    def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
+        one, two = (self._scores[:, metric] for metric in pair)
+        cross = _signs(one, two) * self._signs
+        product = cross.T @ self._kept
+        inner = np.einsum("jb,jb->b", product, self._kept).astype(np.float64)
+        across = product.sum(axis=0, dtype=np.float64) - inner
+        back = cross.sum(axis=0) @ self._kept - inner
+        (kept_one, out_one), (kept_two, out_two) = (self._alone(metric) for metric in pair)
+        surplus = ((kept_one + out_two) / 2.0 + across, (out_one + kept_two) / 2.0 + back)
+        union = _Union(one, two)
+        tied = self._ties(union, swapped)
+        first, second = (self._coefficient(s, *t) for s, t in zip(surplus, tied, strict=True))
+        return first, second
+
+    def _alone(self, metric: int) -> tuple[FloatArray, FloatArray]:
+        """k'Q k and s'Q s of one metric."""
+        if metric not in self._own:
+            own = self._scores[:, metric]
+            signs = _signs(own, own) * self._signs
+            inside = np.einsum("jb,jb->b", signs @ self._kept, self._kept).astype(np.float64)
+            columns = signs.sum(axis=0)
+            outside = float(columns.sum(dtype=np.float64)) - 2.0 * (columns @ self._kept).astype(np.float64) + inside
+            self._own[metric] = inside, outside
+        return self._own[metric]
+
+    def _ties(self, union: _Union, swapped: BoolArray) -> list[tuple[FloatArray, FloatArray]]:
+        """Sums of squared level sizes and numbers of levels of A* and of B*."""
+        b = swapped.shape[1]
+        if not union.has_ties:
+            whole = np.full(b, float(union.n))
+            return [(whole, whole), (whole, whole)]
+        found = np.empty((4, b))
+        step = max(_CACHED // len(union.row), 8)
+        for start in range(0, b, step):
+            part = slice(start, start + step)
+            counts = union.on_levels(union.chosen(swapped[:, part]))
+            for side in range(2):
+                if side == 1:
+                    counts = union.sizes - counts
+                found[2 * side, part] = np.einsum("lb,lb->b", counts, counts)
+                found[2 * side + 1, part] = np.count_nonzero(counts, axis=0)
+        return [(found[0], found[1]), (found[2], found[3])]
+
+    def _coefficient(self, surplus: FloatArray, tied: FloatArray, levels: FloatArray) -> FloatArray:
+        n = float(len(self._scores))
+        if self._name == "kendall":
+            return _quotient(2.0 * surplus, np.sqrt(n * n - tied) * np.sqrt(self._untied))
+        least = np.minimum(levels, self._levels)
+        return _quotient(2.0 * surplus * least, n * n * (least - 1.0))
+
+
+class _Doubled:
+    """Any coefficient: each row twice, with either metric's score, of which one is drawn."""
+
+    def __init__(self, name: Coefficient, scores: FloatArray, human: FloatArray) -> None:
+        self._name, self._scores, self._human = name, scores, human
+
+    def prepare(self, swapped: BoolArray) -> None:
+        """Nothing is shared between pairs."""
+
+    def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
+        twice = np.concatenate([self._human, self._human])
+        kernel = WeightedCoefficients(self._scores[:, pair].T.ravel(), twice, (self._name,))
+        b = swapped.shape[1]
+        found = np.empty((2, b))
+        step = max(_CACHED // len(twice), 8)
+        for start in range(0, b, step):
+            part = swapped[:, start : start + step].astype(np.float64)
+            for side, (first, second) in enumerate(((1.0 - part, part), (part, 1.0 - part))):
+                found[side, start : start + step] = kernel(np.concatenate([first, second]))[self._name]
+        return found[0], found[1]
+
+
+def _signs(one: FloatArray, two: FloatArray) -> NDArray[np.float32]:
+    """sign(one_i - two_j), (n, n)."""
+    higher = (one[:, None] > two[None, :]).astype(np.float32)
+    higher -= one[:, None] < two[None, :]
+    return higher
+
+
+def _quotient(above: FloatArray, below: FloatArray | float) -> FloatArray:
+    under = np.broadcast_to(np.asarray(below, dtype=np.float64), above.shape)
+    quotient = np.divide(above, under, out=np.full(above.shape, np.nan), where=under > 0)
+    return np.asarray(np.clip(quotient, -1.0, 1.0))

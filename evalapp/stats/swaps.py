@@ -1,0 +1,252 @@
+"""Coefficients of two metrics whose scores are exchanged at random: many exchanges, all pairs of metrics at once.
+
+The engine room of the permutation tests in `significance`, with the kernels of `swap_kernels`: no p-values here.
+
+Notation: n rows, M metrics, b exchanges, s (n, b) which rows are exchanged. A* has B's score in exchanged rows and A's
+in the others, B* the reverse; with e = 1 - 2 s, A* = (A + B) / 2 + e (A - B) / 2. An engine called with s and pairs of
+metrics returns coefficient(A*) - coefficient(B*), (pairs, b), nan where one is undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray, is_constant, snap
+from evalapp.stats.correlation import MIN_PAIRS, Coefficient
+from evalapp.stats.meta_evaluation import NanRule
+from evalapp.stats.swap_kernels import Pair, large_kernel
+from evalapp.stats.weighted import group_coefficients
+
+_STREAM = 2
+#: Cells of the arrays of one chunk of exchanges.
+_CELLS = 1 << 22
+# Groups up to this size are compared all against all; up to the second, every pattern of exchanges is computed once.
+_SMALL, _PATTERNED = 64, 8
+# Variance below this share of the second moment is rounding.
+_FLOOR = 1e-12
+
+
+class SwapDraws:
+    """Random exchanges of `n_units` units, each with probability 1/2; the same whatever the chunks."""
+
+    def __init__(self, n_units: int, seed: int) -> None:
+        self._n = n_units
+        self._bytes = -(-max(n_units, 1) // 64) * 8
+        self._generator = np.random.default_rng([seed, _STREAM])
+
+    def take(self, size: int) -> BoolArray:
+        """The next `size` draws, (n_units, size)."""
+        drawn = np.frombuffer(self._generator.bytes(size * self._bytes), dtype=np.uint8)
+        bits = np.unpackbits(drawn.reshape(size, self._bytes), axis=1)[:, : self._n]
+        return np.ascontiguousarray(bits.T).view(np.bool_)
+
+
+class Swaps(Protocol):
+    """An engine; `chunk` is how many exchanges it likes to get at once."""
+
+    @property
+    def chunk(self) -> int: ...
+
+    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Rows of equally large groups: `rows` (g, w). `n_eligible` counts all groups of at least 3 rows."""
+
+    batches: tuple[IntArray, ...]
+    n_eligible: int
+
+    @classmethod
+    def of(cls, human: FloatArray, group: IntArray | None) -> _Groups:
+        """The groups in which a coefficient can be: at least 3 rows, people not constant. None = one group of all."""
+        if group is None:
+            rows = np.arange(len(human))[None, :]
+            usable = len(human) >= MIN_PAIRS and not is_constant(human)
+            return cls((rows,) if usable else (), int(len(human) >= MIN_PAIRS))
+        order = np.argsort(group, kind="stable")
+        sizes = np.bincount(group)
+        starts = np.cumsum(sizes) - sizes
+        batches = []
+        for size in np.unique(sizes[sizes >= MIN_PAIRS]):
+            rows = order[starts[np.flatnonzero(sizes == size), None] + np.arange(size)]
+            varied = np.array([not is_constant(human[row]) for row in rows])
+            if varied.any():
+                batches.append(rows[varied])
+        return cls(tuple(batches), int((sizes >= MIN_PAIRS).sum()))
+
+
+class _Averages:
+    """Averages over groups of the coefficients of both sides, an undefined one left out or counted as 0."""
+
+    def __init__(self, b: int, n_eligible: int, nan_rule: NanRule) -> None:
+        self._sums = np.zeros((2, b))
+        self._counts = np.full((2, b), float(n_eligible) if nan_rule == "zero" else 0.0)
+        self._drop = nan_rule == "drop"
+
+    def add(self, side: int, values: FloatArray) -> None:
+        """Coefficients (g, b) of one side, nan where undefined."""
+        defined = ~np.isnan(values)
+        self._sums[side] += np.where(defined, values, 0.0).sum(axis=0)
+        if self._drop:
+            self._counts[side] += defined.sum(axis=0)
+
+    def difference(self) -> FloatArray:
+        counted = self._counts > 0
+        means = np.divide(self._sums, self._counts, out=np.full(self._sums.shape, np.nan), where=counted)
+        return np.asarray(means[0] - means[1])
+
+
+class PearsonSwaps:
+    """Pearson in any grouping. Sums over rows of A*, A*^2 and A* h are linear in e: three matrix products serve all
+    pairs of metrics."""
+
+    def __init__(self, scores: FloatArray, human: FloatArray, group: IntArray | None, nan_rule: NanRule) -> None:
+        self._groups = _Groups.of(human, group)
+        self._rule: NanRule = nan_rule
+        self._m = scores.shape[1]
+        self._features = []
+        for rows in self._groups.batches:
+            x, h = scores[rows], human[rows]
+            h = h - h.mean(axis=1, keepdims=True)
+            h /= np.sqrt((h * h).sum(axis=1, keepdims=True))
+            parts = np.concatenate([x, x * x, x * h[:, :, None]], axis=2)
+            self._features.append(np.ascontiguousarray(parts.transpose(0, 2, 1)))
+        widest = max((f.shape[0] * max(f.shape[1:]) for f in self._features), default=1)
+        self.chunk = max(_CELLS // max(widest, len(scores)), 8)
+
+    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+        signs = 1.0 - 2.0 * swapped
+        b = swapped.shape[1]
+        averages = [_Averages(b, self._groups.n_eligible, self._rule) for _ in pairs]
+        for rows, features in zip(self._groups.batches, self._features, strict=True):
+            whole = features.sum(axis=2)[:, :, None] / 2.0
+            signed = np.matmul(features, signs[rows]) / 2.0
+            n, m = rows.shape[1], self._m
+            for average, (one, two) in zip(averages, pairs, strict=True):
+                moved = [signed[:, k * m + one] - signed[:, k * m + two] for k in range(3)]
+                fixed = [whole[:, k * m + one] + whole[:, k * m + two] for k in range(3)]
+                for side, sign in enumerate((1.0, -1.0)):
+                    x, xx, xh = (base + sign * change for base, change in zip(fixed, moved, strict=True))
+                    spread = xx - x * x / n
+                    flat = spread <= _FLOOR * xx
+                    r = xh / np.sqrt(np.where(flat, np.nan, spread))
+                    average.add(side, np.clip(r, -1.0, 1.0))
+        return np.stack([average.difference() for average in averages])
+
+
+class RankSwaps:
+    """Spearman and Kendall in any grouping. Small groups: all patterns of exchanges once, then looked up; large ones by
+    the kernels below."""
+
+    def __init__(
+        self, scores: FloatArray, human: FloatArray, group: IntArray | None, nan_rule: NanRule, name: Coefficient
+    ) -> None:
+        self._scores, self._human, self._name = scores, human, name
+        self._groups = _Groups.of(human, group)
+        self._rule: NanRule = nan_rule
+        self._small = [rows for rows in self._groups.batches if rows.shape[1] <= _SMALL]
+        large = [row for rows in self._groups.batches if rows.shape[1] > _SMALL for row in rows]
+        self._large = [(row, large_kernel(name, scores[row], human[row])) for row in large]
+        self.chunk = max(_CELLS // max(len(scores), 1), 8)
+
+    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+        b = swapped.shape[1]
+        found = np.empty((len(pairs), b))
+        parts = [swapped[row] for row, _ in self._large]
+        for (_, kernel), part in zip(self._large, parts, strict=True):
+            kernel.prepare(part)
+        for place, pair in enumerate(pairs):
+            average = _Averages(b, self._groups.n_eligible, self._rule)
+            for rows in self._small:
+                for side, values in enumerate(self._of_small(rows, swapped, pair)):
+                    average.add(side, values)
+            for (_, kernel), part in zip(self._large, parts, strict=True):
+                for side, row in enumerate(kernel(part, pair)):
+                    average.add(side, row[None, :])
+            found[place] = average.difference()
+        return found
+
+    def _of_small(self, rows: IntArray, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
+        g, w = rows.shape
+        b = swapped.shape[1]
+        if w > _PATTERNED:
+            exchanged = swapped[rows].transpose(0, 2, 1)
+            return self._both(rows, exchanged, pair)
+        numbers = np.arange(2**w)
+        patterns = np.broadcast_to(((numbers[:, None] >> np.arange(w)) & 1).astype(np.bool_), (g, 2**w, w))
+        table, _ = self._both(rows, patterns, pair, sides=1)
+        codes = np.zeros((g, b), dtype=np.int64)
+        for place in range(w):
+            codes += swapped[rows[:, place]].astype(np.int64) << place
+        return np.take_along_axis(table, codes, axis=1), np.take_along_axis(table, 2**w - 1 - codes, axis=1)
+
+    def _both(self, rows: IntArray, exchanged: BoolArray, pair: Pair, sides: int = 2) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (g, p) of A* and B* for exchanges (g, p, w)."""
+        g, p, w = exchanged.shape
+        one, two = (self._scores[rows, metric][:, None, :] for metric in pair)
+        human = self._human[rows][:, None, :]
+        values = np.full((2, g, p), np.nan)
+        step = max(_CELLS // (g * w * w), 1)
+        for start in range(0, p, step):
+            part = exchanged[:, start : start + step]
+            size = part.shape[1]
+            for side in range(sides):
+                mixed = np.where(part, two, one) if side == 0 else np.where(part, one, two)
+                found = group_coefficients(
+                    mixed.reshape(g * size, w),
+                    np.broadcast_to(human, mixed.shape).reshape(g * size, w),
+                    np.ones((g * size, w, 1)),
+                    (self._name,),
+                )
+                values[side, :, start : start + size] = found[self._name].reshape(g, size)
+        return values[0], values[1]
+
+
+class SystemSwaps:
+    """Any coefficient over the systems' means, outputs exchanged one by one before they are averaged."""
+
+    def __init__(self, scores: FloatArray, human: FloatArray, system: IntArray, name: Coefficient) -> None:
+        n, m = scores.shape
+        sizes = np.bincount(system).astype(np.float64)
+        self._n, self._m, self._name = len(sizes), m, name
+        self._human = snap(np.bincount(system, weights=human) / sizes)
+        weights = scores / sizes[system][:, None] / 2.0
+        rows = (system[:, None] * m + np.arange(m)).ravel()
+        places = np.repeat(np.arange(n), m)
+        self._sums = csr_array((weights.ravel(), (rows, places)), shape=(self._n * m, n))
+        self._halves = np.asarray(self._sums.sum(axis=1)).reshape(self._n, m)
+        self.chunk = max(_CELLS // max(n, self._n * m, self._n**2), 8)
+
+    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+        b = swapped.shape[1]
+        signed = np.asarray(self._sums @ (1.0 - 2.0 * swapped)).reshape(self._n, self._m, b)
+        people = np.broadcast_to(self._human, (b, self._n))
+        ones = np.ones((b, self._n, 1))
+        found = np.empty((len(pairs), b))
+        for place, (one, two) in enumerate(pairs):
+            fixed = (self._halves[:, one] + self._halves[:, two])[:, None]
+            moved = signed[:, one] - signed[:, two]
+            sides = [
+                group_coefficients(snap((fixed + sign * moved).T), people, ones, (self._name,))[self._name][:, 0]
+                for sign in (1.0, -1.0)
+            ]
+            found[place] = sides[0] - sides[1]
+        return found
+
+
+class OutcomeSwaps:
+    """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly."""
+
+    def __init__(self, right: BoolArray, weight: FloatArray) -> None:
+        self._weighted = np.ascontiguousarray((right * weight[:, None]).T)
+        self.chunk = max(_CELLS // max(len(weight), 1), 8)
+
+    def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
+        signed = self._weighted @ (1.0 - 2.0 * swapped)
+        return np.stack([signed[one] - signed[two] for one, two in pairs])

@@ -1,0 +1,292 @@
+"""All pairs of metrics: equal to a plain loop over the same draws and to SciPy's p-values; degenerate input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from evalapp.stats import compact_letters, compare, compare_all, needed_draws, rank_clusters, williams
+from evalapp.stats.swaps import SwapDraws
+
+NAMES = ("pearson", "spearman", "kendall", "kendall-c")
+
+
+def scored(n_items=14, n_systems=5, seed=0, rounded=False):
+    """Four metrics of falling quality; one of them with few values where `rounded`."""
+    rng = np.random.default_rng(seed)
+    n = n_items * n_systems
+    item, system = np.repeat(np.arange(n_items), n_systems), np.tile(np.arange(n_systems), n_items)
+    quality = rng.normal(size=n) + 0.3 * system
+    human = np.round(2 * quality) / 2
+    metrics = {f"m{k}": quality + 0.6 * (k + 1) * rng.normal(size=n) for k in range(4)}
+    if rounded:
+        metrics["m1"] = np.round(metrics["m1"])
+        metrics["m2"] = np.round(metrics["m2"])
+    return metrics, human, item, system
+
+
+def coefficient(name, x, y):
+    """By the definitions, all pairs against each other."""
+    if len(x) < 3 or np.ptp(x) < 1e-12 or np.ptp(y) < 1e-12:
+        return math.nan
+    if name == "pearson":
+        return np.corrcoef(x, y)[0, 1]
+    one, two = (np.sign(column[:, None] - column) for column in (x, y))
+    if name == "spearman":  # sums of signs are twice the centred midranks
+        return np.corrcoef(one.sum(axis=1), two.sum(axis=1))[0, 1]
+    if name == "kendall":
+        return (one * two).sum() / math.sqrt((one**2).sum() * (two**2).sum())
+    m = min(len(set(x)), len(set(y)))
+    return (one * two).sum() * m / (len(x) ** 2 * (m - 1))
+
+
+def plain_value(metric, human, item, system, level, grouping, name, rule):
+    """A coefficient as EVALUATORS 7.1 defines it, group by group."""
+    if level == "system":
+        means = [[column[system == s].mean() for s in np.unique(system)] for column in (metric, human)]
+        return coefficient(name, *np.round(means, 10))
+    if grouping == "none":
+        return coefficient(name, metric, human)
+    group = item if grouping == "item" else system
+    each = np.array([coefficient(name, metric[group == g], human[group == g]) for g in np.unique(group)])
+    return np.nan_to_num(each).mean() if rule == "zero" else np.nanmean(each)
+
+
+def plain_p(metrics, human, item, system, options, k, seed):
+    """PERM-BOTH pair by pair and draw by draw."""
+    z = {name: (column - column.mean()) / column.std() for name, column in metrics.items()}
+    value = partial(plain_value, human=human, item=item, system=system, **options)
+    draws = SwapDraws(len(human), seed).take(k)
+    found = {}
+    for a, b in itertools.permutations(metrics, 2):
+        observed = value(z[a]) - value(z[b])
+        reached = 0
+        for swapped in draws.T:
+            one, two = np.where(swapped, z[b], z[a]), np.where(swapped, z[a], z[b])
+            reached += value(one) - value(two) >= observed - 1e-9
+        found[a, b] = (reached + 1) / (k + 1)
+    return found
+
+
+def compared(found):
+    return {
+        (a, b): found.p[i, j]
+        for (i, a), (j, b) in itertools.permutations(enumerate(found.names), 2)
+    }  # fmt: skip
+
+
+CASES = [
+    *[("segment", "none", name, 14, 5) for name in NAMES],  # 70 rows: the kernels for large groups
+    *[("segment", "item", name, 7, 4) for name in NAMES],  # patterns
+    ("segment", "item", "spearman", 3, 10),  # small groups, vector by vector
+    ("segment", "system", "pearson", 8, 3),
+    ("segment", "system", "kendall", 70, 2),  # two large groups
+    *[("system", "none", name, 5, 7) for name in ("pearson", "spearman", "kendall")],
+]
+
+
+@pytest.mark.parametrize(("level", "grouping", "name", "n_items", "n_systems"), CASES)
+@pytest.mark.parametrize("rounded", [False, True])
+def test_equal_to_a_plain_loop_on_the_same_draws(level, grouping, name, n_items, n_systems, rounded):
+    metrics, human, item, system = scored(n_items, n_systems, seed=3, rounded=rounded)
+    metrics = {key: metrics[key] for key in ("m0", "m1", "m2")}
+    options = {"level": level, "grouping": grouping, "name": name, "rule": "zero" if rounded else "drop"}
+    found = compare_all(
+        metrics, human, item, system, level=level, grouping=grouping, coefficient=name, nan_rule=options["rule"],
+        k=15, seed=5,
+    )  # fmt: skip
+    expected = plain_p(metrics, human, item, system, options, k=15, seed=5)
+    assert compared(found) == pytest.approx(expected, abs=1e-9)
+    for name_, value in zip(found.names, found.values, strict=True):
+        exact = plain_value(metrics[name_], human, item, system, **options)
+        assert value == pytest.approx(exact, abs=1e-9)
+
+
+def plain_accuracy(metric, human, group, epsilon):
+    right, weight = [], []
+    for g in np.unique(group):
+        rows = np.flatnonzero(group == g)
+        pairs = list(itertools.combinations(rows, 2))
+        for i, j in pairs:
+            m = 0 if abs(metric[i] - metric[j]) <= epsilon else np.sign(metric[i] - metric[j])
+            right.append(m == np.sign(human[i] - human[j]))
+            weight.append(1 / len(pairs) / len(np.unique(group)))
+    return np.array(right), np.array(weight)
+
+
+@pytest.mark.parametrize("grouping", ["item", "none"])
+def test_pairs_variant_equal_to_a_plain_loop(grouping):
+    metrics, human, item, system = scored(9, 4, seed=6)
+    found = compare_all(metrics, human, item, system, coefficient="acc-eq", grouping=grouping, k=40, seed=2)
+    group = item if grouping == "item" else np.zeros(len(item))
+    epsilons = dict(zip(found.names, found.epsilons, strict=True))
+    right = {name: plain_accuracy(metrics[name], human, group, epsilons[name] + 1e-12) for name in metrics}
+    weight = right["m0"][1]
+    draws = SwapDraws(len(weight), 2).take(40)
+    for (i, a), (j, b) in itertools.permutations(enumerate(found.names), 2):
+        difference = (right[a][0].astype(float) - right[b][0]) * weight
+        null = [np.where(swapped, -difference, difference).sum() for swapped in draws.T]
+        reached = (np.array(null) >= difference.sum() - 1e-12).sum()
+        assert found.p[i, j] == pytest.approx((reached + 1) / 41, abs=1e-9)
+        assert found.values[i] == pytest.approx((right[a][0] * weight).sum(), abs=1e-9)
+
+
+def test_chunks_and_the_number_of_other_metrics_change_nothing(monkeypatch):
+    metrics, human, item, system = scored(20, 5, seed=1)
+    for name in ("pearson", "spearman", "kendall"):
+        whole = compare_all(metrics, human, item, system, coefficient=name, k=50)
+        two = compare_all({key: metrics[key] for key in ("m0", "m3")}, human, item, system, coefficient=name, k=50)
+        i, j = whole.names.index("m0"), whole.names.index("m3")
+        if name != "spearman":
+            monkeypatch.setattr("evalapp.stats.swaps._CELLS", 1000)
+        again = compare_all(metrics, human, item, system, coefficient=name, k=50)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(again.p, whole.p)
+        assert two.p[0, 1] == whole.p[i, j]
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 500), scale=st.sampled_from([0.01, 40.0]), name=st.sampled_from(["pearson", "kendall"]))
+def test_order_of_rows_units_and_names(seed, scale, name):
+    metrics, human, item, system = scored(6, 5, seed=seed)
+    order = np.random.default_rng(seed).permutation(len(item))
+    moved = {key: (scale * column + 3)[order] for key, column in reversed(metrics.items())}
+    names = np.array([f"item {i:02}" for i in item])[order]
+    for test in ("perm-both", "bootstrap"):
+        one = compare_all(metrics, human, item, system, coefficient=name, k=20, test=test)
+        two = compare_all(moved, human[order], names, system[order], coefficient=name, k=20, test=test)
+        assert one.names == two.names
+        np.testing.assert_allclose(one.p, two.p, atol=1e-9)
+
+
+def test_equal_to_scipys_permutation_test():
+    metrics, human, item, system = scored(8, 1, seed=4)
+    a, b = ((metrics[key] - metrics[key].mean()) / metrics[key].std() for key in ("m0", "m3"))
+    exact = stats.permutation_test(
+        (a, b),
+        lambda x, y: stats.pearsonr(x, human)[0] - stats.pearsonr(y, human)[0],
+        permutation_type="samples",
+        alternative="greater",
+        vectorized=False,
+    ).pvalue  # all 2^8 exchanges
+    found = compare_all({"a": a, "b": b}, human, item, system, k=20_000)
+    assert found.p[found.names.index("a"), found.names.index("b")] == pytest.approx(exact, abs=0.01)
+
+
+def test_williams_and_bootstrap_are_those_of_the_paired_tests():
+    metrics, human, item, system = scored(30, 5, seed=2)
+    found = compare_all(metrics, human, item, system, test="williams")
+    one, two = (metrics[name] for name in found.names[:2])
+    r = [stats.pearsonr(*pair)[0] for pair in ((one, human), (two, human), (one, two))]
+    assert found.p[0, 1] == pytest.approx(williams(*r, len(human)), abs=1e-12)
+    assert found.p[1, 0] == pytest.approx(1 - found.p[0, 1], abs=1e-12)
+    drawn = compare_all(metrics, human, item, system, test="bootstrap", coefficient="spearman", k=200, seed=0)
+    a, b = drawn.names[:2]
+    both = compare(metrics[a], metrics[b], human, item, system, coefficient="spearman", resamples=200)
+    assert 2 * drawn.p[0, 1] == pytest.approx(both.p, abs=1e-12)
+
+
+def test_a_good_metric_beats_a_bad_one_and_early_stopping_agrees():
+    metrics, human, item, system = scored(60, 5, seed=1)
+    found = compare_all(metrics, human, item, system, k=600, grouping="item")
+    assert found.names == ("m0", "m1", "m2", "m3")
+    assert found.rank[0] == 1
+    assert found.rank[-1] > 1
+    assert not set(found.letters[0]) & set(found.letters[-1])
+    assert found.p_holm[0, 3] >= found.p[0, 3]
+    early = compare_all(metrics, human, item, system, k=600, grouping="item", block=100)
+    assert early.k_each[0, 3] == 100
+    assert early.k_each.max() == early.k_used <= 600
+    assert early.p[0, 3] == pytest.approx(found.p[0, 3], abs=0.02)
+    json.dumps(found.as_dict(), allow_nan=False)
+    assert "k:600|block:100" in early.signature
+
+
+def test_clusters_are_exchanged_whole():
+    # Copies of rows add nothing: exchanged with their cluster they leave p as it is, one by one they make it smaller.
+    metrics, human, item, system = scored(12, 2, seed=9)
+    plain = compare_all(metrics, human, np.arange(24), system, k=300)
+    copied = {name: np.repeat(column, 6) for name, column in metrics.items()}
+    rest = np.repeat(human, 6), np.arange(144), np.repeat(system, 6)
+    whole = compare_all(copied, *rest, cluster=np.repeat(np.arange(24), 6), k=300)
+    np.testing.assert_allclose(whole.p, plain.p, atol=1e-9)
+    assert np.triu(compare_all(copied, *rest, k=300).p, 1).sum() < np.triu(whole.p, 1).sum()
+    paired = compare_all(metrics, human, item, system, cluster=item // 2, coefficient="acc-eq", grouping="item", k=50)
+    assert np.isfinite(paired.p[0, 1])
+
+
+def test_holm_needs_enough_resamples_and_says_so():
+    metrics, human, item, system = scored(10, 3)
+    assert needed_draws(4) == 1000
+    assert needed_draws(20) == 7600  # 190 pairs: .05 / 190 > 1 / (k + 1) from k = 3799
+    assert "k >= 1000" in compare_all(metrics, human, item, system, k=20).note
+    assert compare_all(metrics, human, item, system, k=20, adjust="none").note == ""
+
+
+def test_few_systems_get_no_stars():
+    metrics, human, item, system = scored(20, 5)
+    found = compare_all(metrics, human, item, system, level="system")
+    assert found.note == "not tested: 5 systems rank nothing, at least 6 are needed"
+    assert np.isnan(found.p).all()
+    assert found.letters == ("",) * 4
+    assert found.rank == (1, 1, 1, 1)
+
+
+def test_missing_and_constant_scores_are_set_apart():
+    metrics, human, item, system = scored(20, 5)
+    metrics["m0"] = metrics["m0"].copy()
+    metrics["m0"][:10] = np.nan
+    given = metrics | {"flat": np.ones(100), "none": np.full(100, np.nan)}
+    found = compare_all(given, human, item, system, k=50)
+    assert found.names[-2:] == ("flat", "none")
+    assert found.n_rows == 90
+    assert "none has no score; 10 of 100 outputs lack a score" in found.note
+    assert "flat has no defined coefficient" in found.note
+    assert np.isnan(found.p[:, -2:]).all()
+    assert found.letters[-2:] == ("", "")
+    empty = compare_all({}, human, item, system)
+    assert empty.names == ()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"test": "t"},
+        {"coefficient": "gamma"},
+        {"k": 0},
+        {"adjust": "bonferroni"},
+        {"test": "williams", "grouping": "item"},
+        {"coefficient": "acc-eq", "level": "system"},
+    ],
+)
+def test_unknown_options_are_refused(options):
+    with pytest.raises(ValueError):
+        compare_all(*scored(3, 3), **options)
+
+
+def test_ranks_and_letters_as_worked_by_hand():
+    # 1 beats 3 and 4, 2 beats 4, nothing else: {1, 2}, then 3 opens a rank (beaten by 1), 4 stays with 3.
+    beats = np.zeros((4, 4), dtype=bool)
+    beats[0, 2] = beats[0, 3] = beats[1, 3] = True
+    assert rank_clusters(beats) == (1, 1, 2, 2)
+    assert compact_letters(beats) == ("a", "ab", "bc", "c")
+    assert compact_letters(np.zeros((3, 3), dtype=bool)) == ("a", "a", "a")
+    assert compact_letters(~np.eye(3, dtype=bool)) == ("a", "b", "c")
+    assert compact_letters(np.zeros((0, 0), dtype=bool)) == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(m=st.integers(1, 9), seed=st.integers(0, 10_000), share=st.sampled_from([0.1, 0.4, 0.8]))
+def test_letters_are_shared_exactly_where_nothing_differs(m, seed, share):
+    differs = np.triu(np.random.default_rng(seed).random((m, m)) < share, 1)
+    letters = compact_letters(differs)
+    for i, j in itertools.combinations(range(m), 2):
+        assert bool(set(letters[i]) & set(letters[j])) != differs[i, j]
