@@ -1,5 +1,7 @@
 """Statistics of human and automatic evaluation on plain arrays: NumPy and SciPy, no Django, no rows of a database."""
 
+from evalapp.stats.adaptive import GOALS, Goal, NextPair, PairState, choose_pair
+from evalapp.stats.adaptive_simulation import Saving, Trace, simulate_choice, simulate_saving
 from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.agreement_table import AgreementTable, PairAgreement, agreement_table, agreement_tables
 from evalapp.stats.coding import ColumnError
@@ -74,6 +76,7 @@ __all__ = [
     "COMPARISON_METHODS",
     "DEFAULT_CONFIDENCE",
     "DEFAULT_RESAMPLES",
+    "GOALS",
     "ICC_FORMS",
     "KAPPA_WEIGHTS",
     "MIN_SYSTEMS",
@@ -96,6 +99,7 @@ __all__ = [
     "Difference",
     "EffectError",
     "Estimate",
+    "Goal",
     "Grouping",
     "IccForm",
     "Interval",
@@ -103,22 +107,27 @@ __all__ = [
     "Level",
     "M1Unit",
     "NanRule",
+    "NextPair",
     "OutputScores",
     "PairAgreement",
+    "PairState",
     "PowerTest",
     "Ranking",
     "RaterReport",
     "RatingMethod",
+    "Saving",
     "Scale",
     "Stacking",
     "SystemScore",
     "Test",
     "TieCalibration",
+    "Trace",
     "acc_eq",
     "aggregate_ratings",
     "agreement_table",
     "agreement_tables",
     "calibrate_ties",
+    "choose_pair",
     "cohen_kappa",
     "compact_letters",
     "compare",
@@ -147,6 +156,8 @@ __all__ = [
     "rank_by_win_rate",
     "rank_clusters",
     "rater_reports",
+    "simulate_choice",
+    "simulate_saving",
     "soft_pairwise_accuracy",
     "spearman",
     "stack",
