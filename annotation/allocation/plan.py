@@ -13,7 +13,11 @@ are not looked up here.
 
 Further members of `items` are values in the items' meta: {"sample": 8, "domain": "hotels"}. A practice or control
 unit of a comparison names `system_b` too (or both as `systems`); of a Turing campaign, optionally, the position of
-the `reference`."""
+the `reference`.
+
+With the option `adaptive` a comparison campaign begins the next pair of systems where it tells most about the ranking
+(`adaptive_goal`: `ranking`, or `best` for its first place); at least `adaptive_floor` of the choices are random, and
+every judgement keeps the chance with which its pair was taken."""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from typing import Any
 from .answers import AspectForm, Form, Problem, check_expected
 
 KINDS = ("likert", "pairwise", "turing")
-OPTIONS: dict[str, bool | int | float] = {
+OPTIONS: dict[str, bool | int | float | str] = {
     "answer_on_key": False,
     "allow_note": True,
     "allow_skip": True,
@@ -33,7 +37,13 @@ OPTIONS: dict[str, bool | int | float] = {
     "control_rate": 0.1,
     "repeat_share": 0.0,
     "repeat_gap": 10,
+    "adaptive": False,
+    "adaptive_goal": "ranking",
+    "adaptive_floor": 0.2,
 }
+ADAPTIVE_GOALS = ("ranking", "best")
+#: Less chance than this of a random pair would make some judgements count twenty times as much as others.
+LEAST_FLOOR = 0.05
 #: Options the browser needs; the others would tell which units are controls and repeats.
 SHOWN_OPTIONS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise")
 _FIELDS = {
@@ -151,7 +161,7 @@ def read_plan(raw: Any) -> tuple[Plan | None, list[Problem]]:
         seed=reader.number("seed", 13, 0, 2**31 - 1) or 0,
         guidelines=reader.text("guidelines"),
         selection=_selection(reader, kind),
-        options=_options(reader),
+        options=_options(reader, kind),
         practice=_checks(reader, "practice", form),
         controls=_checks(reader, "controls", form),
     )
@@ -208,7 +218,7 @@ def _aspect(reader: _Reader, row: Any, index: int, kind: str) -> AspectForm | No
     )
 
 
-def _options(reader: _Reader) -> dict[str, Any]:
+def _options(reader: _Reader, kind: str) -> dict[str, Any]:
     raw = reader.raw.get("options") or {}
     if not isinstance(raw, Mapping):
         reader.say("options", "Options are an object.")
@@ -226,10 +236,20 @@ def _options(reader: _Reader) -> dict[str, Any]:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000:
                 reader.say(where, "Use a whole number from 0 to 10000.")
             found[name] = value
+        elif name == "adaptive_goal":
+            if value not in ADAPTIVE_GOALS:
+                reader.say(where, f"Use one of: {', '.join(ADAPTIVE_GOALS)}.")
+            found[name] = value
+        elif name == "adaptive_floor":
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not LEAST_FLOOR <= value <= 1:
+                reader.say(where, f"Use a share from {LEAST_FLOOR:g} to 1.")
+            found[name] = value
         else:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 0.5:
                 reader.say(where, "Use a share from 0 to 0.5.")
             found[name] = value
+    if found["adaptive"] is True and kind != "pairwise":
+        reader.say("options.adaptive", "Only a comparison of two outputs chooses pairs.")
     return found
 
 

@@ -324,16 +324,18 @@ def list_flags(campaign: Campaign, *, resolved: bool | None = None) -> QuerySet[
 
 
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:
-    """Normal units, each with `answers` and `held`, counted for the units of the page only; page it by pk."""
+    """Normal units, each with `answers` and `held`, counted for the units of the page only; page it by pk. Of an
+    adaptive campaign those that were begun: the others may never be."""
 
     def counted(state: Any) -> Coalesce:
         rows = Assignment.objects.filter(unit=OuterRef("pk"), state=state, slot__isnull=False).order_by()
         return Coalesce(Subquery(rows.values("unit").annotate(n=Count("pk")).values("n")), 0)
 
-    return (
-        Unit.objects.filter(campaign=campaign, kind=Unit.Kind.NORMAL)
-        .select_related("item", "output_a__system", "output_b__system", "reference")
-        .annotate(answers=counted(Assignment.State.SUBMITTED), held=counted(Assignment.State.OPEN))
+    units = Unit.objects.filter(campaign=campaign, kind=Unit.Kind.NORMAL)
+    if campaign.plan.get("players"):
+        units = units.filter(propensity__isnull=False)
+    return units.select_related("item", "output_a__system", "output_b__system", "reference").annotate(
+        answers=counted(Assignment.State.SUBMITTED), held=counted(Assignment.State.OPEN)
     )
 
 

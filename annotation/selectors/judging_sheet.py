@@ -35,6 +35,9 @@ class Sheet:
     control_count: int
     rater_suffix: str
     seed: int
+    #: Systems that meet in an adaptive campaign; 0 where the order of all units was drawn when it was opened.
+    n_players: int = 0
+    stamp: str = ""
 
     @property
     def goal(self) -> int:
@@ -77,6 +80,8 @@ def make_sheet(campaign: Campaign) -> Sheet:
         control_count=campaign.control_count,
         rater_suffix=campaign.rater_suffix,
         seed=campaign.seed,
+        n_players=len(campaign.plan.get("players") or ()),
+        stamp=str(campaign.created_at),
     )
 
 

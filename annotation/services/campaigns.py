@@ -205,6 +205,8 @@ def update_campaign(*, campaign: Campaign, user: Any, changes: dict[str, Any]) -
             if fixed:
                 raise _refuse([(name, "This is fixed once a campaign has been opened.") for name in fixed])
             parsed = parse_plan({**campaign_plan(campaign), **changes})
+            if parsed.options["adaptive"] and not campaign.plan.get("players"):
+                raise _refuse([("options.adaptive", "A campaign is opened with or without adaptive choice of pairs.")])
             columns = {name: value for name, value in _columns(parsed).items() if name in changes}
             _set(campaign, columns)
         audit.record(
@@ -265,7 +267,8 @@ def make_units(
             raise no_units()
         write_units(campaign, rows, progress)
         kinds = campaign.units.exclude(kind=Unit.Kind.NORMAL)
-        campaign.unit_count = len(rows)
+        wanted = campaign.plan.get("pairs") if campaign.plan.get("players") else None
+        campaign.unit_count = min(len(rows), wanted or len(rows))
         campaign.practice_count = kinds.filter(kind=Unit.Kind.PRACTICE).count()
         campaign.control_count = kinds.filter(kind=Unit.Kind.CONTROL).count()
         campaign.rater_suffix = f"@{campaign.pk}" if _asked_before(campaign) else ""

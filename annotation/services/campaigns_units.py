@@ -21,6 +21,9 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.errors import BadInput
 
 BATCH = 20_000
+#: Adaptive choice of pairs: units that wait in the pool for each that will be judged, at least so many for each pair of
+#: systems, and at most so many in all.
+POOL, POOL_A_PAIR, POOL_AT_MOST = 10, 20, 100_000
 
 
 class UnitRow(NamedTuple):
@@ -86,8 +89,23 @@ def estimate_units(campaign: Campaign) -> int:
         return outputs
     systems = selected_outputs(campaign).values("system", "step").distinct().count()
     every = outputs * max(0, systems - 1) // 2
-    wanted = campaign.plan.get("pairs")
+    wanted = _wanted(campaign, systems)
     return min(every, wanted) if wanted else every
+
+
+def _wanted(campaign: Campaign, players: int) -> int | None:
+    """How many pairs of texts to make; None for all of them."""
+    wanted = campaign.plan.get("pairs")
+    if not campaign.options.get("adaptive"):
+        return wanted
+    pairs = players * (players - 1) // 2
+    most = POOL_AT_MOST if wanted is None else min(max(POOL * wanted, POOL_A_PAIR * pairs), POOL_AT_MOST)
+    return max(most, wanted or 0)
+
+
+def players_of(texts: Iterable[_Text]) -> list[tuple[int, int]]:
+    """What meets in comparisons: systems at steps (0 for none), in the order in which pairs number them."""
+    return sorted({(text.system, text.step or 0) for text in texts})
 
 
 def _texts(campaign: Campaign) -> list[_Text]:
@@ -104,8 +122,11 @@ def _texts(campaign: Campaign) -> list[_Text]:
 
 
 def choose_units(campaign: Campaign) -> list[UnitRow]:
-    """The units of the plan, a function of the data and the campaign's seed; without those of the checks."""
+    """The units of the plan, a function of the data and the campaign's seed; without those of the checks. Notes the
+    players of an adaptive campaign in its plan."""
     texts = _texts(campaign)
+    if campaign.options.get("adaptive"):
+        campaign.plan["players"] = [list(player) for player in players_of(texts)]
     if campaign.kind == Campaign.Kind.LIKERT:
         rows = [UnitRow(text.item, text.output, None, None, text.system) for text in texts]
     elif campaign.kind == Campaign.Kind.PAIRWISE:
@@ -125,7 +146,7 @@ def choose_units(campaign: Campaign) -> list[UnitRow]:
 
 
 def _pairs(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
-    players = sorted({(text.system, text.step or 0) for text in texts})
+    players = players_of(texts)
     number = {player: index for index, player in enumerate(players)}
     items = sorted({text.item for text in texts})
     place = {item: index for index, item in enumerate(items)}
@@ -135,7 +156,7 @@ def _pairs(campaign: Campaign, texts: Sequence[_Text]) -> list[UnitRow]:
         player = number[text.system, text.step or 0]
         outputs[place[text.item], player] = text.output
         rows[place[text.item]].append(player)
-    chosen = choose_pairs(rows, campaign.plan.get("pairs"), seed=draw(campaign.seed, "pairs"))
+    chosen = choose_pairs(rows, _wanted(campaign, len(players)), seed=draw(campaign.seed, "pairs"))
     return [UnitRow(items[index], outputs[index, a], outputs[index, b], None, (a, b)) for index, a, b in chosen]
 
 
@@ -176,13 +197,16 @@ def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[
     flips = side_flips([row.group for row in rows], seed=draw(campaign.seed, "sides"))
     rng = random.Random(draw(campaign.seed, "ranks"))
     swaps = campaign.kind != Campaign.Kind.LIKERT
+    n_players = len(campaign.plan.get("players") or ())
+    codes = [row.group[0] * n_players + row.group[1] for row in rows] if n_players else [None] * len(rows)  # type: ignore[index]
+    state = "pool" if n_players else "free"
     slots = (
-        (campaign.pk, unit, number, "free", rng.randrange(SPAN), swaps and flip ^ (number % 2 == 1))
-        for unit, flip in zip(ids, flips, strict=True)
+        (campaign.pk, unit, number, state, rng.randrange(SPAN), swaps and flip ^ (number % 2 == 1), code)
+        for unit, flip, code in zip(ids, flips, codes, strict=True)
         for number in range(campaign.overlap)
     )
     for batch in _batches(slots):
-        copy_rows(Slot._meta.db_table, ["campaign_id", "unit_id", "number", "state", "rank", "swapped"], batch)
+        copy_rows(Slot._meta.db_table, ["campaign_id", "unit_id", "number", "state", "rank", "swapped", "pair"], batch)
         done += len(batch)
         progress(done, total)
     if connection.vendor == "postgresql":

@@ -152,6 +152,7 @@ class Held:
     reference: int | None
     expected: Any
     why: str
+    propensity: float | None
     who: Who
 
 
@@ -160,7 +161,7 @@ def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
     run(
         cursor,
         f"""SELECT a.id, a.public, a.unit_id, a.slot_id, a.repeat_number, a.order_number, a.side_swapped, a.state,
- a.version, a.opened_at, u.kind, u.output_a_id, u.output_b_id, r.position, u.expected, u.why, {_WHO}
+ a.version, a.opened_at, u.kind, u.output_a_id, u.output_b_id, r.position, u.expected, u.why, a.propensity, {_WHO}
  FROM annotation_assignment a
  JOIN annotation_unit u ON u.id = a.unit_id
  JOIN annotation_campaign c ON c.id = a.campaign_id
@@ -173,7 +174,7 @@ def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
     row = cursor.fetchone()
     if row is None:
         return None
-    held = Held(*row[:16], who=Who(*row[16:], user_id=user_id))
+    held = Held(*row[:17], who=Who(*row[17:], user_id=user_id))
     held.swapped, held.expected = bool(held.swapped), loads(held.expected)
     return held
 
@@ -295,14 +296,16 @@ def insert_assignment(
     *, who: Who, unit_id: int, slot_id: int | None, repeat: int, order: int, swapped: bool, now: datetime,
     lease_until: datetime,
 ) -> Statement:  # fmt: skip
-    """A new assignment; one of this person's whose lease had passed is opened again, with its draft."""
+    """A new assignment with its unit's propensity; one of this person's whose lease had passed is opened again, with
+    its draft."""
     sql = """INSERT INTO annotation_assignment (campaign_id, unit_id, slot_id, annotator_id, public, repeat_number,
- order_number, side_swapped, state, version, lease_until, opened_at, draft_version, skip_reason)
- VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'open', 0, %s, %s, 0, '')
+ order_number, side_swapped, state, version, lease_until, opened_at, draft_version, skip_reason, propensity)
+ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'open', 0, %s, %s, 0, '',
+ (SELECT propensity FROM annotation_unit WHERE id = %s))
  ON CONFLICT (unit_id, repeat_number, annotator_id) DO UPDATE SET state = 'open', slot_id = excluded.slot_id,
  side_swapped = excluded.side_swapped, lease_until = excluded.lease_until"""
     values = [who.campaign_id, unit_id, slot_id, who.user_id, secrets.token_urlsafe(12), repeat, order, swapped]
-    return sql, [*values, lease_until, now]
+    return sql, [*values, lease_until, now, unit_id]
 
 
 def select_new(unit_id: int, repeat: int, user_id: int) -> Statement:
@@ -386,9 +389,10 @@ def upsert_results(
         ]
         return [(sql, [value for row in rows for value in row])]
     column = "output_b_id" if held.reference is None else "reference"
+    meta = "{}" if held.propensity is None else orjson.dumps({"propensity": held.propensity}).decode()
     sql = (
         "INSERT INTO annotation_comparison (project_id, output_a_id, output_b_id, reference, aspect_id, rater, verdict,"
-        f" simulated, meta, judgement, upload_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '{{}}', {_JUDGEMENT}, NULL)"
+        f" simulated, meta, judgement, upload_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, {_JUDGEMENT}, NULL)"
         f" ON CONFLICT (output_a_id, {column}, aspect_id, rater) WHERE {column} IS NOT NULL DO UPDATE SET"
         " verdict = excluded.verdict, judgement = excluded.judgement WHERE annotation_comparison.judgement IS NOT NULL"
     )
@@ -396,7 +400,7 @@ def upsert_results(
         (
             sql,
             [
-                project_id, held.output_a, held.output_b, held.reference, aspect_ids[name], rater, value, False,
+                project_id, held.output_a, held.output_b, held.reference, aspect_ids[name], rater, value, False, meta,
                 answer.submission,
             ],
         )

@@ -25,6 +25,7 @@ ITEMS = (
     ("groups", "These groups"),
     ("keys", "These items"),
 )
+GOALS = (("ranking", "the whole ranking"), ("best", "which system is best"))
 ROWS_AT_FIRST = 2
 #: So many of the project's aspects are offered for a new campaign.
 OFFERED = 3
@@ -71,6 +72,23 @@ class CampaignForm(forms.Form):
         min_value=1,
         label="Pairs wanted",
         help_text="Balanced over pairs of systems; empty: every pair of every item.",
+    )
+    adaptive = forms.BooleanField(
+        required=False,
+        label="Choose pairs adaptively",
+        help_text="The next pair of systems is taken where it tells most about the ranking. “Pairs wanted” is then how "
+        "many are judged. Every judgement keeps the chance with which its pair was taken, and rankings use it.",
+    )
+    adaptive_goal = forms.ChoiceField(
+        choices=GOALS, initial=OPTIONS["adaptive_goal"], required=False, label="What shall become certain"
+    )
+    adaptive_floor = forms.IntegerField(
+        min_value=5,
+        max_value=100,
+        initial=20,
+        required=False,
+        label="Pairs drawn at random, per cent",
+        help_text="At least so many are drawn at random, so that no pair is left out and figures stay unbiased.",
     )
     overlap = forms.IntegerField(
         min_value=1,
@@ -156,7 +174,19 @@ class CampaignForm(forms.Form):
             plan["pairs"] = data["pairs"]
         plan["options"] = {name: data[name] for name in (*_FLAGS, "repeat_gap")}
         plan["options"] |= {name: data[name] / 100 for name in _PERCENT}
+        if data["kind"] == "pairwise":
+            plan["options"] |= _adaptive(data)
         return plan
+
+
+def _adaptive(data: dict[str, Any]) -> dict[str, Any]:
+    """The options of adaptive choice; a field that was left empty keeps its usual value."""
+    floor = data["adaptive_floor"]
+    return {
+        "adaptive": data["adaptive"],
+        "adaptive_goal": data["adaptive_goal"] or OPTIONS["adaptive_goal"],
+        "adaptive_floor": OPTIONS["adaptive_floor"] if floor is None else floor / 100,
+    }
 
 
 class AspectRow(forms.Form):
@@ -269,8 +299,8 @@ def initial_from_plan(plan: dict[str, Any]) -> dict[str, Any]:
     value = items.get(choice, "")
     found["items_text"] = "\n".join(value) if isinstance(value, list) else value
     found["sample"] = items.get("sample")
-    found |= {name: plan["options"][name] for name in (*_FLAGS, "repeat_gap")}
-    found |= {name: round(100 * plan["options"][name]) for name in _PERCENT}
+    found |= {name: plan["options"][name] for name in (*_FLAGS, "repeat_gap", "adaptive", "adaptive_goal")}
+    found |= {name: round(100 * plan["options"][name]) for name in (*_PERCENT, "adaptive_floor")}
     return found
 
 
@@ -299,11 +329,22 @@ class RunningForm(forms.Form):
     allow_skip = CampaignForm.base_fields["allow_skip"]
     allow_revise = CampaignForm.base_fields["allow_revise"]
     control_rate = CampaignForm.base_fields["control_rate"]
+    adaptive = CampaignForm.base_fields["adaptive"]
+    adaptive_goal = CampaignForm.base_fields["adaptive_goal"]
+    adaptive_floor = CampaignForm.base_fields["adaptive_floor"]
+
+    def __init__(self, *args: Any, campaign: Campaign, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not campaign.plan.get("players"):
+            for name in ("adaptive", "adaptive_goal", "adaptive_floor"):
+                del self.fields[name]
 
     def as_changes(self, campaign: Campaign) -> dict[str, Any]:
         data = self.cleaned_data
         options = {**OPTIONS, **campaign.options, **{name: data[name] for name in _FLAGS}}
         options["control_rate"] = data["control_rate"] / 100
+        if "adaptive" in self.fields:
+            options |= _adaptive(data)
         return {name: data[name] for name in ("name", "guidelines", "max_per_annotator", "lease_minutes")} | {
             "options": options
         }

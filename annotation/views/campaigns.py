@@ -178,7 +178,7 @@ def _store(request: HttpRequest, project: Project, campaign: Campaign | None, pl
 def _edit_running(request: HttpRequest, project: Project, campaign: Campaign) -> HttpResponse:
     preview = None
     if request.method == "POST":
-        form = RunningForm(request.POST)
+        form = RunningForm(request.POST, campaign=campaign)
         if request.POST.get("do") == "preview":
             preview = render_markdown(request.POST.get("guidelines", "")[:100_000])
             form.errors.clear()
@@ -191,7 +191,7 @@ def _edit_running(request: HttpRequest, project: Project, campaign: Campaign) ->
                 messages.success(request, "Stored. Who judges now sees it with the next text.")
                 return redirect("annotation:campaign", project.slug, campaign.pk)
     else:
-        form = RunningForm(initial=initial_from_plan(campaign_plan(campaign)))
+        form = RunningForm(initial=initial_from_plan(campaign_plan(campaign)), campaign=campaign)
     context = {"project": project, "campaign": campaign, "form": form, "guidelines_preview": preview}
     status = 422 if form.errors else 200
     return page(request, "annotation/campaigns/edit.html", context, status=status)
