@@ -39,10 +39,10 @@ COLUMNS = (
     Column("bias", "Bias", "How much higher than the others this rater rates the same things, on the scale.", _signed),
     Column("spread", "Spread", "Standard deviation of this rater's ratings.", _plain),
     Column("seconds", "Time", "Median seconds for one judgement.", _seconds),
-    Column("consistency", "Repeats", "Agreement with oneself on what was shown twice.", _plain),
-    Column("controls", "Controls failed", "Share of control items answered otherwise than expected.", _share),
-    Column("leave_one_out", "With the others", "Correlation with the mean of all other raters.", _plain),
-    Column("drift", "Drift", "Change of the deviation from the others over the rater's time.", _signed),
+    Column("self_consistency", "Repeats", "Share of what was shown twice that got the same answer.", _share),
+    Column("control_failures", "Controls failed", "Share of control items answered otherwise than expected.", _share),
+    Column("agreement", "With the others", "Correlation with the mean of the other raters of the same things.", _plain),
+    Column("drift", "Drift", "Bias in the later half of the judgements minus that in the earlier half.", _signed),
 )
 
 

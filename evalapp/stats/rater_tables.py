@@ -11,7 +11,11 @@ import numpy as np
 
 from evalapp.stats.agreement import Scale
 from evalapp.stats.agreement_table import AgreementTable, agreement_table
+from evalapp.stats.calibration import calibrate_raters
+from evalapp.stats.coding import FloatArray
+from evalapp.stats.components import variance_components
 from evalapp.stats.judged import Judged
+from evalapp.stats.raters import rater_reports
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
 
 Table: TypeAlias = dict[str, Any]
@@ -70,6 +74,7 @@ def detail_table(
     scale = scale_of(columns, settings)
     first = columns.first_judgements()
     found = _agreement(first, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
+    calibration, why_not = _calibration(first)
     return {
         "kind": "agreement",
         "aspect": aspect,
@@ -92,6 +97,9 @@ def detail_table(
         "n_pairs": len(found.pairs) + found.pairs_left_out,
         "kappa_weights": "" if scale == "nominal" else "quadratic",
         "raters": _raters(columns, controls),
+        "calibration": calibration,
+        "calibration_note": why_not,
+        "components": _components(first),
     }
 
 
@@ -155,23 +163,78 @@ def _pairs(found: AgreementTable, raters: tuple[str, ...]) -> list[Table]:
 
 
 def _raters(columns: Judged, controls: Mapping[str, tuple[int, int]]) -> list[Table]:
-    """A row for each rater: what they did, and why one looks at them."""
-    rows = []
-    for code in np.unique(columns.rater):
-        name = columns.raters[int(code)]
-        own = columns.only(columns.rater == code)
-        answered, failed = controls.get(name, (0, 0))
-        timed = own.seconds[np.isfinite(own.seconds)]
-        rows.append(
-            {
-                "rater": name,
-                "n": int((~own.repeat).sum()),
-                "seconds": {"value": float(np.median(timed)) if len(timed) else None, "note": "no times were recorded"},
-                "controls": {"value": failed / answered if answered else None, "note": f"{failed} of {answered}"},
-                "reasons": [],
-            }
-        )
-    return rows
+    """A report of each rater, those first whom one has reasons to look at. `controls` become rows without a value."""
+    if not len(columns):
+        return []
+    present = {columns.raters[code]: int(code) for code in np.unique(columns.rater)}
+    checks = [
+        (code, number < failed) for name, code in present.items() for answered, failed in [controls.get(name, (0, 0))]
+        for number in range(answered)
+    ]  # fmt: skip
+    extra = len(checks)
+    blank = np.full(extra, np.nan)
+    failed = [None] * len(columns) + [failed for _, failed in checks]
+    found = rater_reports(
+        np.concatenate([points_of(columns), blank]),
+        np.concatenate([columns.unit, np.full(extra, -1)]),
+        np.concatenate([columns.rater, np.array([code for code, _ in checks], dtype=np.int64)]),
+        seconds=np.concatenate([columns.seconds, blank]) if np.isfinite(columns.seconds).any() else None,
+        control_failed=np.array(failed, dtype=object) if extra else None,
+        repeat_of=_repeats(columns, extra) if columns.repeat.any() else None,
+        at=np.concatenate([columns.at, blank]) if np.isfinite(columns.at).all() else None,
+    )
+    rows = [{**report.as_dict(), "rater": columns.raters[int(report.rater)]} for report in found]
+    return sorted(rows, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
+
+
+def points_of(columns: Judged) -> FloatArray:
+    """Ratings as they are; verdicts as points of the first side (1 better, .5 equal or undecided, 0 worse). In a
+    comparison of two outputs every second unit is turned round, because which side comes first there means nothing."""
+    if columns.is_numeric:
+        return columns.value
+    points = np.select([columns.value == "a", columns.value == "b"], [1.0, 0.0], 0.5)
+    turned = (columns.system < 0) & (columns.unit % 2 == 1)
+    return np.where(turned, 1.0 - points, points)
+
+
+def _repeats(columns: Judged, extra: int) -> np.ndarray[Any, Any]:
+    found = np.full(len(columns) + extra, None, dtype=object)
+    rows = np.flatnonzero(columns.repeat)
+    found[rows] = columns.unit[rows]
+    return found
+
+
+def _calibration(columns: Judged) -> tuple[Table | None, str]:
+    """System means without the biases of their raters beside the plain means, best first; or why there are none."""
+    rated = columns.only(columns.system >= 0) if columns.is_numeric else columns
+    if not columns.is_numeric:
+        return None, "Calibration takes ratings; verdicts of comparisons are ranked with side and rater as covariates."
+    if _distinct(rated.system) < 2 or _distinct(rated.rater) < 2:
+        return None, "Calibration needs at least two systems and two raters."
+    found = calibrate_raters(rated.value, rated.system, rated.rater, variances="reml")
+    raws = sorted((row.raw for row in found.systems), reverse=True)
+    rows = [
+        {
+            "rank": place,
+            "raw_rank": raws.index(row.raw) + 1,
+            "system": rated.systems[int(row.label)],
+            "raw": row.raw,
+            **row.estimate.as_dict(),
+            "sd": row.sd,
+            "difference": row.estimate.value - row.raw,
+        }
+        for place, row in enumerate(found.systems, start=1)
+    ]
+    raters = [{"rater": rated.raters[int(row.label)], **row.estimate.as_dict(), "sd": row.sd} for row in found.raters]
+    return {"systems": rows, "raters": raters, "sigma2": found.sigma2, "note": found.note, "n": found.n}, ""
+
+
+def _components(columns: Judged) -> Table | None:
+    """Where the spread of ratings comes from, for planning; nothing for verdicts."""
+    if not columns.is_numeric or len(columns) < 3:
+        return None
+    system = columns.system if (columns.system >= 0).all() and _distinct(columns.system) > 1 else None
+    return variance_components(columns.value, columns.item, columns.rater, system).as_dict()
 
 
 def prevalence(columns: Judged, most: int = 12) -> list[Table]:
