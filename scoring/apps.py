@@ -15,6 +15,13 @@ class ScoringConfig(AppConfig):
         register_cleaner("scoring.services.training:remove_artefacts")
         register_cleaner("scoring.services.columns:remove_columns")
         ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
+        ports.register_export(
+            prepare="scoring.services.exports:refresh_tables",
+            rows="scoring.selectors.exports:rows",
+            documents="scoring.selectors.exports:documents",
+            check="scoring.pipelines.restore:check",
+            store="scoring.pipelines.restore:store",
+        )
         ports.register_reliability("scoring.services.reliability:reliability_of")
         ports.register_reliability_evaluators("scoring.services.reliability:choices_for")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)

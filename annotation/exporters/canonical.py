@@ -4,7 +4,7 @@ code point on every database, so that a dump of a loaded dump is byte-identical.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -30,6 +30,7 @@ from annotation.selectors.stored import as_text, decode
 from evalapp.accounts.models import Project
 
 from . import writing
+from .people import as_stored
 
 BATCH = 500
 Row = dict[str, Any]
@@ -66,8 +67,9 @@ def dataset_document(project: Project) -> Row:
     }  # fmt: skip
 
 
-def rows(project: Project) -> Iterator[tuple[str, Row]]:
-    """(table, row). Rows of one table come in canonical order; tables are interleaved."""
+def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
+    """(table, row). Rows of one table come in canonical order; tables are interleaved. `raters` says what each rater is
+    called here."""
     systems = dict(System.objects.filter(project=project).values_list("id", "name"))
     aspects = dict(Aspect.objects.filter(project=project).values_list("id", "name"))
     yield from _systems(project)
@@ -78,9 +80,9 @@ def rows(project: Project) -> Iterator[tuple[str, Row]]:
         keys = {row[0]: row[1] for row in batch}
         outputs = _Outputs(keys, systems)
         yield from outputs.rows()
-        yield from _ratings(outputs, aspects)
-        yield from _comparisons(outputs, aspects)
-    yield from _dialogues(project, systems, aspects)
+        yield from _ratings(outputs, aspects, raters)
+        yield from _comparisons(outputs, aspects, raters)
+    yield from _dialogues(project, systems, aspects, raters)
     pairs = CorpusPair.objects.filter(project=project).order_by("position")
     for query, response, meta in pairs.values_list("query", "response", as_text("meta")).iterator(2000):
         yield "corpus", {"query": query, "response": response, **_meta(meta)}
@@ -131,11 +133,11 @@ class _Outputs:
             }  # fmt: skip
 
 
-def _ratings(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[str, Row]]:
+def _ratings(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     stored = Rating.objects.filter(output__item_id__in=outputs.items).values_list(
         "output_id", "aspect_id", "rater", "value", "simulated", as_text("meta")
     )
-    found = [(*outputs.place[output], rater, aspects[aspect], *rest) for output, aspect, rater, *rest in stored]
+    found = [(*outputs.place[output], raters(rater), aspects[aspect], *rest) for output, aspect, rater, *rest in stored]
     found.sort(key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2], row[3], row[4]))
     for item, system, step, rater, aspect, value, simulated, meta in found:
         row: Row = {"item": item, "system": system, "rater": rater, "aspect": aspect, "value": canonical(value)}
@@ -146,7 +148,7 @@ def _ratings(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[str, 
         yield "ratings", row | _meta(meta)
 
 
-def _comparisons(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[str, Row]]:
+def _comparisons(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     stored = Comparison.objects.filter(output_a__item_id__in=outputs.items).values_list(
         "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated", as_text("meta")
     )
@@ -154,7 +156,7 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[s
     for a, b, reference, aspect, rater, *rest in stored:
         item, system_a, step_a = outputs.place[a]
         _, system_b, step_b = outputs.place[b] if b is not None else ("", "", None)
-        found.append((item, system_a, step_a, system_b, step_b, reference, rater, aspects[aspect], *rest))
+        found.append((item, system_a, step_a, system_b, step_b, reference, raters(rater), aspects[aspect], *rest))
     found.sort(key=lambda row: tuple(-1 if part is None else part for part in row[:8]))
     for item, system_a, step_a, system_b, step_b, reference, rater, aspect, verdict, simulated, meta in found:
         row: Row = {
@@ -171,7 +173,9 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str]) -> Iterator[tuple[s
         yield "comparisons", row | _meta(meta)
 
 
-def _dialogues(project: Project, systems: dict[int, str], aspects: dict[int, str]) -> Iterator[tuple[str, Row]]:
+def _dialogues(
+    project: Project, systems: dict[int, str], aspects: dict[int, str], raters: Callable[[str], str]
+) -> Iterator[tuple[str, Row]]:
     stored = by_code_point(Dialogue.objects.filter(project=project), "key")
     columns = stored.values_list("id", "key", "turns", "system_id", "speakers", as_text("meta")).iterator(BATCH)
     while batch := list(islice(columns, BATCH)):
@@ -184,7 +188,7 @@ def _dialogues(project: Project, systems: dict[int, str], aspects: dict[int, str
             yield "dialogues", row | _meta(meta)
         keys = {row[0]: row[1] for row in batch}
         ratings = [
-            (keys[dialogue], rater, aspects[aspect], *rest)
+            (keys[dialogue], raters(rater), aspects[aspect], *rest)
             for dialogue, rater, aspect, *rest in Rating.objects.filter(dialogue_id__in=keys).values_list(
                 "dialogue_id", "rater", "aspect_id", "value", "simulated", as_text("meta")
             )

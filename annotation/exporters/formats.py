@@ -6,12 +6,15 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
-from annotation.parsers import encode_cell, encode_row
-from annotation.parsers.writer import COLUMNS
+from annotation.parsers import encode_cell, encode_row, guard_cell
+from annotation.parsers.writer import COLUMNS as READ_BACK
 
-FORMATS = ("jsonl", "csv", "parquet")
+from . import aggregated, traces
+
+FORMATS = ("jsonl", "csv", "safe-csv", "parquet")
+COLUMNS = {**READ_BACK, **aggregated.COLUMNS, **traces.COLUMNS}
 
 
 class Writer(Protocol):
@@ -41,8 +44,11 @@ class CsvWriter:
     """Exact: lists and objects are JSON in their cell, nothing is neutralised. Line ends are CRLF, so that line
     breaks inside texts are quoted and survive."""
 
+    ENDING = ".csv"
+    cell = staticmethod(encode_cell)
+
     def __init__(self, folder: Path, table: str) -> None:
-        self.path = folder / f"{table}.csv"
+        self.path = folder / f"{table}{self.ENDING}"
         self.rows = 0
         self.columns = COLUMNS[table]
         self.file: IO[str] = self.path.open("w", encoding="utf-8", newline="", buffering=1 << 17)
@@ -50,23 +56,66 @@ class CsvWriter:
         self.writer.writerow(self.columns)
 
     def write(self, row: dict[str, Any]) -> None:
-        self.writer.writerow([encode_cell(row.get(name)) for name in self.columns])
+        self.writer.writerow([self.cell(row.get(name)) for name in self.columns])
         self.rows += 1
 
     def close(self) -> None:
         self.file.close()
 
 
+class SafeCsvWriter(CsvWriter):
+    """For spreadsheets: a text that one could take for a formula has an apostrophe in front. The name says so, and
+    reading takes it off again."""
+
+    ENDING = ".safe.csv"
+    cell = staticmethod(guard_cell)
+
+
 class ParquetWriter:
     """Typed columns, in row groups; objects (`meta`, a reference in `system_b`, provenance) are JSON text."""
 
     GROUP = 20_000
-    LISTS = frozenset({"context", "references", "turns", "speakers"})
+    LISTS = frozenset({"context", "references", "turns", "speakers", "raters"})
     WHOLE = frozenset(
-        {"step", "step_a", "step_b", "position", "annotator_group", "number", "round", "references_before"}
+        {
+            "step",
+            "step_a",
+            "step_b",
+            "position",
+            "annotator_group",
+            "number",
+            "round",
+            "references_before",
+            "n",
+            "n_in_training",
+            "input",
+            *aggregated.VERDICTS,
+            *traces.WHOLE,
+        }
     )
-    NUMBERS = frozenset({"value", "score_before", "score_after", "seconds"})
-    FLAGS = frozenset({"simulated", "relevant", "edited", "counted", "unscored", "improved"})
+    NUMBERS = frozenset(
+        {"value", "score_before", "score_after", "seconds", "mean", "median", "sd", "low", "high", *traces.NUMBERS}
+    )
+    FLAGS = frozenset(
+        {
+            "simulated",
+            "relevant",
+            "edited",
+            "counted",
+            "unscored",
+            "improved",
+            "in_training",
+            "empty",
+            "truncated",
+            *traces.FLAGS,
+        }
+    )
+    #: Columns that mean something else in some tables.
+    OF_TABLE: ClassVar[dict[str, dict[str, str]]] = {
+        "score_sets": {"references": "string"},
+        "aggregated_ratings": {"simulated": "int64"},
+        "aggregated_comparisons": {"simulated": "int64"},
+    }
 
     def __init__(self, folder: Path, table: str) -> None:
         import pyarrow as pa
@@ -78,14 +127,17 @@ class ParquetWriter:
         self.pa = pa
         types = {name: pa.float64() for name in self.NUMBERS} | {name: pa.bool_() for name in self.FLAGS}
         types |= {name: pa.list_(pa.string()) for name in self.LISTS} | {name: pa.int64() for name in self.WHOLE}
+        types |= {name: getattr(pa, type)() for name, type in self.OF_TABLE.get(table, {}).items()}
         self.schema = pa.schema([(name, types.get(name, pa.string())) for name in self.columns])
         self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
         self.group: list[dict[str, Any]] = []
 
     def _cell(self, name: str, value: Any) -> Any:
-        if name == "simulated":
-            return bool(value)
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+        if name == "simulated" and value is None:
+            return False
+        if isinstance(value, dict) or (isinstance(value, list) and name not in self.LISTS):
+            return json.dumps(value, ensure_ascii=False)
+        return value
 
     def write(self, row: dict[str, Any]) -> None:
         self.group.append({name: self._cell(name, row.get(name)) for name in self.columns})
@@ -103,7 +155,9 @@ class ParquetWriter:
         self.writer.close()
 
 
-_WRITERS: dict[str, Any] = {"jsonl": JsonlWriter, "csv": CsvWriter, "parquet": ParquetWriter}
+_WRITERS: dict[str, Any] = {
+    "jsonl": JsonlWriter, "csv": CsvWriter, "safe-csv": SafeCsvWriter, "parquet": ParquetWriter,
+}  # fmt: skip
 
 
 def writer(format: str, folder: Path, table: str) -> Writer:

@@ -2,10 +2,10 @@
 no Django, no database; whether a row's keys exist elsewhere is the pipelines' business."""
 
 from .faults import Fault, Limits, StopReading
-from .files import FileName, name_file, open_plain
+from .files import FileName, is_derived, name_file, open_plain
 from .kinds import KINDS, check_dataset
 from .rows import read_document, read_rows
-from .writer import canonical, encode_cell, encode_document, encode_row
+from .writer import canonical, encode_cell, encode_document, encode_row, guard_cell
 
 __all__ = [
     "KINDS",
@@ -18,6 +18,8 @@ __all__ = [
     "encode_cell",
     "encode_document",
     "encode_row",
+    "guard_cell",
+    "is_derived",
     "name_file",
     "open_plain",
     "read_document",

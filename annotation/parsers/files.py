@@ -11,13 +11,21 @@ from dataclasses import dataclass
 from typing import IO, Literal, cast
 
 from .faults import Limits, StopReading
+from .writer import DERIVED
 
-Format = Literal["jsonl", "csv", "tsv", "json"]
-TABLES = ("systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus", "references", "attempts")
+#: `safe-csv`: CSV whose cells were made safe for spreadsheets, `NAME.safe.csv`.
+Format = Literal["jsonl", "csv", "safe-csv", "tsv", "parquet", "json"]
+TABLES = (
+    "systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus", "references", "attempts", "filters",
+    "campaigns", "score_sets", "scores",
+)  # fmt: skip
+#: Files that are one JSON object, by the kind they are.
+DOCUMENTS = {"dataset.json": "dataset", "leaderboard.json": "leaderboard"}
 
 _NAME = re.compile(
-    rf"(?P<kind>{'|'.join(TABLES)})(?:[-_.][^/\\]*)?\.(?P<format>jsonl|ndjson|csv|tsv)(?P<gzip>\.gz)?", re.IGNORECASE
+    rf"(?P<kind>{'|'.join(TABLES)})(?:[-_.][^/\\]*?)?(?:\.(?:jsonl|ndjson|csv|tsv)(?:\.gz)?|\.parquet)", re.IGNORECASE
 )
+_DERIVED = re.compile(rf"(?:{'|'.join(re.escape(name) for name in DERIVED)})(?:(?:\.safe)?\.[a-z]+)?")
 _GZIP = b"\x1f\x8b"
 _WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _ARCHIVES = {b"PK\x03\x04": "a ZIP archive", b"PAR1": "a Parquet file", b"7z\xbc\xaf": "a 7z archive"}
@@ -25,7 +33,7 @@ _ARCHIVES = {b"PK\x03\x04": "a ZIP archive", b"PAR1": "a Parquet file", b"7z\xbc
 
 @dataclass(frozen=True)
 class FileName:
-    """`kind` is a name out of `TABLES` or `dataset`."""
+    """`kind` is a name out of `TABLES`, `dataset` or `leaderboard`."""
 
     name: str
     kind: str
@@ -37,21 +45,31 @@ def name_file(name: str, kind: str = "") -> FileName | None:
     """What `name` holds: `outputs.jsonl`, `outputs-gpt.csv.gz`, `dataset.json`. None when the name says
     nothing. A given `kind` replaces the one in the name; then the ending alone decides the format."""
     base = name.replace("\\", "/").rsplit("/", 1)[-1]
-    if base.lower() == "dataset.json" and kind in ("", "dataset"):
-        return FileName(base, "dataset", "json", False)
-    if kind == "dataset":
-        return FileName(base, "dataset", "json", False)
+    document = DOCUMENTS.get(base.lower())
+    if document is not None and kind in ("", document):
+        return FileName(base, document, "json", False)
+    if kind in DOCUMENTS.values():
+        return FileName(base, kind, "json", False)
     if kind:
-        stem = base.lower().removesuffix(".gz")
-        ending = stem.rsplit(".", 1)[-1]
-        form: Format = "csv" if ending == "csv" else "tsv" if ending == "tsv" else "jsonl"
-        return FileName(base, kind, form, base.lower().endswith(".gz")) if kind in TABLES else None
+        return FileName(base, kind, *_format_of(base)) if kind in TABLES else None
     match = _NAME.fullmatch(base)
-    if match is None:
-        return None
-    ending = match["format"].lower()
-    form = "csv" if ending == "csv" else "tsv" if ending == "tsv" else "jsonl"
-    return FileName(base, match["kind"].lower(), form, match["gzip"] is not None)
+    return None if match is None else FileName(base, match["kind"].lower(), *_format_of(base))
+
+
+def _format_of(base: str) -> tuple[Format, bool]:
+    """By the ending alone; what has none that is known is JSONL."""
+    stem = base.lower().removesuffix(".gz")
+    form: Format = "jsonl"
+    for ending, named in ((".safe.csv", "safe-csv"), (".csv", "csv"), (".tsv", "tsv"), (".parquet", "parquet")):
+        if stem.endswith(ending):
+            form = cast(Format, named)
+            break
+    return form, base.lower().endswith(".gz")
+
+
+def is_derived(name: str) -> bool:
+    """Whether a file of that name was made by an export from what it holds besides, and is not read back."""
+    return _DERIVED.fullmatch(name.replace("\\", "/").rsplit("/", 1)[-1]) is not None
 
 
 def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:

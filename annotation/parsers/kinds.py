@@ -10,19 +10,23 @@ from typing import Any
 
 import orjson
 
+from .fields import (
+    MAX_NAME,
+    Bad,
+    read_flag,
+    read_key,
+    read_meta,
+    read_step,
+    read_text,
+    read_texts,
+)  # fmt: skip
+from .found import check_campaign, check_filter, check_score, check_score_set
 from .rows import Row
-from .writer import COLUMNS, WRITTEN, encode_ordered, plain_json
-
-#: (field, message)
-Bad = Callable[[str, str], None]
+from .writer import COLUMNS, WRITTEN, encode_ordered
 
 TASKS = ("dialogue", "story", "data-to-text", "instruction", "unconditional")
 SYSTEM_KINDS = ("machine", "human", "reference", "control")
 VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
-MAX_KEY, MAX_NAME = 200, 100
-#: Stands for "no step" where a NULL could not be part of a unique key.
-NO_STEP = -1
-MAX_STEP = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -33,78 +37,6 @@ class Kind:
     columns: tuple[str, ...]
     key: tuple[str, ...]
     check: Callable[[Row, Bad], tuple[Any, ...] | None]
-
-
-def _key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | None:
-    value = row.get(name)
-    if type(value) is str and 0 < len(value) <= longest:
-        return value
-    if value is None or value == "":
-        bad(name, f"{name} is missing." if value is None else f"{name} is empty.")
-    elif type(value) is str:
-        bad(name, f"{name} is longer than {longest} characters.")
-    else:
-        bad(name, f"{name} must be text; write it in quotes.")
-    return None
-
-
-def _text(row: Row, name: str, bad: Bad) -> str:
-    value = row.get(name)
-    if type(value) is str:
-        return value
-    bad(name, f"{name} is missing." if value is None else f"{name} must be text; write it in quotes.")
-    return ""
-
-
-def _texts(row: Row, name: str, bad: Bad) -> list[str]:
-    value = row.get(name)
-    if value is None:
-        return []
-    if type(value) is not list:
-        bad(name, f'{name} must be a list of texts, such as ["first", "second"].')
-        return []
-    for text in value:
-        if type(text) is not str:
-            bad(name, f"{name} must hold texts only.")
-            return []
-    return value
-
-
-def _step(row: Row, name: str, bad: Bad) -> int:
-    value = row.get(name)
-    if value is None:
-        return NO_STEP
-    if type(value) is int and 0 <= value <= MAX_STEP:
-        return value
-    bad(name, f"{name} must be a whole number from 0, or null.")
-    return NO_STEP
-
-
-def _simulated(row: Row, bad: Bad) -> int:
-    value = row.get("simulated", False)
-    if value is None:
-        return 0
-    if type(value) is not bool:
-        bad("simulated", "simulated must be true or false.")
-    return int(bool(value))
-
-
-def _meta(row: Row, known: frozenset[str], bad: Bad) -> str:
-    """`meta` with the unknown columns of the row added to it, as JSON text."""
-    meta = row.get("meta")
-    if meta is None:
-        meta = {}
-    elif type(meta) is not dict:
-        bad("meta", 'meta must be an object, such as {"domain": "food"}.')
-        meta = {}
-    if not row.keys() <= known:
-        meta = dict(meta)
-        for name in row:
-            if name not in known:
-                if name in meta and meta[name] != row[name]:
-                    bad(name, f"{name} stands in the row and, with another value, in meta. Keep one.")
-                meta[name] = row[name]
-    return plain_json(meta) if meta else "{}"
 
 
 _SYSTEM = frozenset({"id", "kind", "meta"})
@@ -119,47 +51,47 @@ _PAIR = frozenset({"query", "response", "meta"})
 
 
 def check_system(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    key = _key(row, "id", bad)
+    key = read_key(row, "id", bad)
     kind = row.get("kind") or "machine"
     if kind not in SYSTEM_KINDS:
         bad("kind", f"kind must be one of {', '.join(SYSTEM_KINDS)}.")
-    meta = _meta(row, _SYSTEM, bad)
+    meta = read_meta(row, _SYSTEM, bad)
     return None if key is None else (key, kind, meta)
 
 
 def check_item(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    key = _key(row, "id", bad)
-    context = _texts(row, "context", bad)
-    references = _texts(row, "references", bad)
+    key = read_key(row, "id", bad)
+    context = read_texts(row, "context", bad)
+    references = read_texts(row, "references", bad)
     source = row.get("source")
     if source is not None and type(source) is not str:
         bad("source", "source must be text or null.")
         source = None
-    group = key if row.get("group") in (None, "") else _key(row, "group", bad)
-    meta = _meta(row, _ITEM, bad)
+    group = key if row.get("group") in (None, "") else read_key(row, "group", bad)
+    meta = read_meta(row, _ITEM, bad)
     if key is None:
         return None
     return key, orjson.dumps(context).decode(), source, group, meta, orjson.dumps(references).decode(), len(references)
 
 
 def check_output(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    item, system = _key(row, "item", bad), _key(row, "system", bad)
-    text, step, meta = _text(row, "text", bad), _step(row, "step", bad), _meta(row, _OUTPUT, bad)
+    item, system = read_key(row, "item", bad), read_key(row, "system", bad)
+    text, step, meta = read_text(row, "text", bad), read_step(row, "step", bad), read_meta(row, _OUTPUT, bad)
     return None if item is None or system is None else (item, system, step, text, meta)
 
 
 def check_dialogue(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    key = _key(row, "id", bad)
-    turns = _texts(row, "turns", bad)
+    key = read_key(row, "id", bad)
+    turns = read_texts(row, "turns", bad)
     if row.get("turns") is None:
         bad("turns", "turns is missing.")
-    system = None if row.get("system") in (None, "") else _key(row, "system", bad)
+    system = None if row.get("system") in (None, "") else read_key(row, "system", bad)
     speakers = None
     if row.get("speakers") is not None:
-        speakers = _texts(row, "speakers", bad)
+        speakers = read_texts(row, "speakers", bad)
         if len(speakers) != len(turns):
             bad("speakers", f"There are {len(speakers)} speakers for {len(turns)} turns. Name one for each turn.")
-    meta = _meta(row, _DIALOGUE, bad)
+    meta = read_meta(row, _DIALOGUE, bad)
     if key is None:
         return None
     said = None if speakers is None else orjson.dumps(speakers).decode()
@@ -169,14 +101,14 @@ def check_dialogue(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     dialogue = item = system = None
     if row.get("dialogue") not in (None, ""):
-        dialogue = _key(row, "dialogue", bad)
+        dialogue = read_key(row, "dialogue", bad)
         if row.get("item") or row.get("system"):
             bad("dialogue", "A rating is of a dialogue, or of an item's output by a system, not of both.")
         if row.get("step") is not None:
             bad("step", "A rating of a whole dialogue has no step.")
     else:
-        item, system = _key(row, "item", bad), _key(row, "system", bad)
-    rater, aspect = _key(row, "rater", bad, MAX_NAME), _key(row, "aspect", bad, MAX_NAME)
+        item, system = read_key(row, "item", bad), read_key(row, "system", bad)
+    rater, aspect = read_key(row, "rater", bad, MAX_NAME), read_key(row, "aspect", bad, MAX_NAME)
     value = row.get("value")
     number = 0.0
     if type(value) is float or type(value) is int:
@@ -188,14 +120,14 @@ def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         bad("value", "value is missing. Leave out rows without a value.")
     else:
         bad("value", "value must be a number.")
-    step, simulated, meta = _step(row, "step", bad), _simulated(row, bad), _meta(row, _RATING, bad)
+    step, simulated, meta = read_step(row, "step", bad), read_flag(row, bad), read_meta(row, _RATING, bad)
     if rater is None or aspect is None or (dialogue is None and (item is None or system is None)):
         return None
     return item, system, step, dialogue, rater, aspect, number, simulated, meta
 
 
 def check_comparison(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    item, a = _key(row, "item", bad), _key(row, "system_a", bad)
+    item, a = read_key(row, "item", bad), read_key(row, "system_a", bad)
     other, reference, b = row.get("system_b"), None, None
     if type(other) is dict:
         reference = other.get("reference")
@@ -205,22 +137,22 @@ def check_comparison(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         if row.get("step_b") is not None:
             bad("step_b", "A reference has no step.")
     else:
-        b = _key(row, "system_b", bad)
-    rater, aspect = _key(row, "rater", bad, MAX_NAME), _key(row, "aspect", bad, MAX_NAME)
+        b = read_key(row, "system_b", bad)
+    rater, aspect = read_key(row, "rater", bad, MAX_NAME), read_key(row, "aspect", bad, MAX_NAME)
     verdict = row.get("verdict")
     if verdict not in VERDICTS:
         bad("verdict", f"verdict must be one of {', '.join(VERDICTS)}.")
-    step_a, step_b = _step(row, "step_a", bad), _step(row, "step_b", bad)
+    step_a, step_b = read_step(row, "step_a", bad), read_step(row, "step_b", bad)
     if a is not None and a == b and step_a == step_b:
         bad("system_b", "An output is compared with itself. Name two systems, or two steps of one.")
-    simulated, meta = _simulated(row, bad), _meta(row, _COMPARISON, bad)
+    simulated, meta = read_flag(row, bad), read_meta(row, _COMPARISON, bad)
     if None in (item, a, rater, aspect) or (b is None and reference is None):
         return None
     return item, a, step_a, b, step_b, reference, rater, aspect, verdict, simulated, meta
 
 
 def check_pair(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    return _text(row, "query", bad), _text(row, "response", bad), _meta(row, _PAIR, bad)
+    return read_text(row, "query", bad), read_text(row, "response", bad), read_meta(row, _PAIR, bad)
 
 
 # ---- what people wrote ------------------------------------------------------------------------------------
@@ -241,7 +173,7 @@ _WORDS = (
 
 
 def _set_name(row: Row, bad: Bad) -> str | None:
-    name = _key(row, "set", bad, 63)
+    name = read_key(row, "set", bad, 63)
     if name is None:
         return None
     if name == "original":
@@ -264,7 +196,7 @@ def _submission(value: Row, where: str, bad: Bad) -> str | None:
 
 
 def check_reference(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    name, item, text = _set_name(row, bad), _key(row, "item", bad), _text(row, "text", bad)
+    name, item, text = _set_name(row, bad), read_key(row, "item", bad), read_text(row, "text", bad)
     position, place = row.get("position"), NO_PLACE
     if type(position) is int and 0 <= position <= MAX_POSITION:
         place = position
@@ -280,14 +212,14 @@ def check_reference(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     elif place == NO_PLACE:
         bad("position", "position is missing. Only a text with written may stand outside the set (withdrawn, waiting).")
         return None
-    meta = _meta(row, _REFERENCE, bad)
+    meta = read_meta(row, _REFERENCE, bad)
     if name is None or item is None or (place == NO_PLACE and submission is None):
         return None
     return name, item, place, text, meta, told, submission
 
 
 def check_attempt(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    campaign, item = _key(row, "campaign", bad, MAX_NAME), _key(row, "item", bad)
+    campaign, item = read_key(row, "campaign", bad, MAX_NAME), read_key(row, "item", bad)
     submission = _submission(row, "submission", bad)
     kinds: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
         (_WORDS, (str,), "text"), (_FLAGS, (bool,), "true or false"), (_WHOLE, (int,), "a whole number"),
@@ -331,6 +263,15 @@ KINDS: dict[str, Kind] = {
             check_reference,
         ),
         Kind("attempts", ("campaign", "item", "submission", "row"), ("submission",), check_attempt),
+        Kind("filters", ("key", "row"), ("key",), check_filter),
+        Kind("campaigns", ("key", "row"), ("key",), check_campaign),
+        Kind("score_sets", ("key", "row"), ("key",), check_score_set),
+        Kind(
+            "scores",
+            ("name", "item", "system", "step", "value", "note", "in_training", "empty", "truncated", "seen"),
+            ("name", "item", "system", "step"),
+            check_score,
+        ),
     )
 }
 
@@ -388,7 +329,7 @@ def _aspect(row: Any, bad: Bad) -> AspectRow | None:
     if type(row) is not dict:
         bad("aspects", 'Each aspect must be an object, such as {"name": "quality", "min": 1, "max": 5}.')
         return None
-    name = _key(row, "name", bad, MAX_NAME)
+    name = read_key(row, "name", bad, MAX_NAME)
     low, high = row.get("min"), row.get("max")
     for bound in (low, high):
         if bound is not None and type(bound) not in (int, float):

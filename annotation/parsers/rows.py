@@ -15,6 +15,7 @@ import orjson
 
 from .faults import Limits, Report, StopReading
 from .files import Format, _too_long, read_lines
+from .writer import GUARD
 
 Row = dict[str, Any]
 
@@ -114,7 +115,7 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report) -> Iterator[tup
         except ValueError as error:
             report(number, "", _why_not_json(raw, error))
             continue
-        if b"\\u0000" in raw and _has_nul(row):
+        if b"\\u0000" in raw and has_nul(row):
             report(number, "", "A text has a NUL character (\\u0000), which no database keeps. Remove it.")
             continue
         if type(row) is not dict:
@@ -125,12 +126,12 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report) -> Iterator[tup
         raise StopReading(_EMPTY if not lines else "The file has only blank lines. Leave it out, or write its rows.")
 
 
-def _has_nul(value: Any) -> bool:
+def has_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, dict):
-        return any("\0" in key or _has_nul(part) for key, part in value.items())
-    return isinstance(value, list) and any(_has_nul(part) for part in value)
+        return any("\0" in key or has_nul(part) for key, part in value.items())
+    return isinstance(value, list) and any(has_nul(part) for part in value)
 
 
 class _Physical:
@@ -234,6 +235,16 @@ CELLS = {
     "references": Cells(
         frozenset({"meta", "written"}), frozenset({"position"}), frozenset({"set", "item", "text"})
     ),
+    "filters": Cells(frozenset({"raters"}), frozenset(), frozenset({"name", "reason"})),
+    "campaigns": Cells(frozenset({"told"}), frozenset(), frozenset({"campaign", "kind"})),
+    "score_sets": Cells(
+        frozenset({"options", "systems"}), frozenset({"n_in_training"}),
+        frozenset({"id", "evaluator", "name", "kind", "aspect", "references", "signature", "short_signature", "data"}),
+    ),
+    "scores": Cells(
+        frozenset({"value", "in_training", "empty", "truncated"}), frozenset({"step", "input"}),
+        frozenset({"set", "item", "system"}),
+    ),
     "attempts": Cells(
         ATTEMPT_VALUES | {"candidate_source"},
         frozenset({"annotator_group", "number", "round", "references_before"}),
@@ -248,7 +259,7 @@ CELLS = {
 
 
 def read_table(
-    plain: IO[bytes], delimiter: str, limits: Limits, report: Report, kind: Cells = Cells()
+    plain: IO[bytes], delimiter: str, limits: Limits, report: Report, kind: Cells = Cells(), guarded: bool = False
 ) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
     lines = _Physical(plain, limits)
@@ -276,6 +287,8 @@ def read_table(
         if len(cells) != len(names):
             report(begin, "", f"The row has {len(cells)} cells, the header {len(names)}. Quote texts with separators.")
             continue
+        if guarded:
+            cells = [cell.removeprefix(GUARD) for cell in cells]
         row = _from_cells(names, cells, begin, report, kind)
         if row is not None:
             yield begin, row
@@ -313,7 +326,12 @@ def read_rows(
     says what the cells of a CSV or TSV file hold."""
     if form == "jsonl":
         return read_jsonl(plain, limits, report)
-    return read_table(plain, "\t" if form == "tsv" else ",", limits, report, CELLS.get(table, Cells()))
+    if form == "parquet":
+        from .parquet import read_parquet
+
+        return read_parquet(plain, limits, report)
+    delimiter, guarded = "\t" if form == "tsv" else ",", form == "safe-csv"
+    return read_table(plain, delimiter, limits, report, CELLS.get(table, Cells()), guarded)
 
 
 def read_document(plain: IO[bytes], limits: Limits) -> Row:

@@ -27,7 +27,19 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "references_before", "score_before", "score_after", "improved", "signature", "seconds", "submission",
         "created_at",
     ),
+    "filters": ("name", "raters", "reason", "created_at", "withdrawn_at"),
+    "campaigns": ("campaign", "kind", "told"),
+    "score_sets": (
+        "id", "evaluator", "name", "kind", "options", "aspect", "references", "signature", "short_signature", "data",
+        "scored_at", "n_in_training", "systems",
+    ),
+    "scores": ("set", "item", "system", "step", "value", "note", "in_training", "empty", "truncated", "input"),
 }  # fmt: skip
+
+#: What an export holds beside its tables: made from them, or not read back.
+DERIVED = (
+    "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judgements", "raters", "audit",
+)  # fmt: skip
 
 #: The members of `written` of a reference.
 WRITTEN = (
@@ -81,3 +93,17 @@ def encode_cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+#: A text that begins so can be taken for a formula by a spreadsheet (ASVS 1.2.10); numbers are none.
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+GUARD = "'"
+
+
+def guard_cell(value: Any) -> str:
+    """A value as a cell that no spreadsheet runs: a text that could be a formula gets an apostrophe in front. So does
+    one that begins with an apostrophe, so that taking one away gives every text back."""
+    cell = encode_cell(value)
+    if isinstance(value, int | float) or not cell.startswith((*_FORMULA, GUARD)):
+        return cell
+    return GUARD + cell

@@ -5,31 +5,47 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from annotation.exporters import canonical
+from annotation.exporters import campaigns, canonical, traces
+from annotation.exporters.aggregated import Aggregator
+from annotation.exporters.card import write_card
+from annotation.exporters.datasheet import write_datasheet
+from annotation.exporters.facts import Facts
 from annotation.exporters.formats import Writer, writer
+from annotation.exporters.people import naming
+from annotation.exporters.wishes import Wishes
 from annotation.parsers import encode_document
 from annotation.selectors.data import count_rows
-from annotation.services.exports import check_format, folder_of
+from annotation.services import ports
+from annotation.services.exports import folder_of, wishes_from
 from evalapp.accounts.models import Project
 from evalapp.common.runner import RunContext
 
+Tick = Callable[[int], None]
+#: Tables of judgements by single raters, and of what rests on them.
+_PER_RATER = frozenset({"ratings", "comparisons", "filters"})
 
-def run(context: RunContext, format: str = "jsonl") -> dict[str, Any]:
+
+def run(context: RunContext, **params: Any) -> dict[str, Any]:
     """The job `export`. A second attempt begins anew."""
-    check_format(format)
+    wishes = wishes_from(params)
     folder = folder_of(context.run)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     total = count_rows(context.project)
+
+    def prepare(done: int, of: int) -> None:
+        context.progress(done, of, "tables", "Computing tables")
+
+    def tick(done: int) -> None:
+        context.progress(done, max(total, done), "rows", "Writing")
+
     try:
-        files = write_folder(
-            context.project, folder, format, lambda done: context.progress(done, total, "rows", "Writing")
-        )
-        archive = folder / f"{context.project.slug}-{format}.zip"
+        files = write_export(context.project, folder, wishes, tick, prepare)
+        archive = folder / f"{context.project.slug}-{wishes.format}.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
             for file in files:
                 context.check()
@@ -37,30 +53,98 @@ def run(context: RunContext, format: str = "jsonl") -> dict[str, Any]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return {"format": format, "files": files, "archive": archive.name, "bytes": archive.stat().st_size}
+    return {**wishes.as_dict(), "files": files, "archive": archive.name, "bytes": archive.stat().st_size}
 
 
-def write_folder(project: Project, folder: Path, format: str, tick: Callable[[int], None]) -> list[dict[str, Any]]:
-    """Write the files; returns name, rows and bytes of each, dataset.json first."""
+def write_export(
+    project: Project,
+    folder: Path,
+    wishes: Wishes,
+    tick: Tick,
+    prepare: Callable[[int, int], None] = lambda done, of: None,
+) -> list[dict[str, Any]]:
+    """Write everything that is wished for; returns name, rows and bytes of each file, dataset.json first."""
+    if wishes.scores:
+        ports.prepare_export(project=project, tick=prepare)
+    called = naming(project, wishes.raters)
+    facts = Facts()
+    documents: dict[str, str] = {}
+    with canonical.one_moment():
+        head = canonical.dataset_document(Project.objects.get(pk=project.pk))
+        documents["dataset.json"] = encode_document(head)
+        files = _write_tables(folder, wishes.format, _rows(project, wishes, called, facts), tick)
+        if wishes.scores and wishes.per_rater:
+            for name, document in ports.exported_documents(project=project, raters=called).items():
+                documents[name] = encode_document(document)
+    documents["README.md"] = write_card(head, facts, wishes, [file["name"] for file in files])
+    documents["DATASHEET.md"] = write_datasheet(head, facts, wishes)
+    written = [_write_document(folder, name, text) for name, text in documents.items()]
+    return [written[0], *files, *written[1:]]
+
+
+def _rows(
+    project: Project, wishes: Wishes, called: Callable[[str], str], facts: Facts
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    aggregator = Aggregator()
+    found: Iterable[tuple[str, dict[str, Any]]] = _chained(
+        canonical.rows(project, called), campaigns.rows(project, called)
+    )
+    for table, row in found:
+        facts.take(table, row)
+        if wishes.aggregated:
+            yield from aggregator.take(table, row)
+        if wishes.per_rater or table not in _PER_RATER:
+            yield table, row
+    yield from aggregator.rest()
+    if wishes.scores:
+        for table, row in ports.exported_rows(project=project):
+            facts.take(table, row)
+            yield table, row
+    if wishes.judgements:
+        yield from traces.judgements(project, individual=wishes.attributes)
+    if wishes.attributes:
+        yield from traces.raters(project, called)
+    if wishes.audit:
+        yield from traces.audit(project)
+
+
+def _chained(*parts: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for part in parts:
+        yield from part
+
+
+def write_folder(project: Project, folder: Path, format: str, tick: Tick) -> list[dict[str, Any]]:
+    """Only what people brought in and judged, as it is stored: `dataset.json` and the tables."""
+    with canonical.one_moment():
+        head = encode_document(canonical.dataset_document(Project.objects.get(pk=project.pk)))
+        files = _write_tables(folder, format, canonical.rows(project), tick)
+    return [_write_document(folder, "dataset.json", head), *files]
+
+
+def _write_tables(
+    folder: Path, format: str, rows: Iterable[tuple[str, dict[str, Any]]], tick: Tick
+) -> list[dict[str, Any]]:
     writers: dict[str, Writer] = {}
     done = 0
     try:
-        with canonical.one_moment():
-            document = encode_document(canonical.dataset_document(Project.objects.get(pk=project.pk)))
-            (folder / "dataset.json").write_text(document, encoding="utf-8")
-            for table, row in canonical.rows(project):
-                if table not in writers:
-                    writers[table] = writer(format, folder, table)
-                writers[table].write(row)
-                done += 1
-                if done % 1000 == 0:
-                    tick(done)
+        for table, row in rows:
+            if table not in writers:
+                writers[table] = writer(format, folder, table)
+            writers[table].write(row)
+            done += 1
+            if done % 1000 == 0:
+                tick(done)
     finally:
         for made in writers.values():
             made.close()
     tick(done)
-    first = {"name": "dataset.json", "rows": 1, "bytes": (folder / "dataset.json").stat().st_size}
-    return [first] + [
+    return [
         {"name": made.path.name, "rows": made.rows, "bytes": made.path.stat().st_size}
         for _, made in sorted(writers.items())
     ]
+
+
+def _write_document(folder: Path, name: str, text: str) -> dict[str, Any]:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return {"name": name, "rows": int(name == "dataset.json"), "bytes": path.stat().st_size}

@@ -9,7 +9,7 @@ from typing import Any
 
 from annotation.models import Item, Output, System, Unit
 from annotation.parsers import canonical, encode_row
-from annotation.parsers.kinds import NO_STEP
+from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
 from annotation.services.ports import judged_elsewhere
 
@@ -125,7 +125,7 @@ def systems(check: Check, kinds: dict[str, str]) -> None:
         f"SELECT {column} AS s FROM {table} WHERE {column} IS NOT NULL"
         for table, column in (
             ("outputs", "system"), ("dialogues", "system"), ("ratings", "system"), ("comparisons", "a"),
-            ("comparisons", "b"),
+            ("comparisons", "b"), ("scores", "system"),
         )
     )  # fmt: skip
     staging.execute(
@@ -176,7 +176,7 @@ def _match_systems(check: Check, batch: list[tuple], forced: set[str]) -> None:
 
 def items(check: Check) -> None:
     staging = check.staging
-    naming = ("ratings", "comparisons", '"references"', "attempts")
+    naming = ("ratings", "comparisons", '"references"', "attempts", "scores")
     mentions = " UNION ".join(f"SELECT item FROM {table} WHERE item IS NOT NULL" for table in naming)
     for source in ("SELECT DISTINCT item FROM outputs", mentions):
         staging.execute(
@@ -288,7 +288,7 @@ def _known_outputs(check: Check) -> None:
     staging = check.staging
     mentions = " UNION ".join(
         f"SELECT item, {column} AS system FROM {table} WHERE {column} IS NOT NULL AND item IS NOT NULL"
-        for table, column in (("ratings", "system"), ("comparisons", "a"), ("comparisons", "b"))
+        for table, column in (("ratings", "system"), ("comparisons", "a"), ("comparisons", "b"), ("scores", "system"))
     )
     staging.execute("DROP TABLE IF EXISTS temp.asked")
     staging.execute(

@@ -8,7 +8,8 @@ import json
 from typing import Any
 
 from annotation.models import Aspect, Comparison, CorpusPair, Rating
-from annotation.parsers.kinds import NO_STEP, DatasetRow
+from annotation.parsers.fields import NO_STEP
+from annotation.parsers.kinds import DatasetRow
 from annotation.selectors import stored
 
 from .import_checks import Check, other_content, report_twice, same_json, same_text

@@ -31,6 +31,13 @@ _TABLES = {
         " told_act TEXT"
     ),
     "attempts": "campaign TEXT, item TEXT, submission TEXT, row TEXT",
+    "filters": "key TEXT, row TEXT",
+    "campaigns": "key TEXT, row TEXT",
+    "score_sets": "key TEXT, row TEXT",
+    "scores": (
+        "name TEXT, item TEXT, system TEXT, step INTEGER, value REAL, note TEXT, in_training INTEGER, empty INTEGER,"
+        " truncated INTEGER, seen INTEGER, out INTEGER"
+    ),
     "aspects": "key TEXT, low REAL, high REAL, meta TEXT, position INTEGER",
 }
 

@@ -4,7 +4,7 @@ what it replaces, and marks the upload as done."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -27,13 +27,14 @@ from annotation.models import (
     UploadChange,
 )
 from annotation.models.data import ORIGINAL
-from annotation.parsers.kinds import NO_STEP, DatasetRow
+from annotation.parsers.fields import NO_STEP
+from annotation.parsers.kinds import DatasetRow
 from annotation.services.bulk import insert_rows, reserve_ids, update_rows
 from annotation.services.ports import tell_changed
 from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
 
-from . import import_written
+from . import import_found, import_written
 from .import_staging import MENTIONED, NEW, REPLACE, Staging
 
 _BATCH = 5000
@@ -42,7 +43,15 @@ _BATCH = 5000
 class Promotion:
     """Call `run` inside a transaction. `tick(rows)` is told how many rows went in."""
 
-    def __init__(self, upload: Upload, staging: Staging, dataset: DatasetRow | None, tick: Callable[[int], None]):
+    def __init__(
+        self,
+        upload: Upload,
+        staging: Staging,
+        dataset: DatasetRow | None,
+        tick: Callable[[int], None],
+        documents: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.documents = documents or {}
         self.upload = upload
         self.project = upload.project
         self.staging = staging
@@ -60,6 +69,7 @@ class Promotion:
         self._comparisons()
         self._corpus()
         import_written.store(self)
+        import_found.store(self)
         self._forget_texts()
         if self.dataset is not None:
             self._describe(self.dataset)
@@ -212,7 +222,7 @@ class Promotion:
 
     def _outputs(self) -> None:
         step = f"nullif(o.step, {NO_STEP})"
-        judged = self.staging.has("ratings") or self.staging.has("comparisons")
+        judged = any(self.staging.has(table) for table in ("ratings", "comparisons", "scores"))
         if judged:
             self._give_ids("outputs", Output)
         columns = f"{self.project.pk}, i.id, s.id, {step}, o.text, o.meta, {self.upload.pk}"
@@ -296,11 +306,16 @@ def described(meta: dict[str, Any], dataset: DatasetRow) -> dict[str, Any]:
 
 
 def promote(
-    upload: Upload, staging: Staging, dataset: DatasetRow | None, counts: dict, tick: Callable[[int], None]
+    upload: Upload,
+    staging: Staging,
+    dataset: DatasetRow | None,
+    counts: dict,
+    tick: Callable[[int], None],
+    documents: Mapping[str, Any] | None = None,
 ) -> None:
     """Everything, or nothing."""
     with transaction.atomic():
-        Promotion(upload, staging, dataset, tick).run()
+        Promotion(upload, staging, dataset, tick, documents).run()
         changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKING).update(
             state=Upload.State.DONE, counts=counts, finished_at=timezone.now()
         )

@@ -4,6 +4,7 @@ bring it into the tables in one transaction. Any fault, and nothing is stored.""
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -28,13 +29,15 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.runner import RunCancelled, RunContext
 
-from . import import_checks, import_judgements, import_written
+from . import import_checks, import_found, import_judgements, import_written
 from .import_checks import Check, other_content
 from .import_staging import FAULTY, NEW, Faults, Staging
 from .import_store import described, promote
 
 _BATCH = 2000
 _ATTEMPTS = 3
+#: Bytes that a file which is one object may have.
+_DOCUMENT = 1 << 26
 
 
 def run(context: RunContext, upload: int) -> dict[str, Any]:
@@ -77,6 +80,8 @@ class _Import:
         self.faults = Faults()
         self.dataset: DatasetRow | None = None
         self.dataset_file: int | None = None
+        #: What other files that are one object hold, by their kind.
+        self.documents: dict[str, Any] = {}
         self.rows = 0
         self.bytes_before = 0
         self.bytes_total = sum(file["bytes"] for file in upload.files)
@@ -113,15 +118,17 @@ class _Import:
                 raw.seek(0)
                 before = self.rows
                 try:
-                    plain = open_plain(raw, named_gzip=name.zipped)
+                    plain = raw if name.format == "parquet" else open_plain(raw, named_gzip=name.zipped)
                     if name.kind == "dataset":
                         self._read_dataset(plain, index, file["name"])
+                    elif name.format == "json":
+                        self.documents[name.kind] = read_document(plain, replace(self.limits, row_bytes=_DOCUMENT))
                     else:
                         self._read_table(staging, plain, raw, index, name)
                 except StopReading as stop:
                     self.faults.add(file["name"], stop.line, "", stop.message)
             self.bytes_before += file["bytes"]
-            if name.kind != "dataset":
+            if name.format != "json":
                 self.context.log(f"{file['name']}: {self.rows - before:,} rows read")
         digest = hashlib.sha256("".join(sorted(f["kind"] + f["sha256"] for f in self.upload.files)).encode())
         Upload.objects.filter(pk=self.upload.pk).update(files=self.upload.files, content_hash=digest.hexdigest())
@@ -188,6 +195,7 @@ class _Import:
         import_judgements.corpus(check)
         import_written.references(check)
         import_written.attempts(check)
+        import_found.check(check)
         counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
         if self.dataset is not None:
             counts["dataset"] = self._check_description(check)
@@ -248,7 +256,7 @@ class _Import:
             with service.only_one_promotion(self.project, seen) as still_the_same:
                 if not still_the_same:
                     return False
-                promote(self.upload, staging, self.dataset, counts, tick)
+                promote(self.upload, staging, self.dataset, counts, tick, self.documents)
                 audit.record(
                     verb="upload.done", project=self.project, actor=self.context.user, object=self.upload, counts=counts
                 )

@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
 from annotation.exporters.formats import FORMATS
+from annotation.exporters.people import NAMINGS
+from annotation.exporters.wishes import FLAGS, LEVELS, Wishes
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, Fault, NotThere
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
-
-def check_format(format: str) -> str:
-    if format not in FORMATS:
-        raise BadInput(f"There is no export format “{format}”. Use {', '.join(FORMATS)}.")
-    return format
+_CHOICES = {"format": FORMATS, "level": LEVELS, "raters": NAMINGS}
 
 
-def request_export(*, project: Project, user: Any, format: str = "jsonl") -> Run:
+def wishes_from(params: Mapping[str, Any]) -> Wishes:
+    """Checked wishes; raises `BadInput` with a fault for each that is none."""
+    faults = [
+        Fault(f"An export knows no “{name}”; it takes {', '.join(Wishes.__dataclass_fields__)}.", field=name)
+        for name in sorted(set(params) - set(Wishes.__dataclass_fields__))
+    ]
+    faults += [
+        Fault(f"{name} is one of {', '.join(known)}, not “{params[name]}”.", field=name)
+        for name, known in _CHOICES.items()
+        if name in params and params[name] not in known
+    ]
+    faults += [
+        Fault(f"{name} is true or false.", field=name)
+        for name in FLAGS
+        if name in params and not isinstance(params[name], bool)
+    ]
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    return Wishes(**params)
+
+
+def request_export(*, project: Project, user: Any, **params: Any) -> Run:
     """A run that writes the project as an interchange folder; the same request joins the one under way."""
-    check_format(format)
-    title = f"Export of {project.slug} as {format}"
-    return enqueue_run(kind="export", project=project, user=user, params={"format": format}, title=title)
+    wishes = wishes_from(params)
+    title = f"Export of {project.slug} as {wishes.format}"
+    run = enqueue_run(kind="export", project=project, user=user, params=wishes.as_dict(), title=title)
+    audit.record(verb="export.requested", project=project, actor=user, object=f"run {run.pk}", **wishes.as_dict())
+    return run
 
 
 def export_from_wishes(*, project: Project, user: Any, params: dict[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind export: `format` is the only wish."""
-    unknown = sorted(set(params) - {"format"})
-    if unknown:
-        text = f"An export knows no “{unknown[0]}”; it takes format ({', '.join(FORMATS)})."
-        raise BadInput(text, faults=[Fault(text, field=unknown[0])])
-    return request_export(project=project, user=user, format=str(params.get("format", "jsonl")))
+    """`POST projects/{slug}/runs/` with kind export: the wishes stand beside the kind."""
+    return request_export(project=project, user=user, **params)
+
+
+def delete_export(*, run: Run, user: Any) -> None:
+    """Clear the files of an export away; the run stays in the list of runs."""
+    if run.is_active:
+        raise Conflict("This export is still being written. Cancel it first.")
+    shutil.rmtree(folder_of(run), ignore_errors=True)
+    audit.record(verb="export.deleted", project=run.project, actor=user, object=f"run {run.pk}")
 
 
 def folder_of(run: Run) -> Path:

@@ -69,6 +69,49 @@ def tell_changed(*, project: Any, table: str, ids: list[int] | None = None) -> N
         _resolve(changed)(project=project, table=table, ids=ids)
 
 
+# ---- what exports hold of rooms downstream, and what imports give back to them -----------------------------------
+
+_EXPORTED: dict[str, str | Callable[..., Any]] = {}
+
+
+def register_export(
+    *,
+    prepare: str | Callable[..., None],
+    rows: str | Callable[..., Iterable[tuple[str, dict[str, Any]]]],
+    documents: str | Callable[..., dict[str, Any]],
+    check: str | Callable[..., None],
+    store: str | Callable[..., None],
+) -> None:
+    """`prepare(*, project, tick)` may write, before the moment that is exported; `rows(*, project)` gives (table, row)
+    in canonical order; `documents(*, project, raters)` files that are one object, by name, `raters` being what raters
+    are called in this export. `check(check)` and `store(promotion)` are the two phases of an import: they get
+    `import_checks.Check` and `import_store.Promotion`."""
+    _EXPORTED.update(prepare=prepare, rows=rows, documents=documents, check=check, store=store)
+
+
+def prepare_export(*, project: Any, tick: Callable[[int, int], None]) -> None:
+    if _EXPORTED:
+        _resolve(_EXPORTED["prepare"])(project=project, tick=tick)
+
+
+def exported_rows(*, project: Any) -> Iterable[tuple[str, dict[str, Any]]]:
+    return _resolve(_EXPORTED["rows"])(project=project) if _EXPORTED else ()
+
+
+def exported_documents(*, project: Any, raters: Callable[[str], str]) -> dict[str, Any]:
+    return _resolve(_EXPORTED["documents"])(project=project, raters=raters) if _EXPORTED else {}
+
+
+def check_found(check: Any) -> None:
+    if _EXPORTED:
+        _resolve(_EXPORTED["check"])(check)
+
+
+def store_found(promotion: Any) -> None:
+    if _EXPORTED:
+        _resolve(_EXPORTED["store"])(promotion)
+
+
 # ---- what the pages of reference writing ask downstream ---------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import Max
 
 from annotation.models import Item, Upload
-from annotation.parsers import KINDS, name_file
+from annotation.parsers import KINDS, is_derived, name_file
 from annotation.parsers.kinds import SYSTEM_KINDS
 from evalapp.accounts.models import Project
 from evalapp.common import audit
@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
-_ORDER = ("dataset", *KINDS)
+_ORDER = ("dataset", *KINDS, "leaderboard")
 MAX_FILES = 100
 
 
@@ -109,6 +109,8 @@ def _keep_files(upload: Upload, files: Iterable[Incoming], kind: str) -> None:
         if number >= MAX_FILES:
             raise BadInput(f"One upload takes at most {MAX_FILES} files.")
         name = name_file(file.name, kind)
+        if name is None and is_derived(file.name):
+            continue
         if name is None:
             upload.ignored.append(f"{Path(file.name).name[:200]}: not a file of the interchange format")
             continue

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -196,9 +197,14 @@ def score_row(score_set: ScoreSet, row: NewScore) -> tuple[Any, ...]:
 
 
 def finish_score_set(
-    *, score_set: ScoreSet, data_hash: str, systems: list[dict[str, Any]], summary: list[dict[str, Any]]
+    *,
+    score_set: ScoreSet,
+    data_hash: str,
+    systems: list[dict[str, Any]],
+    summary: list[dict[str, Any]],
+    scored_at: datetime | None = None,
 ) -> ScoreSet:
-    """Count what the set holds now and mark it as complete."""
+    """Count what the set holds now and mark it as complete, now or at the moment given."""
     rows = Score.objects.filter(score_set=score_set)
     counts = rows.aggregate(
         n_scores=Count("pk"),
@@ -209,7 +215,8 @@ def finish_score_set(
         distinct=Count("input_hash", distinct=True),
     )
     counts["n_duplicate"] = counts["n_scores"] - counts.pop("distinct")
-    figures = {"data_hash": data_hash, "systems": systems, "summary": summary, "scored_at": timezone.now()}
+    figures = {"data_hash": data_hash, "systems": systems, "summary": summary}
+    score_set.scored_at = scored_at or timezone.now()
     for name, value in {**counts, **figures}.items():
         setattr(score_set, name, value)
     score_set.save()

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from annotation.exporters.formats import FORMATS
-from annotation.pipelines.exports import write_folder
+from annotation.exporters.people import NAMINGS
+from annotation.exporters.wishes import LEVELS, Wishes
+from annotation.pipelines.exports import write_export
 from evalapp.common import commands
 from evalapp.common.errors import Conflict
 
@@ -19,9 +21,26 @@ class Command(commands.Command):
         parser.add_argument("slug", help="Short name of the project")
         parser.add_argument("folder", type=Path, help="Folder to write; it must be empty or not exist")
         parser.add_argument("--format", choices=FORMATS, default="jsonl")
+        parser.add_argument(
+            "--level", choices=LEVELS, default="per-rater", help="judgements by rater, summed up by output, or both"
+        )
+        parser.add_argument("--no-scores", action="store_true", help="leave out scores and tables")
+        parser.add_argument(
+            "--raters", choices=NAMINGS, default="kept",
+            help="kept: ids of uploads stay unless they tell who somebody is; pseudonyms: for every rater",
+        )  # fmt: skip
+        parser.add_argument("--judgements", action="store_true", help="order, sides and chance of each judgement")
+        parser.add_argument(
+            "--attributes", action="store_true", help="what is about single people; they must have agreed to it"
+        )
+        parser.add_argument("--audit", action="store_true", help="who did what in the project")
 
-    def work(self, *, slug: str, folder: Path, format: str, **_: Any) -> dict[str, Any]:
+    def work(
+        self, *, slug: str, folder: Path, format: str, level: str, no_scores: bool, raters: str, judgements: bool,
+        attributes: bool, audit: bool, **_: Any,
+    ) -> dict[str, Any]:  # fmt: skip
         project = commands.find_project(slug)
+        wishes = Wishes(format, level, not no_scores, raters, judgements, attributes, audit)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Conflict(f"{folder} is not empty. Name a new folder, so that old and new files do not mix.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,8 +52,8 @@ class Command(commands.Command):
                 shown = done
                 self.say(f"{done:,} rows written")
 
-        files = write_folder(project, folder, format, tick)
-        return {"project": slug, "folder": str(folder), "format": format, "files": files}
+        files = write_export(project, folder, wishes, tick)
+        return {"project": slug, "folder": str(folder), **wishes.as_dict(), "files": files}
 
     def show(self, result: dict[str, Any]) -> None:
         for file in result["files"]:

@@ -24,7 +24,8 @@ def test_asking_following_downloading(cast):
     body = api.get(answer["Location"]).json()
     assert body["state"] == "succeeded"
     assert [file["name"] for file in body["files"]] == [
-        "dataset.json", "comparisons.jsonl", "items.jsonl", "outputs.jsonl", "ratings.jsonl",
+        "dataset.json", "comparisons.jsonl", "items.jsonl", "outputs.jsonl", "ratings.jsonl", "leaderboard.json",
+        "README.md", "DATASHEET.md",
     ]  # fmt: skip
     file = api.get(body["files"][2]["url"])
     assert file["X-Content-Type-Options"] == "nosniff"

@@ -1,0 +1,107 @@
+"""What an export tells of the campaigns of a project, in figures that name nobody, and of its filters. A campaign that
+another installation told of is told again as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
+
+from django.db.models import Count, Q
+
+from annotation.models import (
+    Campaign,
+    CampaignAspect,
+    CampaignMember,
+    ItemFlag,
+    Judgement,
+    RaterFilter,
+    Unit,
+    WritingAttempt,
+    WritingCampaign,
+    WritingMember,
+    WrittenReference,
+)
+from annotation.parsers import canonical
+from annotation.selectors.told import told_campaigns
+from evalapp.accounts.models import Project
+
+Row = dict[str, Any]
+
+
+def rows(project: Project, raters: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
+    """(table, row) of `filters` and `campaigns`, by name."""
+    for found in RaterFilter.objects.filter(project=project).order_by():
+        yield "filters", _filter(found, raters)
+    told = told_campaigns(project)
+    for row in Campaign.objects.filter(project=project).exclude(state=Campaign.State.DRAFT):
+        told[row.slug] = _told(row.slug, row.kind, {**_planned(row), **_judged(row)})
+    for writing in WritingCampaign.objects.filter(project=project).exclude(state=WritingCampaign.State.DRAFT):
+        told[writing.slug] = _told(writing.slug, writing.kind, {**_planned(writing), **_wrote(writing)})
+    for name in sorted(told):
+        yield "campaigns", told[name]
+
+
+def _filter(found: RaterFilter, raters: Callable[[str], str]) -> Row:
+    return {
+        "name": found.name, "raters": sorted(raters(rater) for rater in found.raters), "reason": found.reason,
+        "created_at": found.created_at.isoformat(),
+        "withdrawn_at": found.withdrawn_at.isoformat() if found.withdrawn_at else None,
+    }  # fmt: skip
+
+
+def _told(slug: str, kind: str, told: Row) -> Row:
+    return {"campaign": slug, "kind": kind, "told": canonical(told)}
+
+
+def _planned(row: Any) -> Row:
+    return {
+        "name": row.name, "state": row.state, "guidelines": row.guidelines, "seed": row.seed, "options": row.options,
+        "opened": row.opened_at.date().isoformat() if row.opened_at else None,
+        "closed": row.closed_at.date().isoformat() if row.closed_at else None, "units": row.unit_count,
+        "most_per_annotator": row.max_per_annotator, "plan": row.plan,
+    }  # fmt: skip
+
+
+def _judged(row: Campaign) -> Row:
+    asked = CampaignAspect.objects.filter(campaign=row).select_related("aspect").order_by("position")
+    current = Judgement.objects.filter(campaign=row, current=True)
+    normal = Q(assignment__unit__kind=Unit.Kind.NORMAL)
+    control = Q(assignment__unit__kind=Unit.Kind.CONTROL)
+    counts = current.aggregate(
+        judgements=Count("pk", filter=normal), repeats=Count("pk", filter=normal & Q(assignment__repeat_number__gt=0)),
+        late=Count("pk", filter=Q(extra=True)), control_answers=Count("pk", filter=control),
+        controls_failed=Count("pk", filter=control & Q(passed=False)),
+        adaptive=Count("pk", filter=normal & Q(assignment__propensity__isnull=False)),
+    )  # fmt: skip
+    seconds = list(current.filter(normal, seconds__isnull=False).order_by().values_list("seconds", flat=True))
+    members = CampaignMember.objects.filter(campaign=row)
+    return {
+        **counts, "overlap": row.overlap, "practice_units": row.practice_count, "control_units": row.control_count,
+        "aspects": [
+            {
+                "name": one.aspect.name, "question": one.question, "low": one.low, "high": one.high, "step": one.step,
+                "labels": one.labels,
+            }
+            for one in asked
+        ],
+        "annotators": members.filter(done__gt=0).count(),
+        "skipped": sum(members.values_list("skipped", flat=True)),
+        "flags": ItemFlag.objects.filter(campaign=row).count(),
+        "median_seconds": round(median(seconds), 1) if seconds else None,
+        "hours": round(sum(seconds) / 3600, 2) if seconds else None,
+    }  # fmt: skip
+
+
+def _wrote(row: WritingCampaign) -> Row:
+    members = WritingMember.objects.filter(campaign=row)
+    seconds = sum(members.values_list("seconds", flat=True))
+    return {
+        "annotators": members.filter(done__gt=0).count(),
+        "skipped": sum(members.values_list("skipped", flat=True)),
+        "attempts": WritingAttempt.objects.filter(campaign=row).count(),
+        "written": WrittenReference.objects.filter(campaign=row, reference__isnull=False).count(),
+        "evaluator": row.evaluator, "corpus": row.corpus, "hours": round(seconds / 3600, 2) if seconds else None,
+        "start_set": row.start_set.name if row.start_set else None,
+        "target_set": row.target_set.name if row.target_set else None,
+    }  # fmt: skip

@@ -1,0 +1,257 @@
+"""The dataset card of an export, `README.md`: the head that the Hugging Face hub reads, then what is in the folder and
+what is known of the judgements. Figures come from `facts`; what nobody recorded is said to be so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .facts import AspectFacts, Facts
+from .wishes import Wishes
+
+NOT_RECORDED = "not recorded"
+#: Licences that the hub knows by these names.
+_LICENCES = re.compile(
+    r"(?:apache-2\.0|mit|bsd(?:-[23]-clause)?|gpl(?:-[23]\.0)?|lgpl(?:-[23]\.[01])?|agpl-3\.0|cc0-1\.0|cc|unlicense|pddl"
+    r"|cc-by(?:-(?:sa|nc|nd|nc-sa|nc-nd))?-[234]\.[05]|odc-by|odbl|openrail|other|unknown)"
+)
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+_TASKS = {
+    "dialogue": "text-generation", "story": "text-generation", "data-to-text": "table-to-text",
+    "instruction": "text-generation", "unconditional": "text-generation",
+}  # fmt: skip
+#: The tables of a folder, the most wanted first.
+_ORDER = (
+    "items",
+    "outputs",
+    "ratings",
+    "comparisons",
+    "aggregated_ratings",
+    "aggregated_comparisons",
+    "dialogues",
+    "systems",
+    "references",
+    "attempts",
+    "corpus",
+    "score_sets",
+    "scores",
+    "filters",
+    "campaigns",
+    "judgements",
+    "raters",
+    "audit",
+)
+ABOUT = {
+    "items": "contexts, their references and the group by which data are split",
+    "outputs": "what each system wrote for each item",
+    "ratings": "one value by one rater for one aspect of one output (or of a whole dialogue)",
+    "comparisons": "one verdict by one rater on two outputs, or on an output and a reference",
+    "aggregated_ratings": "mean, median and spread over raters, by output and aspect",
+    "aggregated_comparisons": "how often each verdict was given, by pair and aspect",
+    "dialogues": "whole dialogues",
+    "systems": "what kind each system is; one that is not listed is a machine",
+    "references": "named sets of further references, with who wrote them and how",
+    "attempts": "every text that was tried while references were written",
+    "corpus": "the pairs in which candidates are searched",
+    "score_sets": "evaluators with the signature under which they scored",
+    "scores": "one score of one output in one set of scores",
+    "filters": "named exclusions of raters: who is left out of a table, and why",
+    "campaigns": "how judgements and references were collected",
+    "judgements": "each judgement of a campaign: its place in the rater's order, the sides, the chance of its pair",
+    "raters": "figures by rater, with their consent",
+    "audit": "who did what in the project",
+}
+WAYS = {
+    "ratings": "ratings of outputs", "dialogues": "ratings of dialogues", "comparisons": "comparisons of two outputs",
+    "turing": "comparisons with a reference",
+}  # fmt: skip
+
+
+def write_card(head: Mapping[str, Any], facts: Facts, wishes: Wishes, files: Sequence[str]) -> str:
+    """The whole file."""
+    tables = _tables(files)
+    parts = [
+        _yaml(head, facts, wishes, tables),
+        _about(head, facts),
+        _files(facts, wishes, tables),
+        _judgements(facts),
+        _scores(facts, wishes),
+        _use(wishes, tables),
+    ]
+    return "\n".join(part.rstrip() + "\n" for part in parts if part)
+
+
+def _tables(files: Sequence[str]) -> dict[str, str]:
+    """Table -> file, the most wanted first."""
+    found = {file.split(".")[0]: file for file in files}
+    return {table: found[table] for table in _ORDER if table in found}
+
+
+# ---- the head ---------------------------------------------------------------------------------------------------
+
+
+def _yaml(head: Mapping[str, Any], facts: Facts, wishes: Wishes, tables: Mapping[str, str]) -> str:
+    licence = str(head["licence"]).strip().lower().replace(" ", "-")
+    known = _LICENCES.fullmatch(licence) is not None
+    lines = ["---", f"pretty_name: {_quoted(head['name'])}", "language:", f"- {_quoted(head['lang'] or 'und')}"]
+    lines.append(f"license: {licence if known else 'other' if licence else 'unknown'}")
+    if licence and not known:
+        lines.append(f"license_name: {_quoted(' '.join(str(head['licence']).split())[:100])}")
+    lines += ["task_categories:", f"- {_TASKS.get(head['task'], 'text-generation')}"]
+    lines += ["tags:", "- human-evaluation", f"- {_quoted(head['task'])}"]
+    if facts.n_simulated:
+        lines.append("- simulated-judgements")
+    lines += ["size_categories:", f"- {_size(max(facts.counts['outputs'], facts.n_judgements))}", "configs:"]
+    readable = [table for table in tables if not _unreadable(facts, wishes, table)]
+    for number, table in enumerate(readable):
+        lines += [f"- config_name: {table}", f"  data_files: {_quoted(tables[table])}"]
+        if number == 0:
+            lines.append("  default: true")
+    if not readable:
+        lines[-1] = "configs: []"
+    return "\n".join([*lines, "---"])
+
+
+def _unreadable(facts: Facts, wishes: Wishes, table: str) -> str:
+    """The column that keeps `datasets` from reading a table as JSON; typed columns of Parquet have no such thing."""
+    return facts.mixed_column(table) if wishes.format == "jsonl" else ""
+
+
+def _quoted(text: Any) -> str:
+    return json.dumps(str(text), ensure_ascii=False)
+
+
+def _size(n: int) -> str:
+    return next((name for limit, name in _SIZES if n < limit), "n>10M")
+
+
+# ---- the text ---------------------------------------------------------------------------------------------------
+
+
+def _about(head: Mapping[str, Any], facts: Facts) -> str:
+    aspects = ", ".join(str(aspect["name"]) for aspect in head["aspects"]) or NOT_RECORDED
+    return "\n".join(
+        [
+            f"# {one_line(head['name'])}",
+            "",
+            "Texts, what people said of them, and what automatic evaluators gave them. `DATASHEET.md` says how the",
+            "judgements were made.",
+            "",
+            "| | |",
+            "|---|---|",
+            f"| task | {cell(head['task'])} |",
+            f"| language | {cell(head['lang'])} |",
+            f"| licence | {cell(head['licence'])} |",
+            f"| source | {cell(head['source'])} |",
+            f"| aspects | {cell(aspects)} |",
+            f"| items, groups | {facts.counts['items']:,}, {len(facts.groups):,} |",
+            f"| systems, outputs | {len(facts.systems):,}, {facts.counts['outputs']:,} |",
+            f"| judgements, raters | {facts.n_judgements:,}, {len(facts.raters):,} |",
+            f"| simulated judgements | {share(facts.n_simulated, facts.n_judgements)} |",
+            "",
+            str(head["notes"]).strip(),
+        ]
+    )
+
+
+def _files(facts: Facts, wishes: Wishes, tables: Mapping[str, str]) -> str:
+    lines = ["## Files", "", "| file | rows | one row is |", "|---|---:|---|"]
+    lines += [f"| `{file}` | {_rows(facts, table)} | {ABOUT[table]} |" for table, file in tables.items()]
+    lines += ["", "`dataset.json` holds name, licence and scales."]
+    if wishes.format == "safe-csv":
+        lines.append(
+            "A cell that a spreadsheet could take for a formula has an apostrophe in front; take one away to have the "
+            "text as it was."
+        )
+    for table in tables:
+        column = _unreadable(facts, wishes, table)
+        if column:
+            lines.append(
+                f"`{tables[table]}` is not among the configurations of this card: the values in `{column}` are of "
+                "several kinds, which `load_dataset` does not read from JSON. Export as Parquet for that."
+            )
+    return "\n".join(["", *lines])
+
+
+def _rows(facts: Facts, table: str) -> str:
+    return f"{facts.counts[table]:,}" if facts.counts[table] else ""
+
+
+def _judgements(facts: Facts) -> str:
+    if not facts.judged:
+        return "\n## Judgements\n\nNobody has judged these texts."
+    lines = [
+        "",
+        "## Judgements",
+        "",
+        "Agreement is Krippendorff's alpha with a 95 % interval over what was judged.",
+        "",
+    ]
+    lines += ["| aspect | what | judgements | judged | raters | per judged | simulated | agreement |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
+    for (aspect, way), found in sorted(facts.judged.items()):
+        lines.append(
+            f"| {cell(aspect)} | {WAYS[way]} | {found.n:,} | {len(found.units):,} | {len(found.raters):,}"
+            f" | {found.n / len(found.units):.1f} | {share(found.simulated, found.n)} | {agreement(found, way)} |"
+        )
+    for row in facts.filters:
+        state = " (withdrawn)" if row["withdrawn_at"] else ""
+        lines += [
+            "",
+            f"Filter `{row['name']}`{state} leaves out {len(row['raters'])} raters: {one_line(row['reason'])}",
+        ]
+    return "\n".join(lines)
+
+
+def agreement(found: AspectFacts, way: str) -> str:
+    """Alpha as text: interval scale for ratings, nominal for verdicts; or why there is none."""
+    estimate = found.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
+    if not estimate.is_defined:
+        return f"- ({estimate.note})"
+    text = f"{estimate.value:.3f}"
+    return f"{text} [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.has_interval else text
+
+
+def _scores(facts: Facts, wishes: Wishes) -> str:
+    if not facts.score_sets:
+        return ""
+    lines = ["", "## Scores", "", "| set | evaluator | references | signature |", "|---|---|---|---|"]
+    lines += [
+        f"| `{row['id']}` | {cell(row['evaluator'])} | {cell(row['references'] or 'none needed')}"
+        f" | `{row['signature']}` |"
+        for row in facts.score_sets
+    ]
+    return "\n".join(lines)
+
+
+def _use(wishes: Wishes, tables: Mapping[str, str]) -> str:
+    first = next(iter(tables), "items")
+    lines = [
+        "", "## Use", "", "```python", "from datasets import load_dataset", "",
+        f'rows = load_dataset("FOLDER", "{first}", split="train")', "```",
+    ]  # fmt: skip
+    if wishes.scores and wishes.per_rater:
+        lines += [
+            "", "The tables in `leaderboard.json` can be computed again from these files alone, without web program or",
+            "database:", "", "```", "python -m evalapp.stats.recompute FOLDER", "```",
+        ]  # fmt: skip
+    elif wishes.scores:
+        lines += ["", "Judgements by single raters were left out, so tables cannot be computed again from this folder."]
+    return "\n".join(lines)
+
+
+def one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def cell(text: Any) -> str:
+    """Text for a cell of a Markdown table."""
+    return one_line(text).replace("|", "\\|") or NOT_RECORDED
+
+
+def share(part: int, whole: int) -> str:
+    if not whole:
+        return "none"
+    return "none" if not part else f"{part:,} ({100 * part / whole:.0f} %)"

@@ -1,0 +1,148 @@
+"""What an export can say of itself in figures: counted while its rows pass by, so that two exports with the same rows
+say the same."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+RESAMPLES = 200
+
+
+@dataclass
+class AspectFacts:
+    """Judgements of one aspect in one way: `ratings`, `dialogues`, `comparisons` or `turing`. A unit is what was
+    judged; values are numbers, or numbers of verdicts as seen from the first of the two systems."""
+
+    units: dict[Any, int] = field(default_factory=dict)
+    raters: dict[str, int] = field(default_factory=dict)
+    unit: array[int] = field(default_factory=lambda: array("q"))
+    value: array[float] = field(default_factory=lambda: array("d"))
+    simulated: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, unit: Any, row: Row, value: float) -> None:
+        self.raters.setdefault(row["rater"], len(self.raters))
+        self.unit.append(self.units.setdefault(unit, len(self.units)))
+        self.value.append(value)
+        self.simulated += bool(row.get("simulated"))
+
+    @property
+    def n(self) -> int:
+        return len(self.value)
+
+    def agreement(self, scale: str) -> Any:
+        """Krippendorff's alpha with its interval."""
+        from evalapp.stats import krippendorff_alpha
+
+        return krippendorff_alpha(self.unit, self.value, scale=scale, resamples=RESAMPLES)  # type: ignore[arg-type]
+
+
+_VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
+_TURNED = {"a": "b", "b": "a"}
+
+
+class Facts:
+    """Takes every row of an export."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.judged: dict[tuple[str, str], AspectFacts] = {}
+        self.raters: set[str] = set()
+        self.systems: Counter[str] = Counter()
+        self.kinds: dict[str, str] = {}
+        self.campaigns: list[Row] = []
+        self.filters: list[Row] = []
+        self.score_sets: list[Row] = []
+        self.groups: set[str] = set()
+        self.shapes: dict[str, _Shape] = {}
+
+    def take(self, table: str, row: Row) -> None:
+        self.counts[table] += 1
+        self.shapes.setdefault(table, _Shape()).take(row)
+        taker = getattr(self, f"_{table}", None)
+        if taker is not None:
+            taker(row)
+
+    def _items(self, row: Row) -> None:
+        self.groups.add(row["group"])
+
+    def _outputs(self, row: Row) -> None:
+        self.systems[row["system"]] += 1
+
+    def _systems(self, row: Row) -> None:
+        self.kinds[row["id"]] = row["kind"]
+
+    def _ratings(self, row: Row) -> None:
+        way = "dialogues" if "dialogue" in row else "ratings"
+        unit = row["dialogue"] if way == "dialogues" else (row["item"], row["system"], row.get("step"))
+        self.raters.add(row["rater"])
+        self._of(row["aspect"], way).add(unit, row, float(row["value"]))
+
+    def _comparisons(self, row: Row) -> None:
+        self.raters.add(row["rater"])
+        verdict = row["verdict"]
+        a = (row["system_a"], row.get("step_a"))
+        if isinstance(row["system_b"], dict):
+            unit, way = (row["item"], a, row["system_b"]["reference"]), "turing"
+        else:
+            b, way = (row["system_b"], row.get("step_b")), "comparisons"
+            if str(b) < str(a):
+                a, b, verdict = b, a, _TURNED.get(verdict, verdict)
+            unit = (row["item"], a, b)
+        found = self._of(row["aspect"], way)
+        found.add(unit, row, float(_VERDICTS.index(verdict)))
+        found.verdicts[row["verdict"]] += 1
+
+    def _campaigns(self, row: Row) -> None:
+        self.campaigns.append(row)
+
+    def _filters(self, row: Row) -> None:
+        self.filters.append(row)
+
+    def _score_sets(self, row: Row) -> None:
+        self.score_sets.append(row)
+
+    def _of(self, aspect: str, way: str) -> AspectFacts:
+        return self.judged.setdefault((aspect, way), AspectFacts())
+
+    @property
+    def n_judgements(self) -> int:
+        return sum(found.n for found in self.judged.values())
+
+    @property
+    def n_simulated(self) -> int:
+        return sum(found.simulated for found in self.judged.values())
+
+    def mixed_column(self, table: str) -> str:
+        """The first column of a table whose values are of several kinds, so that typed readers of JSON stumble."""
+        shape = self.shapes.get(table)
+        return shape.mixed if shape else ""
+
+
+class _Shape:
+    """Which kind of value stands at each place of the rows of one table."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[tuple[str, ...], str] = {}
+        self.mixed = ""
+
+    def take(self, row: Row) -> None:
+        if not self.mixed:
+            self._walk((), row)
+
+    def _walk(self, place: tuple[str, ...], value: Any) -> None:
+        if value is None:
+            return
+        kind = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+        if self.kinds.setdefault(place, kind) != kind:
+            self.mixed = ".".join(place)
+        elif isinstance(value, dict):
+            for name, part in value.items():
+                self._walk((*place, name), part)
+        elif isinstance(value, list):
+            for part in value:
+                self._walk((*place, "[]"), part)

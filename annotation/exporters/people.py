@@ -1,0 +1,45 @@
+"""What raters are called in an export. The people of this installation are known by pseudonyms from the start; ids that
+an upload brought are kept as they came, unless they could tell who somebody is."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from django.conf import settings
+
+from evalapp.accounts.models import Membership, Project
+
+#: kept: ids of uploads as they came, but for addresses and names of accounts; pseudonyms: all ids; as-uploaded: none.
+NAMINGS = ("kept", "pseudonyms", "as-uploaded")
+
+_MADE = re.compile(r"rater-[0-9a-f]{10}")
+_REPEAT = re.compile(r"#\d+$")
+
+
+def as_stored(rater: str) -> str:
+    return rater
+
+
+def naming(project: Project, how: str) -> Callable[[str], str]:
+    """What a rater is called. A pseudonym is the same in every export of the project and says nothing without the key
+    of this installation; what is a pseudonym already stays, so that an export of a loaded export is equal to it."""
+    if how == "as-uploaded":
+        return as_stored
+    own = set(Membership.objects.filter(project=project).values_list("pseudonym", flat=True))
+    accounts = Membership.objects.filter(project=project).values_list("user__username", "user__email")
+    telling = {name.lower() for pair in accounts for name in pair if name}
+    key = f"{settings.SECRET_KEY}|raters|{project.pk}".encode()
+
+    @lru_cache(maxsize=1 << 16)
+    def called(rater: str) -> str:
+        name = _REPEAT.sub("", rater)
+        safe = name in own or _MADE.fullmatch(name) is not None
+        if safe or (how == "kept" and "@" not in name and name.lower() not in telling):
+            return rater
+        return f"rater-{hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:10]}{rater[len(name) :]}"
+
+    return called

@@ -1,0 +1,104 @@
+"""What an export can hold besides, when it is asked for: how each judgement of a campaign was made, who the raters are
+by their figures, and the audit log. None of it is read back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
+
+from annotation.models import Campaign, Comparison, Judgement, Rating
+from evalapp.accounts.models import Membership, Project
+from evalapp.common.models import AuditEvent
+
+Row = dict[str, Any]
+CHUNK = 2_000
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "judgements": (
+        "campaign", "unit", "unit_kind", "item", "system", "step", "system_b", "step_b", "reference", "rater",
+        "repeat", "order", "swapped", "propensity", "version", "extra", "passed", "answer", "seconds", "submitted_at",
+        "note",
+    ),
+    "raters": (
+        "rater", "from_upload", "n_ratings", "n_comparisons", "n_judgements", "median_seconds", "first_at", "last_at",
+    ),
+    "audit": ("at", "actor", "verb", "object", "detail"),
+}  # fmt: skip
+WHOLE = frozenset({"unit", "repeat", "order", "version", "reference", "n_ratings", "n_comparisons", "n_judgements"})
+NUMBERS = frozenset({"propensity", "median_seconds"})
+FLAGS = frozenset({"swapped", "extra", "passed", "from_upload"})
+#: Events whose objects and details name people.
+_OF_PEOPLE = frozenset({"member", "membership", "invitation", "token", "account", "filter"})
+
+
+def judgements(project: Project, *, individual: bool) -> Iterator[tuple[str, Row]]:
+    """The present version of every judgement of every campaign: place in the person's order, sides, the chance with
+    which an adaptively chosen pair was taken. `individual`: also time and remarks, which people have to agree to."""
+    names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
+    for campaign in Campaign.objects.filter(project=project).order_by("slug"):
+        rows = Judgement.objects.filter(campaign=campaign, current=True).select_related(
+            "assignment__unit__item", "assignment__unit__output_a__system", "assignment__unit__output_b__system",
+            "assignment__unit__reference",
+        )  # fmt: skip
+        numbers: dict[int, int] = {}
+        for found in rows.order_by("pk").iterator(chunk_size=CHUNK):
+            row = _judgement(found, campaign, names.get(found.annotator_id, ""), numbers)
+            if individual:
+                row |= {
+                    "seconds": found.seconds, "submitted_at": found.created_at.isoformat(), "note": found.note or None,
+                }  # fmt: skip
+            yield "judgements", {name: value for name, value in row.items() if value is not None}
+
+
+def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[int, int]) -> Row:
+    held = found.assignment
+    unit = held.unit
+    a, b = unit.output_a, unit.output_b
+    return {
+        "campaign": campaign.slug, "unit": numbers.setdefault(unit.pk, len(numbers)), "unit_kind": unit.kind,
+        "item": unit.item.key, "system": a.system.name, "step": a.step, "system_b": b.system.name if b else None,
+        "step_b": b.step if b else None, "reference": unit.reference.position if unit.reference else None,
+        "rater": rater, "repeat": held.repeat_number, "order": held.order_number, "swapped": held.side_swapped,
+        "propensity": held.propensity, "version": found.version, "extra": found.extra, "passed": found.passed,
+        "answer": found.answer,
+    }  # fmt: skip
+
+
+def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
+    """One row per rater, by name: how much they did and how long they took."""
+    found: dict[str, Row] = defaultdict(lambda: {"from_upload": False, "n_ratings": 0, "n_comparisons": 0})
+    for model, count in ((Rating, "n_ratings"), (Comparison, "n_comparisons")):
+        rows = model.objects.filter(project=project).order_by().values_list("rater", "judgement")  # type: ignore[attr-defined]
+        for rater, judgement in rows.iterator(chunk_size=CHUNK):
+            row = found[called(rater)]
+            row[count] += 1
+            row["from_upload"] = row["from_upload"] or judgement is None
+    names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
+    seconds: dict[str, list[float]] = defaultdict(list)
+    moments: dict[str, list[Any]] = defaultdict(list)
+    own = Judgement.objects.filter(campaign__project=project, current=True).order_by()
+    for user, took, at in own.values_list("annotator_id", "seconds", "created_at").iterator(chunk_size=CHUNK):
+        name = names.get(user, "")
+        moments[name].append(at)
+        if took is not None:
+            seconds[name].append(took)
+    for name in sorted({*found, *moments} - {""}):
+        row = {"rater": name, **found[name], "n_judgements": len(moments[name])}
+        if seconds[name]:
+            row["median_seconds"] = median(seconds[name])
+        if moments[name]:
+            row |= {"first_at": min(moments[name]).isoformat(), "last_at": max(moments[name]).isoformat()}
+        yield "raters", row
+
+
+def audit(project: Project) -> Iterator[tuple[str, Row]]:
+    """Who did what, in the order in which it happened; people by their pseudonyms."""
+    names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
+    for event in AuditEvent.objects.filter(project=project).order_by("pk").iterator(chunk_size=CHUNK):
+        about_people = event.verb.split(".")[0] in _OF_PEOPLE
+        yield "audit", {
+            "at": event.at.isoformat(), "actor": names.get(event.actor_id) if event.actor_id else None,
+            "verb": event.verb, "object": "" if about_people else event.object,
+            "detail": {} if about_people else event.detail,
+        }  # fmt: skip

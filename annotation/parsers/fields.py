@@ -1,0 +1,88 @@
+"""Single fields of a row, checked: each reader gives a value that can be staged, and tells `bad` what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .rows import Row
+from .writer import plain_json
+
+#: (field, message)
+Bad = Callable[[str, str], None]
+
+MAX_KEY, MAX_NAME = 200, 100
+#: Stands for "no step" where a NULL could not be part of a unique key.
+NO_STEP = -1
+MAX_STEP = 2**63 - 1
+
+
+def read_key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | None:
+    value = row.get(name)
+    if type(value) is str and 0 < len(value) <= longest:
+        return value
+    if value is None or value == "":
+        bad(name, f"{name} is missing." if value is None else f"{name} is empty.")
+    elif type(value) is str:
+        bad(name, f"{name} is longer than {longest} characters.")
+    else:
+        bad(name, f"{name} must be text; write it in quotes.")
+    return None
+
+
+def read_text(row: Row, name: str, bad: Bad) -> str:
+    value = row.get(name)
+    if type(value) is str:
+        return value
+    bad(name, f"{name} is missing." if value is None else f"{name} must be text; write it in quotes.")
+    return ""
+
+
+def read_texts(row: Row, name: str, bad: Bad) -> list[str]:
+    value = row.get(name)
+    if value is None:
+        return []
+    if type(value) is not list:
+        bad(name, f'{name} must be a list of texts, such as ["first", "second"].')
+        return []
+    for text in value:
+        if type(text) is not str:
+            bad(name, f"{name} must hold texts only.")
+            return []
+    return value
+
+
+def read_step(row: Row, name: str, bad: Bad) -> int:
+    value = row.get(name)
+    if value is None:
+        return NO_STEP
+    if type(value) is int and 0 <= value <= MAX_STEP:
+        return value
+    bad(name, f"{name} must be a whole number from 0, or null.")
+    return NO_STEP
+
+
+def read_flag(row: Row, bad: Bad) -> int:
+    value = row.get("simulated", False)
+    if value is None:
+        return 0
+    if type(value) is not bool:
+        bad("simulated", "simulated must be true or false.")
+    return int(bool(value))
+
+
+def read_meta(row: Row, known: frozenset[str], bad: Bad) -> str:
+    """`meta` with the unknown columns of the row added to it, as JSON text."""
+    meta = row.get("meta")
+    if meta is None:
+        meta = {}
+    elif type(meta) is not dict:
+        bad("meta", 'meta must be an object, such as {"domain": "food"}.')
+        meta = {}
+    if not row.keys() <= known:
+        meta = dict(meta)
+        for name in row:
+            if name not in known:
+                if name in meta and meta[name] != row[name]:
+                    bad(name, f"{name} stands in the row and, with another value, in meta. Keep one.")
+                meta[name] = row[name]
+    return plain_json(meta) if meta else "{}"

@@ -1,0 +1,92 @@
+"""What a row must be in the files of an export that hold what the product found: sets of scores and scores, named
+exclusions of raters, campaigns as another installation tells of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from typing import Any
+
+from .fields import MAX_NAME, Bad, read_key, read_step, read_texts
+from .rows import Row
+from .writer import COLUMNS, encode_ordered
+
+MAX_SIGNATURE, MAX_NOTE = 500, 200
+_SCORE_SET_TEXTS = {"name": 60, "aspect": 100, "references": 63, "signature": 700, "short_signature": 500, "data": 16}
+
+
+def check_filter(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    """A named exclusion of raters."""
+    name, raters = read_key(row, "name", bad, 63), read_texts(row, "raters", bad)
+    if name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
+        bad("name", "name must be small letters, digits and hyphens, at most 63.")
+    if not raters:
+        bad("raters", "raters must name at least one rater.")
+    _moments(row, ("created_at", "withdrawn_at"), bad)
+    columns = COLUMNS["filters"]
+    told = encode_ordered({**dict.fromkeys(columns), **row, "raters": sorted(set(raters))}, columns)
+    return None if name is None else (name, told)
+
+
+def check_campaign(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    """What another installation tells of a campaign."""
+    name = read_key(row, "campaign", bad, MAX_NAME)
+    if type(row.get("kind")) is not str:
+        bad("kind", "kind must be text.")
+    if type(row.get("told")) is not dict:
+        bad("told", "told must be an object.")
+    return None if name is None else (name, encode_ordered(row, COLUMNS["campaigns"]))
+
+
+def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    key, evaluator = read_key(row, "id", bad, 400), read_key(row, "evaluator", bad, MAX_NAME)
+    for name, longest in _SCORE_SET_TEXTS.items():
+        value = row.get(name, "")
+        if type(value) is not str or len(value) > longest:
+            bad(name, f"{name} must be text of at most {longest} characters.")
+    if row.get("kind") not in ("sentinel", "baseline", "trained", "combined"):
+        bad("kind", "kind must be one of sentinel, baseline, trained, combined.")
+    if type(row.get("options", {})) is not dict:
+        bad("options", "options must be an object.")
+    if type(row.get("systems", [])) is not list:
+        bad("systems", "systems must be a list.")
+    _moments(row, ("scored_at",), bad)
+    if row.get("scored_at") is None:
+        bad("scored_at", "scored_at is missing: a set of scores is exported once it is complete.")
+    return None if key is None or evaluator is None else (key, encode_ordered(row, COLUMNS["score_sets"]))
+
+
+def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    name, item, system = read_key(row, "set", bad, 400), read_key(row, "item", bad), read_key(row, "system", bad)
+    value, note, seen = row.get("value"), row.get("note") or "", row.get("input")
+    if value is not None and (type(value) not in (int, float) or not math.isfinite(value)):
+        bad("value", "value must be a number, or null where the score is undefined.")
+        value = None
+    if type(note) is not str or len(note) > MAX_NOTE:
+        bad("note", f"note must be text of at most {MAX_NOTE} characters.")
+    if type(seen) is not int or not -(2**63) <= seen < 2**63:
+        bad("input", "input must be the hash of what was scored, a whole number.")
+        seen = 0
+    flags = []
+    for flag in ("in_training", "empty", "truncated"):
+        if row.get(flag) is not None and type(row[flag]) is not bool:
+            bad(flag, f"{flag} must be true or false.")
+        flags.append(int(row.get(flag) is True))
+    step = read_step(row, "step", bad)
+    if name is None or item is None or system is None:
+        return None
+    return name, item, system, step, None if value is None else float(value), note, *flags, seen
+
+
+def _moments(row: Row, names: tuple[str, ...], bad: Bad) -> None:
+    for name in names:
+        value = row.get(name)
+        if value is None:
+            continue
+        try:
+            aware = datetime.fromisoformat(value).tzinfo is not None
+        except (TypeError, ValueError):
+            aware = False
+        if not aware:
+            bad(name, f"{name} must be a moment with its time zone, such as 2026-05-01T12:00:00+00:00.")

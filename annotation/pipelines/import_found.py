@@ -1,0 +1,134 @@
+"""What an export tells beside texts and judgements, read back: named exclusions of raters, campaigns of another
+installation, and what rooms downstream registered (scores, tables). Nothing that was made here is changed by a file."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from annotation.models import Campaign, RaterFilter, WritingCampaign
+from annotation.parsers.fields import NO_STEP
+from annotation.selectors.told import TOLD, told_campaigns
+from annotation.services import ports
+from evalapp.accounts.models import Project
+
+from .import_checks import Check, other_content, report_twice
+from .import_staging import KNOWN, NEW, REPLACE, SAME
+
+# ---- check ------------------------------------------------------------------------------------------------
+
+
+def check(check: Check) -> None:
+    for table in ("filters", "campaigns", "score_sets"):
+        if check.staging.has(table):
+            report_twice(check, table, ("key",), "1")
+    _filters(check)
+    _campaigns(check)
+    _scores(check)
+
+
+def _filters(check: Check) -> None:
+    stored = dict(RaterFilter.objects.filter(project=check.project).values_list("name", "raters"))
+    decisions: list[tuple[str, int | None, int]] = []
+    for n, name, row in _new(check, "filters"):
+        if name not in stored:
+            continue
+        if stored[name] == json.loads(row)["raters"]:
+            decisions.append((SAME, None, n))
+        else:
+            what = (
+                f"The filter “{name}” leaves out other raters here. A filter never changes: give this one another name."
+            )
+            check.fail_row("filters", n, "name", what)
+    check.settle("filters", decisions)
+
+
+def _campaigns(check: Check) -> None:
+    """A campaign of this project knows better than a file what it is."""
+    own = set(Campaign.objects.filter(project=check.project).values_list("slug", flat=True))
+    own |= set(WritingCampaign.objects.filter(project=check.project).values_list("slug", flat=True))
+    told = told_campaigns(check.project)
+    decisions: list[tuple[str, int | None, int]] = []
+    for n, name, row in _new(check, "campaigns"):
+        if name in own or told.get(name) == json.loads(row):
+            decisions.append((SAME, None, n))
+        elif name in told and check.replace:
+            decisions.append((REPLACE, None, n))
+        elif name in told:
+            check.fail_row("campaigns", n, "campaign", other_content(f"What is told of the campaign “{name}”"))
+    check.settle("campaigns", decisions)
+
+
+def _scores(check: Check) -> None:
+    """Each score is of an output that is there and of a set that the upload describes; then the room that keeps scores
+    compares them with its own."""
+    staging = check.staging
+    if not staging.has("scores") and not staging.has("score_sets"):
+        return
+    staging.execute("CREATE INDEX scores_key ON scores (name, item, system, step)")
+    report_twice(check, "scores", ("name", "item", "system", "step"), "1")
+    check.fail(
+        "scores",
+        "t.name NOT IN (SELECT key FROM score_sets)",
+        "set",
+        lambda name: f"score_sets of this upload does not describe the set of scores “{name}”. Upload both files.",
+        "t.name",
+    )
+    staging.execute(
+        "UPDATE scores SET out = (SELECT n FROM outputs o WHERE o.item = scores.item AND o.system = scores.system"
+        " AND o.step = scores.step LIMIT 1)"
+    )
+    check.fail(
+        "scores",
+        f"t.out IS NULL OR t.out IN (SELECT n FROM outputs WHERE act = '{KNOWN}' AND id IS NULL)",
+        "system",
+        lambda system, item, step: (
+            f"There is no output of “{system}” for the item “{item}”{_at(step)}, neither in this upload nor stored."
+        ),
+        "t.system | t.item | t.step",
+    )
+    check.tick("scores: found their outputs")
+    ports.check_found(check)
+    check.tick("scores: checked")
+
+
+def _at(step: int) -> str:
+    return "" if step == NO_STEP else f" at step {step}"
+
+
+def _new(check: Check, table: str) -> list[tuple[int, str, str]]:
+    sql = f"SELECT n, key, row FROM {table} WHERE act = '{NEW}' ORDER BY n"
+    return check.staging.execute(sql).fetchall()
+
+
+# ---- store ------------------------------------------------------------------------------------------------
+
+
+def store(promotion: Any) -> None:
+    staging, project = promotion.staging, promotion.project
+    filters = staging.execute(f"SELECT row FROM filters WHERE act = '{NEW}' ORDER BY n").fetchall()
+    RaterFilter.objects.bulk_create(_filter(project, json.loads(row)) for (row,) in filters)
+    _store_campaigns(promotion)
+    if staging.has("score_sets") or promotion.documents:
+        ports.store_found(promotion)
+
+
+def _filter(project: Project, row: dict[str, Any]) -> RaterFilter:
+    made = RaterFilter(project=project, name=row["name"], raters=row["raters"], reason=row["reason"] or "")
+    if row["created_at"]:
+        made.created_at = datetime.fromisoformat(row["created_at"])
+    if row["withdrawn_at"]:
+        made.withdrawn_at = datetime.fromisoformat(row["withdrawn_at"])
+    return made
+
+
+def _store_campaigns(promotion: Any) -> None:
+    wanted = f"SELECT key, row FROM campaigns WHERE act IN ('{NEW}', '{REPLACE}') ORDER BY n"
+    found = {name: json.loads(row) for name, row in promotion.staging.execute(wanted).fetchall()}
+    if not found:
+        return
+    project = Project.objects.get(pk=promotion.project.pk)
+    project.meta = {**project.meta, TOLD: {**told_campaigns(project), **found}}
+    project.save(update_fields=["meta"])
+    promotion.upload.project = promotion.project = project

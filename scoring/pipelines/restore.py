@@ -1,0 +1,146 @@
+"""Scores and kept tables of an export, read back: the checks of an import against what the project holds, and the way
+into its tables. What was scored here is never changed by a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from annotation.pipelines.import_staging import NEW, SAME
+from annotation.services.bulk import insert_rows
+from evalapp.accounts.models import Project
+
+from ..models import Evaluator, Leaderboard, Score, ScoreSet
+from ..selectors.leaderboards import SHAPES, key_of
+from ..selectors.summaries import summarise_scores
+from ..services.scores import COLUMNS, finish_score_set
+
+AWAY = "It was trained in another installation, and its weights did not come with the export. Upload its folder."
+
+
+def check(check: Any) -> None:
+    """A set that stands here already must say the same; its rows are left alone."""
+    staging = check.staging
+    staging.execute("CREATE TABLE kept_sets (name TEXT PRIMARY KEY, id INTEGER)")
+    rows = staging.execute(f"SELECT n, key, row FROM score_sets WHERE act = '{NEW}' ORDER BY n").fetchall()
+    for n, name, text in rows:
+        told = json.loads(text)
+        found = _stored(check.project, told)
+        if found is None:
+            other = Evaluator.objects.filter(project=check.project, slug=told["evaluator"]).first()
+            if other is not None and other.name != told["name"]:
+                text = f"The evaluator “{other.slug}” is a {other.name} here. Rename one of the two."
+                check.fail_row("score_sets", n, "evaluator", text)
+            continue
+        staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
+        staging.execute("UPDATE score_sets SET act = ?, id = ? WHERE n = ?", [SAME, found.pk, n])
+        _compare(check, name, found)
+
+
+def _stored(project: Project, told: dict[str, Any]) -> ScoreSet | None:
+    return ScoreSet.objects.filter(
+        project=project, evaluator__slug=told["evaluator"], signature=bare_signature(told, "signature"),
+        references=told.get("references", ""), aspect=told.get("aspect", ""),
+    ).first()  # fmt: skip
+
+
+def bare_signature(told: dict[str, Any], name: str) -> str:
+    """The evaluator's own signature, without what it was measured against and the hash of the data."""
+    text: str = told[name]
+    if told.get("data"):
+        text = text.removesuffix(f"|data:{told['data']}")
+    if told.get("references"):
+        text = text.removesuffix(f"|refs:{told['references']}")
+    return text
+
+
+def _compare(check: Any, name: str, found: ScoreSet) -> None:
+    sql = (
+        "SELECT s.n, o.id, s.value FROM scores s JOIN outputs o ON o.n = s.out"
+        f" WHERE s.n > ? AND s.act = '{NEW}' AND s.name = '{name.replace(chr(39), chr(39) * 2)}' ORDER BY s.n"
+    )
+    for batch in check.staging.batches(sql):
+        stored = dict(
+            Score.objects.filter(score_set=found, output__in=[row[1] for row in batch]).values_list("output", "value")
+        )
+        decisions: list[tuple[str, int | None, int]] = []
+        for n, output, value in batch:
+            if output in stored and stored[output] != value:
+                text = f"The set “{name}” has another score of this output here; scores are never overwritten."
+                check.fail_row("scores", n, "value", text)
+            elif output in stored:
+                decisions.append((SAME, None, n))
+        check.settle("scores", decisions)
+
+
+def store(promotion: Any) -> None:
+    if promotion.staging.has("score_sets"):
+        _store_scores(promotion)
+    if "leaderboard" in promotion.documents:
+        _store_tables(promotion.project, promotion.documents["leaderboard"])
+
+
+def _store_scores(promotion: Any) -> None:
+    staging, project = promotion.staging, promotion.project
+    made: list[ScoreSet] = []
+    rows = staging.execute(f"SELECT key, row FROM score_sets WHERE act = '{NEW}' ORDER BY n").fetchall()
+    for name, text in rows:
+        found = _make_set(project, json.loads(text))
+        made.append(found)
+        staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
+    sql = (
+        "SELECT k.id, o.id, s.value, s.note, s.seen, s.empty, s.truncated, s.in_training FROM scores s"
+        f" JOIN kept_sets k ON k.name = s.name JOIN outputs o ON o.n = s.out WHERE s.act = '{NEW}' ORDER BY s.n"
+    )
+    insert_rows(Score, COLUMNS, promotion._counted(_as_booleans(staging.stream(sql))))
+    touched = [pk for (pk,) in staging.execute("SELECT DISTINCT id FROM kept_sets").fetchall()]
+    for found in ScoreSet.objects.filter(pk__in=touched):
+        finish_score_set(
+            score_set=found, data_hash=found.data_hash, systems=found.systems, summary=summarise_scores(found),
+            scored_at=found.scored_at,
+        )  # fmt: skip
+
+
+def _as_booleans(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    for *plain, empty, truncated, in_training in rows:
+        yield (*plain, bool(empty), bool(truncated), bool(in_training))
+
+
+def _make_set(project: Project, told: dict[str, Any]) -> ScoreSet:
+    evaluator = Evaluator.objects.filter(project=project, slug=told["evaluator"]).first()
+    if evaluator is None:
+        away = told["kind"] == Evaluator.Kind.TRAINED
+        evaluator = Evaluator.objects.create(
+            project=project, slug=told["evaluator"], name=told["name"], kind=told["kind"],
+            options=told.get("options", {}), state=Evaluator.State.DAMAGED if away else Evaluator.State.READY,
+            damage=AWAY if away else "", signature=bare_signature(told, "signature") if away else "",
+        )  # fmt: skip
+    return ScoreSet.objects.create(
+        project=project, evaluator=evaluator, signature=bare_signature(told, "signature"),
+        short_signature=bare_signature(told, "short_signature"), references=told.get("references", ""),
+        aspect=told.get("aspect", ""), data_hash=told.get("data", ""), systems=told.get("systems", []),
+        scored_at=datetime.fromisoformat(told["scored_at"]), n_in_training=told.get("n_in_training", 0),
+    )  # fmt: skip
+
+
+def _store_tables(project: Project, document: dict[str, Any]) -> None:
+    """What was asked for is kept, with what was answered; a page computes it anew from the data that are here."""
+    for entry in document.get("tables", []):
+        shape = SHAPES.get(entry.get("kind", "")) if isinstance(entry, dict) else None
+        params = entry.get("params") if shape else None
+        if shape is None or not isinstance(params, dict) or set(params) != set(shape.__dataclass_fields__):
+            continue
+        key = key_of(shape(**params))
+        if not Leaderboard.objects.filter(project=project, key=key).exists():
+            table = {"project": project.slug, "lang": project.lang, **_without_sets(entry.get("table") or {})}
+            Leaderboard.objects.create(
+                project=project, kind=entry["kind"], params=params, key=key, stamp="", table=table
+            )
+
+
+def _without_sets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: None if key == "score_set" else _without_sets(part) for key, part in value.items()}
+    return [_without_sets(part) for part in value] if isinstance(value, list) else value

@@ -1,0 +1,172 @@
+"""What an export holds of this room: sets of scores with their signatures, the scores, and the tables that are kept,
+with all that is needed to compute them again. Sets go by a name that does not depend on the database."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+from annotation.parsers import canonical
+from evalapp.accounts.models import Project
+
+from ..models import Leaderboard, Score, ScoreSet
+from .enhanced import chosen_sets, newest_sets
+from .leaderboards import COEFFICIENTS, SHAPES, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
+from .score_sets import current_sets, get_current_set
+
+Row = dict[str, Any]
+CHUNK = 5_000
+#: Of `leaderboard.json`.
+FORMAT = 1
+#: What a kept table says of one installation only.
+_LOCAL = ("project", "lang")
+_SET = "score_set"
+NOT_APPLIED = "not applied"
+
+
+def set_names(project: Project) -> dict[int, str]:
+    """Primary key -> name of every complete set of scores: `bleu-star@original`, `shared-bert-1/fluency`; those that
+    differ in nothing but the signature are numbered."""
+    rows = ScoreSet.objects.filter(project=project, scored_at__isnull=False).select_related("evaluator")
+    found: dict[int, str] = {}
+    taken: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: (row.evaluator.slug, row.aspect, row.references, row.full_signature)):
+        name = row.evaluator.slug + (f"/{row.aspect}" if row.aspect else "")
+        name += f"@{row.references}" if row.references else ""
+        taken[name] = taken.get(name, 0) + 1
+        found[row.pk] = name if taken[name] == 1 else f"{name}#{taken[name]}"
+    return found
+
+
+def rows(*, project: Project) -> Iterator[tuple[str, Row]]:
+    """(table, row): `score_sets`, then `scores`, in canonical order."""
+    names = set_names(project)
+    sets = ScoreSet.objects.filter(pk__in=names).select_related("evaluator").in_bulk()
+    for pk, name in sorted(names.items(), key=lambda pair: pair[1]):
+        yield "score_sets", _set_row(name, sets[pk])
+    for pk, name in sorted(names.items(), key=lambda pair: pair[1]):
+        yield from _score_rows(name, pk)
+
+
+def _set_row(name: str, row: ScoreSet) -> Row:
+    evaluator = row.evaluator
+    return {
+        "id": name, "evaluator": evaluator.slug, "name": evaluator.name, "kind": evaluator.kind,
+        "options": canonical(evaluator.options), "aspect": row.aspect, "references": row.references,
+        "signature": row.full_signature, "short_signature": row.full_short_signature, "data": row.data_hash,
+        "scored_at": row.scored_at.isoformat() if row.scored_at else None, "n_in_training": row.n_in_training,
+        "systems": canonical(row.systems),
+    }  # fmt: skip
+
+
+def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
+    fields = (
+        "output__item__key", "output__system__name", "output__step", "value", "note", "in_training", "is_empty",
+        "is_truncated", "input_hash",
+    )  # fmt: skip
+    stored = Score.objects.filter(score_set=pk).order_by().values_list(*fields).iterator(chunk_size=CHUNK)
+    found = sorted(stored, key=lambda row: (row[0], row[1], -1 if row[2] is None else row[2]))
+    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash in found:
+        row: Row = {"set": name, "item": item, "system": system, "step": step, "value": canonical(value)}
+        if note:
+            row["note"] = note
+        flags = {"in_training": in_training, "empty": is_empty, "truncated": is_truncated}
+        row |= {flag: True for flag, value in flags.items() if value}
+        row["input"] = input_hash
+        yield "scores", row
+
+
+# ---- tables -----------------------------------------------------------------------------------------------------
+
+
+def query_of(row: Leaderboard) -> Query | None:
+    """The query of a kept table, or None where it was kept by another version of the program."""
+    shape = SHAPES.get(row.kind)
+    if shape is None or set(row.params) != set(shape.__dataclass_fields__):
+        return None
+    query: Query = shape(**row.params)
+    return query if key_of(query) == row.key else None
+
+
+def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Row]:
+    """The files of this room that are one object, by name. No table names a rater."""
+    found = leaderboard(project=project)
+    return {} if found is None else {"leaderboard.json": found}
+
+
+def leaderboard(*, project: Project) -> Row | None:
+    """`leaderboard.json`: every kept table that tells the present state, with its settings and the names of its sets.
+    None where no table is kept."""
+    names, stamp = set_names(project), stamp_of(project)
+    kept = Leaderboard.objects.filter(project=project, stamp=stamp, kind__in=EXPORTED).order_by("pk")
+    tables = [_entry(project, row, query, names) for row in kept if (query := query_of(row)) is not None]
+    if not tables:
+        return None
+    libraries = {name: version(name) for name in ("numpy", "scipy")}
+    return {
+        "format": FORMAT,
+        "recompute": "python -m evalapp.stats.recompute FOLDER",
+        "versions": {"python": platform.python_version(), **libraries},
+        "tables": sorted(tables, key=lambda entry: (entry["kind"], str(sorted(entry["params"].items())))),
+    }
+
+
+def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, str]) -> Row:
+    table = {name: value for name, value in _renamed(row.table, names).items() if name not in _LOCAL}
+    for line in table["rows"]:
+        if line.get("score_set", "") is None:
+            # The advice that the page gives names the project.
+            line.update(note=NOT_APPLIED, **{name: {**line[name], "note": NOT_APPLIED} for name in COEFFICIENTS})
+    entry: Row = {"kind": row.kind, "params": row.params}
+    if isinstance(query, SystemsQuery) and query.by:
+        entry["sets"] = [names[_set_of_systems(project, query)]]
+    elif isinstance(query, EvaluatorsQuery):
+        entry["sets"] = [names[found.pk] for found in current_sets(project, query.references, table["aspect"])]
+    elif isinstance(query, EnhancedQuery):
+        entry["references"] = chosen_sets(project, query)
+        by_evaluator = newest_sets(project, entry["references"], table["aspect"])
+        entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]
+    return {**entry, "table": canonical(table)}
+
+
+def _set_of_systems(project: Project, query: SystemsQuery) -> int:
+    from .rankings import get_evaluator
+
+    found = get_current_set(project, get_evaluator(project, query.by), query.references, query.aspect)
+    assert found is not None, "a kept table has its scores"
+    return found.pk
+
+
+def _renamed(value: Any, names: dict[int, str]) -> Any:
+    """The table with the names of its sets in place of their primary keys."""
+    if isinstance(value, dict):
+        return {
+            key: names.get(part) if key == _SET and part is not None else _renamed(part, names)
+            for key, part in value.items()
+        }
+    return [_renamed(part, names) for part in value] if isinstance(value, list) else value
+
+
+#: Kinds of tables that stand in an export: those that `evalapp.stats.recompute` computes.
+EXPORTED = ("systems", "evaluators", "enhanced")
+
+
+def usual_queries(project: Project) -> list[Query]:
+    """The tables that every export has: for each aspect systems by people, and evaluators where there are scores."""
+    from annotation.models import Aspect, Comparison, Rating
+
+    has_scores = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exists()
+    found: list[Query] = []
+    for aspect in Aspect.objects.filter(project=project):
+        compared = Comparison.objects.filter(aspect=aspect)
+        if Rating.objects.filter(aspect=aspect, output__isnull=False).exists():
+            found.append(SystemsQuery(aspect=aspect.name))
+            levels = ("segment", "system") if has_scores else ()
+            found += [EvaluatorsQuery(aspect=aspect.name, level=level) for level in levels]
+        if compared.filter(reference=None).exists():
+            found.append(SystemsQuery(aspect=aspect.name, method="win-rate"))
+        if compared.exclude(reference=None).exists():
+            found.append(SystemsQuery(aspect=aspect.name, method="m1"))
+    return found

@@ -1,0 +1,25 @@
+"""Before a project is exported: the tables that go with it are made to tell the present state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evalapp.accounts.models import Project
+from evalapp.common.errors import EvalappError
+
+from ..models import Leaderboard
+from ..selectors.exports import query_of, usual_queries
+from .leaderboards import get_leaderboard
+
+
+def refresh_tables(*, project: Project, tick: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Compute anew what is kept and old, and the usual tables where they are missing. One that cannot be computed any
+    more (its filter was withdrawn, its evaluator is gone) stays out of the export."""
+    kept = [query for row in Leaderboard.objects.filter(project=project).order_by("pk") if (query := query_of(row))]
+    queries = list(dict.fromkeys([*kept, *usual_queries(project)]))
+    for done, query in enumerate(queries):
+        tick(done, len(queries))
+        try:
+            get_leaderboard(project=project, query=query)
+        except EvalappError:
+            continue

@@ -1,0 +1,119 @@
+"""A scored project exported, loaded and exported again: equal bytes, equal scores, equal tables; and its tables
+computed again from the folder alone, by a process that has no Django."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from annotation.exporters.wishes import Wishes
+from annotation.models import Comparison, Output, RaterFilter, Rating
+from annotation.pipelines.exports import write_export
+from evalapp.accounts.models import Project
+from evalapp.stats.recompute import recompute_folder
+from scoring.models import Evaluator, Leaderboard, ScoreSet
+from scoring.selectors.leaderboards import EnhancedQuery, EvaluatorsQuery, SystemsQuery
+from scoring.services.leaderboards import get_leaderboard
+from tests.taking import faults_of, take_in
+
+pytestmark = pytest.mark.django_db
+
+QUERIES = (
+    SystemsQuery(aspect="quality", ratings="z"),
+    SystemsQuery(aspect="quality", ratings="rank", systems="machine"),
+    SystemsQuery(aspect="quality", by="token-f1"),
+    SystemsQuery(aspect="quality", filter="without-r1"),
+    EvaluatorsQuery(aspect="quality", grouping="item", ratings="z", filter="without-r1"),
+    EnhancedQuery(aspect="quality", references="original,good"),
+)
+
+
+@pytest.fixture
+def whole(scored, score):
+    """Ratings, comparisons of both kinds, scores with two reference sets, a filter, and tables of every kind."""
+    project = scored.project
+    aspect = Rating.objects.filter(project=project)[0].aspect
+    outputs = list(Output.objects.filter(project=project).select_related("system").order_by("item", "system"))
+    for k, (a, b) in enumerate(pairwise(outputs)):
+        if a.item_id == b.item_id:
+            verdict = ("a", "b", "tie", "both_bad")[k % 4]
+            rater = ("r0", "eva@example.org")[k % 2]
+            Comparison.objects.create(
+                project=project, output_a=a, output_b=b, aspect=aspect, rater=rater, verdict=verdict
+            )
+        Comparison.objects.create(
+            project=project,
+            output_a=a,
+            reference=0,
+            aspect=aspect,
+            rater="r0",
+            verdict=("a", "b", "cannot_decide")[k % 3],
+        )
+    RaterFilter.objects.create(project=project, name="without-r1", raters=["r1"], reason="hurried")
+    references = [
+        {"set": "good", "item": key, "position": 0, "text": f"words of {key}"}
+        for key in project.items.values_list("key", flat=True)
+    ]
+    upload = take_in(project, {"references.jsonl": references})
+    assert upload.state == "done", faults_of(upload)
+    score(project, "token-f1", references="good")
+    for query in QUERIES:
+        get_leaderboard(project=project, query=query)
+    return scored
+
+
+def export(project: Project, folder: Path, **wishes: object) -> dict[str, bytes]:
+    folder.mkdir(parents=True)
+    write_export(project, folder, Wishes(**wishes), lambda done: None)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("format", ["safe-csv", "parquet"])
+def test_an_export_read_back_is_an_equal_project(whole, tmp_path, format):
+    first = export(whole.project, tmp_path / "first", format=format)
+    assert b"eva@example.org" not in b"".join(first.values())
+    assert b"sentinel" in b"".join(first[name] for name in first if name.startswith("score_sets"))
+    twin = Project.objects.create(slug="twin", name="twin", lang="de")
+    upload = take_in(twin, first)
+    assert upload.state == "done", faults_of(upload)
+    assert upload.ignored == []
+    second = export(twin, tmp_path / "second", format=format)
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+    again = take_in(twin, first)
+    assert all(count["same"] == count["rows"] for count in again.counts.values()), again.counts
+    sets = ScoreSet.objects.filter(project=twin)
+    assert [s.n_scores for s in sets] == [24] * 4
+    assert Evaluator.objects.filter(project=twin).count() == 3
+    kept, told = (Leaderboard.objects.filter(project=p).count() for p in (whole.project, twin))
+    assert kept == told == len(json.loads(first["leaderboard.json"])["tables"])
+
+
+def test_tables_are_computed_again_without_django(whole, tmp_path):
+    export(whole.project, tmp_path / "out", raters="pseudonyms")
+    assert "r0" not in (tmp_path / "out" / "ratings.jsonl").read_text()
+    outcomes = recompute_folder(tmp_path / "out")
+    kinds = [outcome.title.split(",")[0] for outcome in outcomes]
+    # Usual: mean, win rate, M1, evaluators at two levels; and those asked for.
+    assert (kinds.count("systems"), kinds.count("evaluators"), kinds.count("enhanced")) == (7, 3, 1)
+    assert [str(d) for outcome in outcomes for d in outcome.differences] == []
+    assert all(outcome.is_equal and outcome.largest < 1e-12 for outcome in outcomes)
+    program = (
+        "import sys; sys.modules['django'] = sys.modules['celery'] = None\n"
+        "from evalapp.stats.recompute import main\n"
+        "code = main([sys.argv[1]])\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('annotation', 'scoring')]\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "out"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "11 tables: all equal."
+    mean = Leaderboard.objects.get(project=whole.project, params__ratings="z", kind="systems").table["rows"][0]
+    assert f"{mean['label']:<32} {mean['value']:.4f} [{mean['low']:.4f}, {mean['high']:.4f}]" in done.stdout
