@@ -7,12 +7,13 @@ Long-form input, one row per output; missing scores are nan. Coefficients come f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evalapp.stats.bca import LeaveOneOut, with_bca_interval
 from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, identifiers, parents, snap
 from evalapp.stats.correlation import ALL_COEFFICIENTS, COEFFICIENTS, VALUES, Coefficient, undefined_reason
 from evalapp.stats.estimate import Estimate
@@ -21,6 +22,7 @@ from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
     ClusterDraws,
+    Draws,
     iterate_draws,
     with_interval,
 )
@@ -30,12 +32,14 @@ Level: TypeAlias = Literal["segment", "system"]
 Grouping: TypeAlias = Literal["none", "item", "system"]
 Bootstrap: TypeAlias = Literal["inputs", "systems", "both"]
 NanRule: TypeAlias = Literal["drop", "zero"]
+Interval: TypeAlias = Literal["percentile", "bca"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "level": ("segment", "system"),
     "grouping": ("none", "item", "system"),
     "bootstrap": ("inputs", "systems", "both"),
     "nan_rule": ("drop", "zero"),
+    "interval": ("percentile", "bca"),
 }
 
 
@@ -66,6 +70,7 @@ class Correlations:
     n_groups: int = 0
     undefined_groups: dict[str, int] = field(default_factory=dict)
     undefined_resamples: dict[str, int] = field(default_factory=dict)
+    interval: Interval = "percentile"
 
     def __getitem__(self, coefficient: Coefficient) -> Estimate:
         return self.estimates[coefficient]
@@ -73,9 +78,10 @@ class Correlations:
     @property
     def signature(self) -> str:
         """The settings as one line, in the manner of sacrebleu."""
+        interval = "" if self.interval == "percentile" else f"|interval:{self.interval}"
         return (
             f"level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}|boot:{self.bootstrap}"
-            f"|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}"
+            f"|resamples:{self.resamples}|seed:{self.seed}|conf:{self.confidence:g}{interval}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -102,13 +108,17 @@ class _Pairs:
     resamples: int
     seed: int
     nan_rule: NanRule
+    left_out: Literal["", "items", "systems"] = ""
 
     @property
     def cluster(self) -> IntArray:
         return self.cluster_of_item[self.item]
 
-    def draws(self) -> tuple[ClusterDraws | None, ClusterDraws | None]:
+    def draws(self) -> tuple[Draws | None, Draws | None]:
         """The item and system draws of this bootstrap; None for the side that stays as it is."""
+        if self.left_out:
+            one_by_one = LeaveOneOut(self.n_clusters if self.left_out == "items" else self.n_systems)
+            return (one_by_one, None) if self.left_out == "items" else (None, one_by_one)
         items = ClusterDraws(self.n_clusters, self.seed, 0) if self.bootstrap != "systems" else None
         systems = ClusterDraws(self.n_systems, self.seed, 1) if self.bootstrap != "inputs" else None
         return items, systems
@@ -117,6 +127,16 @@ class _Pairs:
         """How many of what this bootstrap draws."""
         counts = {"inputs": ("items", self.n_clusters), "systems": ("systems", self.n_systems)}
         return {what: n for side, (what, n) in counts.items() if self.bootstrap in (side, "both")}
+
+    def left_out_in_turn(self) -> list[_Pairs]:
+        """For each side that this bootstrap draws, the jackknife over it."""
+        sides: tuple[Literal["items", "systems"], ...] = ("items", "systems")
+        counts = self.resampled()
+        return [
+            replace(self, left_out=side, resamples=LeaveOneOut(counts[side]).n_blocks)
+            for side in sides
+            if side in counts
+        ]
 
     @property
     def can_resample(self) -> bool:
@@ -148,8 +168,9 @@ def correlate(
     seed: int = 0,
     nan_rule: NanRule = "drop",
     confidence: float = DEFAULT_CONFIDENCE,
+    interval: Interval = "percentile",
 ) -> Correlations:
-    """Correlation of an evaluator with people, with percentile intervals (EVALUATORS 7.1, 7.2, 7.4).
+    """Correlation of an evaluator with people, with bootstrap intervals (EVALUATORS 7.1, 7.2, 7.4).
 
     `metric`, `human`: (n,) one value per output, people's being the mean over raters; nan or infinite = missing, and
     only rows with both count. `item`, `system`: (n,) identifiers (a system at a step is a system of its own).
@@ -166,12 +187,13 @@ def correlate(
 
     `bootstrap`: what is drawn with replacement: `inputs` (clusters of items), `systems`, or `both`; default `inputs`
     for segments, `both` for systems. `cluster`: (n,) identifier of the item's cluster, default the item itself.
-    `resamples` 0 gives no intervals. A resample where a coefficient is undefined is left out and counted.
+    `resamples` 0 gives no intervals. A resample where a coefficient is undefined is left out and counted. `interval`:
+    percentiles of the resamples, or `bca`, which corrects them for bias and skewness (see `bca`).
 
     Raises `ColumnError` for columns that do not fit, ValueError for an unknown option.
     """
     bootstrap = bootstrap or ("both" if level == "system" else "inputs")
-    _check(level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule)
+    _check(level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule, interval=interval)
     if level == "system" and grouping != "none":
         raise ValueError("the system level has one value per system and cannot be grouped: grouping='none'")
     unknown = set(coefficients) - set(ALL_COEFFICIENTS)
@@ -186,10 +208,15 @@ def correlate(
     route = _route(pairs, level, grouping)
     none = np.full(min(resamples, 1), np.nan)
     clusters = pairs.resampled()
-    estimates = {
-        name: with_interval(point, route.replicates.get(name, none), clusters=clusters, confidence=confidence)
-        for name, point in route.points.items()
-    }
+    turns = [_route(turn, level, grouping) for turn in pairs.left_out_in_turn()] if interval == "bca" else []
+    estimates = {}
+    for name, point in route.points.items():
+        drawn = route.replicates.get(name, none)
+        if interval == "bca":
+            left_out = [turn.replicates.get(name, none) for turn in turns]
+            estimates[name] = with_bca_interval(point, drawn, left_out, clusters=clusters, confidence=confidence)
+        else:
+            estimates[name] = with_interval(point, drawn, clusters=clusters, confidence=confidence)
     return Correlations(
         estimates=estimates, level=level, grouping=grouping, bootstrap=bootstrap, nan_rule=nan_rule,
         resamples=resamples, seed=seed, confidence=confidence, n_rows=len(x), n_pairs=len(pairs.metric),
@@ -197,6 +224,7 @@ def correlate(
         n_items=pairs.n_items, n_systems=pairs.n_systems, n_clusters=pairs.n_clusters, n_groups=route.n_groups,
         undefined_groups=route.undefined_groups,
         undefined_resamples={name: int(np.isnan(values).sum()) for name, values in route.replicates.items()},
+        interval=interval,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ What is resampled are clusters (items, groups of items, systems), never rows. Th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
@@ -29,6 +30,12 @@ def chunk_sizes(resamples: int, rows: int) -> list[int]:
     size = min(max(_CHUNK_CELLS // max(rows, 1), _MIN_CHUNK), max(resamples, 1))
     whole, rest = divmod(resamples, size)
     return [size] * whole + ([rest] if rest else [])
+
+
+class Draws(Protocol):
+    """Whatever gives the next `size` resamples as counts (n_clusters, size)."""
+
+    def take(self, size: int) -> FloatArray: ...
 
 
 class ClusterDraws:
@@ -103,7 +110,7 @@ def with_interval(
 
 
 def iterate_draws(
-    items: ClusterDraws | None, systems: ClusterDraws | None, resamples: int, rows: int
+    items: Draws | None, systems: Draws | None, resamples: int, rows: int
 ) -> Iterator[tuple[int, FloatArray | None, FloatArray | None]]:
     """Chunks (size, counts of item clusters or None, counts of systems or None) that add up to `resamples`."""
     for size in chunk_sizes(resamples, rows):
