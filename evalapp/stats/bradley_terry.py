@@ -36,7 +36,7 @@ class Design:
         eta_u = theta[first] - theta[second] + sum_j values[u, j] beta[columns[u, j]]
 
     `columns`, `values` (u, m) name the covariates of a kind, numbered from 0 to `n_covariates`. `precision`
-    (n_systems + n_covariates,) belongs to independent normal priors around 0; 0 is no prior.
+    (n_systems + n_covariates,) belongs to independent normal priors around 0, the same for all systems; 0 is none.
     """
 
     n_systems: int
@@ -321,9 +321,8 @@ def _step(model: Model, design: Design, counts: FloatArray, beta: FloatArray) ->
     gradient, matrix = _derivatives(model, design, counts, beta)
     n = design.n_systems
     scale = np.einsum("rii->r", matrix[:, :n, :n]) / n
-    if not design.has_prior:
-        # The zero of the scale is free; this keeps the sum of the theta where it is.
-        matrix[:, :n, :n] += (scale / n)[:, None, None]
+    # The zero of the scale is free, or fixed by a prior equal for all: this keeps the sum of the theta at 0.
+    matrix[:, :n, :n] += (scale / n)[:, None, None]
     diagonal = np.arange(matrix.shape[1])
     matrix[:, diagonal, diagonal] += 1e-13 * np.maximum(scale, 1e-300)[:, None]
     try:

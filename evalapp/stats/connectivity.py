@@ -82,6 +82,8 @@ def is_strongly_connected(beats: BoolArray) -> bool:
 def largest_class(beats: BoolArray, judgements: IntArray | None = None) -> BoolArray:
     """Mask of the largest strongly connected class with at least 2 systems; of equals the one with most judgements
     (of its systems), then the first; empty if none."""
+    if not len(beats):
+        return np.zeros(0, dtype=np.bool_)
     _, member = connected_components(csr_array(beats), connection="strong")
     sizes = np.bincount(member)
     seen = np.bincount(member, weights=judgements)
