@@ -266,7 +266,7 @@ def _advice(
     if best < target:
         said.append(
             f"However many people judge each output, {asked.items} items reach power {best:.2f} at most, because "
-            f"outputs of one system differ by {math.sqrt(model.output):.2g} (standard deviation): more items are needed."
+            f"outputs of a system differ by {math.sqrt(model.output):.2g} (standard deviation): more items are needed."
         )
     if cheapest is None:
         return [*said, f"No design with up to a million items reaches power {target:g}."]
