@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -9,11 +10,9 @@ from django.conf import settings
 
 from annotation.models import Aspect, ReferenceSet
 from annotation.models.data import ORIGINAL
-from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 
-from .models import Evaluator
-from .selectors.leaderboards import CHOICES
+from .selectors.leaderboards import CHOICES, names_of
 from .services.scores import defaults_of
 
 if TYPE_CHECKING:
@@ -78,8 +77,17 @@ def reference_sets(project: Project) -> list[str]:
 class QueryForm(forms.Form):
     """The line of select boxes above a leaderboard: a plain GET form."""
 
-    def __init__(self, *args: Any, project: Project, names: list[str], aspects: list[str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        project: Project,
+        names: list[str],
+        aspects: list[str],
+        known: Mapping[str, list[str]] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.known = names_of(project) if known is None and {"by", "filter", "references"} & set(names) else known or {}
         for name in names:
             self.fields[name] = self._field(name, project, aspects)
 
@@ -87,13 +95,11 @@ class QueryForm(forms.Form):
         if name == "aspect":
             choices = [(aspect, aspect) for aspect in aspects]
         elif name == "by":
-            slugs = Evaluator.objects.filter(project=project).order_by("slug").values_list("slug", flat=True)
-            choices = [(slug, slug) for slug in slugs]
+            choices = [(slug, slug) for slug in self.known["by"]]
         elif name == "references":
-            choices = [(found, found) for found in reference_sets(project)]
+            choices = [(found, found) for found in self.known["references"]]
         elif name == "filter":
-            active = [row.name for row in list_filters(project) if row.withdrawn_at is None]
-            choices = [("", "nobody left out"), *((found, found) for found in active)]
+            choices = [("", "nobody left out"), *((found, found) for found in self.known["filter"])]
         else:
             choices = list(CHOICES[name].items())
         label = LABELS.get(name, {"by": "Evaluator"}.get(name, name.capitalize()))

@@ -1,9 +1,10 @@
-"""Plots as SVG, drawn on the server: forest plot of a leaderboard, scatter plot of an evaluator against people,
-distribution of scores by system. Plain values in, SVG text out; the drawing library is loaded by the first plot."""
+"""Plots as SVG or PDF, drawn on the server: forest plot of a leaderboard, scatter plot of an evaluator against people,
+distribution of scores by system. Plain values in, a `Plot` out; the drawing library is loaded by the first plot."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
@@ -23,7 +24,7 @@ FONT = "system-ui, sans-serif"
 
 def draw_forest(
     rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme, zero: bool
-) -> str:
+) -> Plot:
     """A dot with its interval for each row `{"label", "value", "low", "high", "grey"}`, in the order given."""
     import altair as alt
 
@@ -42,12 +43,12 @@ def draw_forest(
         rule = alt.Chart(_data([{"at": 0}])).mark_rule(strokeDash=[2, 3], color=soft).encode(x="at:Q")
         layers = rule + lines + dots
     chart = layers.properties(width=WIDTH - 260, height=max(ROW * len(shown), ROW))
-    return _svg(chart, title, description, theme)
+    return _plot(chart, title, description, theme)
 
 
 def draw_scatter(
     points: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
-) -> str:
+) -> Plot:
     """One mark per output (or per system). Of very many an evenly spread part is drawn; the caption says so."""
     import altair as alt
 
@@ -71,12 +72,12 @@ def draw_scatter(
     if not few:
         style["color"] = MAIN[theme]
     mark: Any = alt.Chart(_data(shown)).mark_point(**style)
-    return _svg(mark.encode(**encoding).properties(width=WIDTH - 240, height=320), title, description, theme)
+    return _plot(mark.encode(**encoding).properties(width=WIDTH - 240, height=320), title, description, theme)
 
 
 def draw_distribution(
     rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme
-) -> str:
+) -> Plot:
     """A box from the quartiles, a line from the 5th to the 95th percentile, a tick at the median, by system; `rows`
     are `{"label", "p5", "p25", "p50", "p75", "p95"}`."""
     import altair as alt
@@ -91,12 +92,12 @@ def draw_distribution(
     box = base.mark_bar(height=12, color=MAIN[theme], opacity=0.45).encode(x="p25:Q", x2="p75:Q")
     median = base.mark_tick(color=ink, thickness=2, height=16).encode(x="p50:Q")
     chart = (line + box + median).properties(width=WIDTH - 260, height=max(ROW * len(rows), ROW))
-    return _svg(chart, title, description, theme)
+    return _plot(chart, title, description, theme)
 
 
 def draw_lines(
     lines: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
-) -> str:
+) -> Plot:
     """A line with a band for each `{"name", "points": [{"x", "value", "low", "high"}]}`; marks differ, too."""
     import altair as alt
 
@@ -116,7 +117,7 @@ def draw_lines(
         y=y, shape=alt.Shape("name:N", scale=shapes, legend=legend)
     )
     layers: Any = band + line + marks
-    return _svg(layers.properties(width=WIDTH - 90, height=260), title, description, theme)
+    return _plot(layers.properties(width=WIDTH - 90, height=260), title, description, theme)
 
 
 def _data(values: list[dict[str, Any]]) -> Any:
@@ -132,10 +133,31 @@ def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[di
     return [dict(points[place * (len(points) - 1) // (most - 1)]) for place in range(most)]
 
 
-def _svg(chart: Any, title: str, description: str, theme: Theme) -> str:
-    """The SVG with a title and a description that a screen reader finds first."""
-    import vl_convert
+@dataclass(frozen=True)
+class Plot:
+    """A drawing with its title and description; `specification` is Vega-Lite."""
 
+    specification: dict[str, Any]
+    title: str
+    description: str
+
+    def as_svg(self) -> str:
+        """With a title and a description that a screen reader finds first."""
+        import vl_convert
+
+        head, _, rest = str(vl_convert.vegalite_to_svg(self.specification)).partition(">")
+        names = f'<title id="title">{escape(self.title)}</title><desc id="desc">{escape(self.description)}</desc>'
+        return f'{head} role="img" aria-labelledby="title desc">{names}{rest}'
+
+    def as_pdf(self) -> bytes:
+        """For a paper: the title stands in it, since a PDF goes without its page."""
+        import vl_convert
+
+        titled = {**self.specification, "title": {"text": self.title, "fontSize": 13, "anchor": "start"}}
+        return bytes(vl_convert.vegalite_to_pdf({**titled, "background": "white"}))
+
+
+def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
     ink, soft, line = INK[theme]
     configured = chart.configure(
         background="transparent",
@@ -155,7 +177,4 @@ def _svg(chart: Any, title: str, description: str, theme: Theme) -> str:
         },
         legend={"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
     )
-    text = str(vl_convert.vegalite_to_svg(configured.to_dict()))
-    head, _, rest = text.partition(">")
-    names = f'<title id="title">{escape(title)}</title><desc id="desc">{escape(description)}</desc>'
-    return f'{head} role="img" aria-labelledby="title desc">{names}{rest}'
+    return Plot(configured.to_dict(), title, description)

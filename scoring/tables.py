@@ -7,8 +7,10 @@ import io
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .selectors.leaderboards import COEFFICIENTS
+from .selectors.leaderboards import COEFFICIENTS, MODELS
 
+#: Parts of the judgements of a system, as far as its method has them.
+SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 #: Cells that a spreadsheet would run as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SPECIAL = {
@@ -57,7 +59,12 @@ def _cell(value: Any) -> Any:
 def _system_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     names = ["rank", "rank_low", "rank_high", "tier", "system", "step", "kind", "value", "low", "high"]
     names += ["n", "n_ratings", "simulated", "note"]
-    return [*names, "signature"], [[*(row[name] for name in names), table["signature"]] for row in table["rows"]]
+    shares = [name for name in SHARES if any(name in row.get("shares", {}) for row in table["rows"])]
+    rows = [
+        [*(row[name] for name in names), *(row.get("shares", {}).get(name) for name in shares), table["signature"]]
+        for row in table["rows"]
+    ]
+    return [*names, *shares, "signature"], rows
 
 
 def _evaluator_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
@@ -87,11 +94,26 @@ def escape_latex(text: str) -> str:
 
 
 def _systems_latex(table: Mapping[str, Any]) -> list[str]:
-    rows = [
-        f"{place(row)} & {escape_latex(row['label'])} & {_figure(row, 3)} & {row['n']} \\\\" for row in table["rows"]
-    ]
-    head = r"Rank & System & Score [95\,\%] & $n$ \\"
-    return _tabular("rlrr", head, rows)
+    """Ratings of a model of comparisons as whole numbers; with the parts of wins, ties and losses where there are
+    any. Systems that cannot be told apart are named in a comment below."""
+    model = table.get("method") in MODELS
+    compared = any("win" in row.get("shares", {}) for row in table["rows"])
+    rows = []
+    for row in table["rows"]:
+        cells = [place(row).replace("–", "--"), escape_latex(row["label"]), _figure(row, 0 if model else 3)]
+        cells += [_won(row.get("shares", {}))] if compared else []
+        rows.append(" & ".join([*cells, str(row["n_ratings"] if compared else row["n"])]) + r" \\")
+    head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
+    head += [r"Win / tie / loss [\%]"] if compared else []
+    lines = _tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
+    return [*lines, *(f"% Cannot be told apart: {', '.join(group)}" for group in table.get("groups", []))]
+
+
+def _won(shares: Mapping[str, float]) -> str:
+    if "win" not in shares:
+        return "--"
+    parts = (shares["win"], shares["tie"] + shares.get("both_bad", 0.0), shares["loss"])
+    return " / ".join(f"{100 * part:.0f}" for part in parts)
 
 
 def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:

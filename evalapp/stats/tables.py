@@ -4,12 +4,14 @@ web program and whoever recomputes an export call the same functions. Tables of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from evalapp.stats.coding import BoolArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
+from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
 
@@ -36,8 +38,9 @@ def systems_by_ratings(
 
 def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: str) -> Table:
     """Systems by comparisons of one aspect: of two outputs, or with a reference where `method` is m1. `settings`:
-    method, ratings, systems."""
-    turing = settings["method"] == "m1"
+    method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems."""
+    method = settings["method"]
+    turing = method == "m1"
     wanted = found.units.wanted(settings["systems"])
     rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
     if not turing and len(found):
@@ -47,17 +50,37 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
         ranking = rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster, **draws_of(settings))
         side, simulated = kept.system_a, kept.simulated
     else:
-        ranking = rank_by_win_rate(
-            kept.item, kept.system_a, kept.system_b, kept.verdict, cluster=kept.cluster, **draws_of(settings)
-        )
+        ranking = _by_model(kept, settings) if method in COMPARISON_METHODS else _by_wins(kept, settings)
         side = np.concatenate([kept.system_a, kept.system_b])
         simulated = np.concatenate([kept.simulated] * 2)
-    table = _table(settings, ranking, found.units, simulated, side, aspect=aspect)
-    table["scale"] = [0.0, 1.0]
+    raters = len(np.unique(kept.rater))
+    table = _table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
+    table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
     if not ranking.systems:
         what = "compared with a reference (Turing M1)" if turing else "compared with another"
         table["note"] = f"No output has been {what} for {aspect}."
     return table
+
+
+def _by_wins(kept: Comparisons, settings: Settings) -> Ranking:
+    draws = draws_of(settings)
+    return rank_by_win_rate(kept.item, kept.system_a, kept.system_b, kept.verdict, cluster=kept.cluster, **draws)
+
+
+def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
+    """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
+    labels = np.array([unit.label for unit in kept.units.units] or [""])
+    ranking = rank_by_comparisons(
+        labels[kept.system_a],
+        labels[kept.system_b],
+        kept.verdict,
+        item=kept.item,
+        cluster=kept.cluster,
+        method=settings["method"],
+        **draws_of(settings),
+    )
+    code = {unit.label: number for number, unit in enumerate(kept.units.units)}
+    return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
 
 
 def systems_by_evaluator(
@@ -98,6 +121,7 @@ def _use_system_scores(table: Table, own: SystemValues) -> None:
         better = sum(other["value"] > row["value"] for other in table["rows"] if _both(other, row))
         row.update(rank=better + 1, rank_low=better + 1, rank_high=better + 1, tier=better + 1)
     table["signature"] = "method:evaluator|boot:none"
+    table["groups"] = []
 
 
 def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
@@ -154,9 +178,30 @@ def _table(
         "n_raters": raters,
         "n_simulated": int(simulated.sum()),
         "totals": ranking.totals,
+        "extras": ranking.extras,
+        "groups": ranking.extras["groups"] if "groups" in ranking.extras else _groups(rows),
         "note": "" if rows else "No output of these systems has been judged for this aspect.",
         "rows": rows,
     }
+
+
+def _groups(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The longest runs of two or more neighbours in the table whose intervals of ranks overlap, each with each."""
+    rated = [row for row in rows if row["value"] is not None]
+    runs: list[list[str]] = []
+    reached = 0
+    for begin in range(len(rated)):
+        end = begin + 1
+        while end < len(rated) and all(_overlap(rated[end], row) for row in rated[begin:end]):
+            end += 1
+        if end - begin > 1 and end > reached:
+            runs.append([row["label"] for row in rated[begin:end]])
+            reached = end
+    return runs
+
+
+def _overlap(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    return bool(first["rank_low"] <= second["rank_high"] and second["rank_low"] <= first["rank_high"])
 
 
 def _simulated_by_unit(simulated: BoolArray, side: IntArray, n_units: int) -> list[float]:

@@ -137,6 +137,16 @@ class SystemsBoardSerializer(BoardSerializer):
     n_clusters = serializers.IntegerField()
     n_raters = serializers.IntegerField(allow_null=True)
     totals = serializers.DictField(child=serializers.IntegerField())
+    groups = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="Runs of neighbours in the table none of which can be told from another.",
+    )
+    extras = serializers.DictField(
+        help_text="What only this method has: connectivity, the tie parameter, shares of ties and of both bad, biases."
+    )
+    findings = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Sentences, with figures."
+    )
     rows = SystemRowSerializer(many=True)
 
 

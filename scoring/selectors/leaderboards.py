@@ -12,21 +12,32 @@ from typing import Any
 from django.db.models import CharField, Count, F, Max, OuterRef, Subquery, Value
 from django.db.models.functions import Cast
 
-from annotation.models import Aspect, Comparison, Rating, System, Upload
+from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload
 from annotation.models.campaigns import Judgement
 from annotation.models.data import ORIGINAL
+from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 
-from ..models import Leaderboard, ScoreSet
+from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 2
+TABLE_VERSION = 3
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
 
-METHODS = {"mean": "Mean rating", "win-rate": "Win rate", "m1": "Turing M1"}
+METHODS = {
+    "mean": "Mean rating",
+    "win-rate": "Win rate",
+    "m1": "Turing M1",
+    "glicko2": "Glicko-2",
+    "bradley-terry": "Bradley-Terry",
+    "davidson": "Davidson",
+    "rao-kupper": "Rao-Kupper",
+}
+#: Methods of which every system has a rating instead of a share or a mean.
+MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
 RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 LEVELS = {"segment": "Outputs", "system": "Systems"}
@@ -207,6 +218,21 @@ def _described(project: Project) -> list[tuple[Any, ...]]:
 
 def _digest(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def names_of(project: Project) -> dict[str, list[str]]:
+    """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, and
+    reference sets, `original` first."""
+    text = CharField()
+    evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
+    filters = list_filters(project, active_only=True).annotate(what=Value("filter"), text=Cast("name", text))
+    sets = ReferenceSet.objects.filter(project=project).annotate(what=Value("references"), text=Cast("name", text))
+    parts = [rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets)]
+    found: dict[str, list[str]] = {"by": [], "filter": [], "references": [ORIGINAL]}
+    for what, name in sorted(parts[0].union(*parts[1:], all=True)):
+        if (what, name) != ("references", ORIGINAL):
+            found[what].append(name)
+    return found
 
 
 def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:

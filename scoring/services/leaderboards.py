@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from annotation.models import Comparison, Rating
+from annotation.models import Comparison, Rating, System
 from annotation.selectors.filters import filter_signature, get_active_filter
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
@@ -33,6 +33,8 @@ from ..selectors.score_sets import current_sets
 MAX_ROWS_IN_REQUEST = 20_000
 #: Ratings times evaluators that a page may correlate and resample in a request (about two seconds).
 MAX_CORRELATED_IN_REQUEST = 120_000
+#: Systems whose games a page may simulate in a request (about two seconds).
+MAX_GLICKO_IN_REQUEST = 3
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,9 @@ def is_large(project: Project, query: Query) -> bool:
     if isinstance(query, SystemsQuery) and query.by:
         return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
     if isinstance(query, SystemsQuery) and query.method != "mean":
+        if query.method == "glicko2":
+            # Games are simulated a hundred times over: the number of systems decides, hardly that of comparisons.
+            return _has_more(System.objects.filter(project=project), MAX_GLICKO_IN_REQUEST)
         compared = choose_aspect(project, query.aspect, judged_by="comparisons")
         return _has_more(Comparison.objects.filter(aspect=compared), MAX_ROWS_IN_REQUEST)
     limit = MAX_ROWS_IN_REQUEST

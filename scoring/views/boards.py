@@ -13,18 +13,21 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
 
 from ..forms import QueryForm, aspect_names
-from ..models import Evaluator, ScoreSet
+from ..models import ScoreSet
 from ..selectors.aspects import choose_aspect
-from ..selectors.leaderboards import COEFFICIENTS, EvaluatorsQuery, SystemsQuery, parse_query
+from ..selectors.leaderboards import COEFFICIENTS, METHODS, MODELS, EvaluatorsQuery, SystemsQuery, names_of, parse_query
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..tables import as_csv, as_latex, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
+#: Lines at the side of a table that can still be told from one another.
+MOST_LINES = 6
 BY_EVALUATOR = ["by", "systems", "references"]
 EVALUATORS = ["aspect", "level", "grouping", "systems", "ratings", "references", "filter"]
 
@@ -38,22 +41,22 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
     names = BY_EVALUATOR if query.by else BY_PEOPLE
     if not query.by and query.method != "mean":
         names = [name for name in names if name != "ratings"]
-    table = answer.table
+    table, known = answer.table, names_of(project)
     if query.by and table and table["aspect"]:
         names = ["aspect", *names]
     context = {
         "project": project,
         "query": query,
-        "form": _form(project, query, names, table, rated=query.method == "mean"),
+        "form": _form(project, query, names, table, rated=query.method == "mean", known=known),
         "answer": answer,
         "table": table,
         "reason": reason,
         **systems_shown(table),
         "params": _params(query),
         "asked": asdict(query),
-        "evaluators": list(Evaluator.objects.filter(project=project).values_list("slug", flat=True)),
+        "evaluators": known["by"],
         "plot": _plot_params(query, answer),
-        "may_write": can(user=request.user, project=project, need="write"),
+        "may_write": may_write(request, project),
     }
     return page(request, "scoring/systems/show.html", context, fragment="board")
 
@@ -79,7 +82,7 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
         "params": _params(query),
         "asked": asdict(query),
         "plot": _plot_params(query, answer),
-        "may_write": can(user=request.user, project=project, need="write"),
+        "may_write": may_write(request, project),
     }
     return page(request, "scoring/evaluation/show.html", context, fragment="board")
 
@@ -87,10 +90,51 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
 def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the table of systems is drawn from."""
     rows = table["rows"] if table else []
+    drawn = _drawn(rows, _range(rows, table["scale"])) if table else []
+    lines = joined([row["label"] for row in rows], table.get("groups", []) if table else [])
+    for row, parts in zip(drawn, lines, strict=True):
+        row["joined"] = parts
+        row["bar"] = _bar(row["shares"])
+    method = table["method"] if table else ""
     return {
-        "rows": _drawn(rows, _range(rows, table["scale"])) if table else [],
+        "rows": drawn,
         "has_steps": any(row["step"] is not None for row in rows),
+        "has_lines": any(lines),
+        "has_bar": any(row["bar"] for row in drawn),
+        "digits": 0 if method in MODELS else 3,
+        "method_name": METHODS.get(method, ""),
+        "is_model": method in MODELS,
     }
+
+
+def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:
+    """For each row the lines at its side, from left to right: `begin`, `on`, `end` of a run of systems that cannot be
+    told apart, or empty. Of runs too many to be read side by side none is drawn."""
+    place = {label: number for number, label in enumerate(labels)}
+    spans = [(place[group[0]], place[group[-1]]) for group in groups if group[0] in place and group[-1] in place]
+    tracks: list[int] = []
+    parts = [[""] * MOST_LINES for _ in labels]
+    for begin, end in sorted(spans):
+        track = next((number for number, until in enumerate(tracks) if until < begin), len(tracks))
+        if track == MOST_LINES:
+            return [[] for _ in labels]
+        tracks[track:] = [end] if track == len(tracks) else [end, *tracks[track + 1 :]]
+        for row in range(begin, end + 1):
+            parts[row][track] = "begin" if row == begin else "end" if row == end else "on"
+    return [row[: len(tracks)] for row in parts]
+
+
+def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Wins, ties, both bad and losses of a system as parts of a bar 120 wide."""
+    if "win" not in shares:
+        return []
+    found, at = [], 0.0
+    for name in ("win", "tie", "both_bad", "loss"):
+        wide = 120 * shares.get(name, 0.0)
+        if wide:
+            found.append({"name": name, "x": round(at, 1), "width": round(wide, 1), "share": shares[name]})
+        at += wide
+    return found
 
 
 def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[str, Any]:
@@ -110,6 +154,11 @@ def coefficient_of(request: HttpRequest) -> str:
     return coefficient
 
 
+def may_write(request: HttpRequest, project: Project) -> bool:
+    """By the role that `get_project` found; asks nothing."""
+    return bool(request.user.is_superuser or project.role in ROLES_FOR["write"])  # type: ignore[attr-defined,union-attr]
+
+
 def _answer(project: Project, query: Any, user: Any) -> tuple[Answer, str]:
     """The table, or why there is none: nothing judged yet is a state of the project, not a mistake of the reader."""
     try:
@@ -118,14 +167,22 @@ def _answer(project: Project, query: Any, user: Any) -> tuple[Answer, str]:
         return Answer(None, None, True), error.detail
 
 
-def _form(project: Project, query: Any, names: list[str], table: Mapping[str, Any] | None, *, rated: bool) -> QueryForm:
+def _form(
+    project: Project,
+    query: Any,
+    names: list[str],
+    table: Mapping[str, Any] | None,
+    *,
+    rated: bool,
+    known: Mapping[str, list[str]] | None = None,
+) -> QueryForm:
     aspects = aspect_names(project, rated=rated)
     values = {name: getattr(query, name) for name in names}
     if table and table["aspect"]:
         values["aspect"] = table["aspect"]
     if len(aspects) < 2:
         names = [name for name in names if name != "aspect"]
-    form = QueryForm(initial=values, project=project, names=names, aspects=aspects)
+    form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=known)
     for name in ("references", "filter"):
         if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
             del form.fields[name]

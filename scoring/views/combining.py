@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.errors import BadInput, EvalappError, Fault, NotThere
 from evalapp.common.pages import page
 
 from ..forms import aspect_names, reference_sets
@@ -84,9 +84,8 @@ def combine(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             run = start_combination(project=project, user=request.user, wishes=form.wishes())
         except EvalappError as error:
-            for fault in error.faults or [None]:
-                field = fault.field if fault and fault.field in form.fields else None
-                form.add_error(field, fault.message if fault else error.detail)
+            for fault in error.faults or [Fault(error.detail)]:
+                form.add_error(fault.field if fault.field in form.fields else None, fault.message)
         else:
             messages.success(request, f"{run.title}: in the queue.")
             return redirect("run", project.slug, run.pk)

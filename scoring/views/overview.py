@@ -14,6 +14,7 @@ from evalapp.common.navigation import role_of
 from evalapp.common.overview import Step
 
 from ..models import Leaderboard, ScoreSet
+from ..selectors.leaderboards import METHODS, MODELS
 
 FIRST = 3
 
@@ -31,7 +32,9 @@ def leaderboard_section(request: HttpRequest, project: Project) -> str | None:
     board = next((row for row in kept if row.table.get("rows") and not row.table.get("by")), None)
     if board is None:
         return None
-    context = {"project": project, "board": board, "table": board.table, "rows": board.table["rows"][:FIRST]}
+    table = board.table
+    shown = {"method": METHODS.get(table["method"], table["method"]), "digits": 0 if table["method"] in MODELS else 2}
+    context = {"project": project, "board": board, "table": table, "rows": table["rows"][:FIRST], **shown}
     return render_to_string("scoring/overview/leaderboard.html", context, request=request)
 
 

@@ -1,4 +1,4 @@
-"""Plots as images of their own, so that pages need no script and no inline style for them."""
+"""Plots as images of their own, so that pages need no script and no inline style for them; for papers as PDF."""
 
 from __future__ import annotations
 
@@ -16,24 +16,36 @@ from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.selectors import find_run
 
 from .. import plots
-from ..selectors.leaderboards import COEFFICIENTS, LEVELS, EvaluatorsQuery, SystemsQuery, parse_query, stamp_of
+from ..selectors.leaderboards import (
+    COEFFICIENTS,
+    LEVELS,
+    METHODS,
+    MODELS,
+    EvaluatorsQuery,
+    SystemsQuery,
+    parse_query,
+    stamp_of,
+)
 from ..selectors.reliability_curves import KIND as CURVES
 from ..selectors.reliability_curves import PANELS
 from ..services.leaderboards import answer_leaderboard
 from .boards import get_plotted_set
 from .evaluators import get_set
+from .steps import draw_steps
 
 KEEP_SECONDS = 24 * 3600
+TYPES = {"svg": "image/svg+xml; charset=utf-8", "pdf": "application/pdf"}
 AXES = {"mean": "mean rating, 95 %", "win-rate": "win rate, 95 %", "m1": "share better than or equal to the reference"}
+AXES |= {name: f"{METHODS[name]} rating, 95 %" for name in MODELS}
 
 
 @login_required
 @require_GET
-def systems_svg(request: HttpRequest, slug: str) -> HttpResponse:
+def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(SystemsQuery, request.GET, project)
 
-    def draw() -> str:
+    def draw() -> plots.Plot:
         table = _table(project, query, request.user)
         axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
         title = f"Systems of {project.name} by {query.by or table['aspect']}"
@@ -42,23 +54,23 @@ def systems_svg(request: HttpRequest, slug: str) -> HttpResponse:
             title=title,
             description=_in_words(table["rows"]),
             axis=axis,
-            theme=_theme(request),
+            theme=_theme(request, ending),
             zero=False,
         )
 
-    return _svg(request, [stamp_of(project), "systems", query], draw)
+    return _sent(request, [stamp_of(project), "systems", query], draw, ending)
 
 
 @login_required
 @require_GET
-def evaluation_svg(request: HttpRequest, slug: str) -> HttpResponse:
+def evaluation_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(EvaluatorsQuery, request.GET)
     coefficient = request.GET.get("coefficient", "pearson")
     if coefficient not in COEFFICIENTS:
         raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
 
-    def draw() -> str:
+    def draw() -> plots.Plot:
         table = _table(project, query, request.user)
         rows = [
             {"label": row["evaluator"], "grey": row["is_sentinel"], **row[coefficient]}
@@ -66,20 +78,20 @@ def evaluation_svg(request: HttpRequest, slug: str) -> HttpResponse:
         ]
         title = f"{coefficient.capitalize()} with {table['aspect']}, {LEVELS[query.level].lower()}"
         return plots.draw_forest(
-            rows, title=title, description=_in_words(rows), axis=coefficient, theme=_theme(request), zero=True
+            rows, title=title, description=_in_words(rows), axis=coefficient, theme=_theme(request, ending), zero=True
         )
 
-    return _svg(request, [stamp_of(project), "evaluation", query, coefficient], draw)
+    return _sent(request, [stamp_of(project), "evaluation", query, coefficient], draw, ending)
 
 
 @login_required
 @require_GET
-def scatter_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(EvaluatorsQuery, request.GET)
     score_set = get_plotted_set(project, query, evaluator)
 
-    def draw() -> str:
+    def draw() -> plots.Plot:
         from ..selectors.meta_evaluation import load_points
 
         points = load_points(project, query, score_set)
@@ -91,28 +103,32 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse
             title=f"{evaluator} against people",
             description=description,
             axes=(evaluator, f"people ({query.ratings})"),
-            theme=_theme(request),
+            theme=_theme(request, ending),
         )
 
-    return _svg(request, [stamp_of(project), "scatter", query, score_set.pk, score_set.scored_at], draw)
+    return _sent(request, [stamp_of(project), "scatter", query, score_set.pk, score_set.scored_at], draw, ending)
 
 
 @login_required
 @require_GET
-def distribution_svg(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+def distribution_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     score_set = get_set(project, evaluator, request.GET.get("set", ""))
     rows = [row for row in score_set.summary if row["n"]]
     if not rows:
         raise NotThere(f"{evaluator} has no defined score to be drawn.")
 
-    def draw() -> str:
+    def draw() -> plots.Plot:
         words = "; ".join(f"{row['label']}: median {row['p50']:.3g}" for row in rows)
         return plots.draw_distribution(
-            rows, title=f"Scores of {evaluator} by system", description=words, axis=evaluator, theme=_theme(request)
+            rows,
+            title=f"Scores of {evaluator} by system",
+            description=words,
+            axis=evaluator,
+            theme=_theme(request, ending),
         )
 
-    return _svg(request, ["distribution", score_set.pk, score_set.scored_at], draw)
+    return _sent(request, ["distribution", score_set.pk, score_set.scored_at], draw, ending)
 
 
 @login_required
@@ -127,7 +143,7 @@ def curves_svg(request: HttpRequest, slug: str, pk: int, panel: str) -> HttpResp
     if not found or not found["lines"]:
         raise NotThere("There is no such curve.")
 
-    def draw() -> str:
+    def draw() -> plots.Plot:
         words = "; ".join(
             f"{line['name']}: from {line['points'][0]['value']:.3f} to {line['points'][-1]['value']:.3f}"
             for line in found["lines"]
@@ -140,7 +156,17 @@ def curves_svg(request: HttpRequest, slug: str, pk: int, panel: str) -> HttpResp
             theme=_theme(request),
         )
 
-    return _svg(request, ["curves", pk, panel], draw)
+    return _sent(request, ["curves", pk, panel], draw)
+
+
+@login_required
+@require_GET
+def steps_svg(request: HttpRequest, slug: str, panel: str, ending: str = "svg") -> HttpResponse:
+    """Checkpoints as people or one evaluator see them."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
+    key = [stamp_of(project), "steps", panel, asked]
+    return _sent(request, key, lambda: draw_steps(request, project, panel, _theme(request, ending)), ending)
 
 
 def _table(project: Any, query: Any, user: Any) -> dict[str, Any]:
@@ -154,17 +180,21 @@ def _in_words(rows: Any) -> str:
     return "; ".join(f"{row['label']} {row['value']:.3f}" for row in rows if row["value"] is not None)
 
 
-def _theme(request: HttpRequest) -> plots.Theme:
-    return "dark" if request.GET.get("theme") == "dark" else "light"
+def _theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:
+    return "dark" if request.GET.get("theme") == "dark" and ending == "svg" else "light"
 
 
-def _svg(request: HttpRequest, key: list[Any], draw: Callable[[], str]) -> HttpResponse:
+def _sent(request: HttpRequest, key: list[Any], draw: Callable[[], plots.Plot], ending: str = "svg") -> HttpResponse:
     """Drawn once for one state of the data; the browser keeps it as long as the page names the same state."""
-    digest = hashlib.sha256(repr([*key, _theme(request)]).encode()).hexdigest()
-    text = cache.get(f"plot:{digest}")
-    if text is None:
-        text = draw()
-        cache.set(f"plot:{digest}", text, KEEP_SECONDS)
-    response = HttpResponse(text, content_type="image/svg+xml; charset=utf-8")
+    digest = hashlib.sha256(repr([*key, _theme(request, ending), ending]).encode()).hexdigest()
+    found = cache.get(f"plot:{digest}")
+    if found is None:
+        plot = draw()
+        found = plot.as_svg() if ending == "svg" else plot.as_pdf()
+        cache.set(f"plot:{digest}", found, KEEP_SECONDS)
+    response = HttpResponse(found, content_type=TYPES[ending])
+    if ending == "pdf":
+        name = request.path.rstrip("/").rsplit("/", 2)
+        response.headers["Content-Disposition"] = f'attachment; filename="{name[-2]}-{name[-1]}"'
     response.headers["Cache-Control"] = "private, max-age=3600" if request.GET.get("v") else "private, no-cache"
     return response

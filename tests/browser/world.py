@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from annotation.models import Campaign, Item, Output, Upload, UploadFault, WrittenReference
 from annotation.services.campaigns import close_campaign, create_campaign, open_campaign
+from annotation.services.filters import create_filter
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
 from annotation.services.writing import create_writing, next_task, open_writing, submit_attempt
@@ -43,8 +44,9 @@ NO_PAGE = {
     "annotation:writing-restore",
     "annotation:writing-invitation-revoke", "annotation:upload-store", "annotation:upload-undo",
     "annotation:system-kind", "annotation:export-file",
-    "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
+    "scoring:agreement-file", "scoring:rater-filter-move", "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
+    "scoring:systems-pdf", "scoring:evaluation-pdf", "scoring:scatter-pdf", "scoring:steps-svg", "scoring:steps-pdf",
     "scoring:combine-again", "scoring:snapshot-file",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
@@ -237,6 +239,12 @@ def _add_writing(world: World) -> None:
 
 def _add_scoring(world: World) -> None:
     cast, slug = world.cast, world.cast.project.slug
+    create_filter(project=cast.project, user=cast.researcher, name="hasty", raters=["r1"], reason="<b>2 s</b> each")
+    for page in ("agreement", "agreement-raters", "agreement-calibration"):
+        world.add(cast.researcher, f"scoring:{page}", slug)
+        world.add(cast.researcher, f"scoring:{page}", slug, query="?aspect=quality&judged=ratings&filter=hasty")
+    world.add(cast.researcher, "scoring:agreement-power", slug)
+    world.add(cast.researcher, "scoring:agreement-power", slug, query="?test=williams&effect=0.4,0.3,0.5")
     world.add(cast.researcher, "scoring:evaluator-list", slug)
     world.add(cast.researcher, "scoring:evaluator-apply", slug, "bertscore")
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
@@ -262,6 +270,8 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:systems", slug)
     world.add(cast.researcher, "scoring:systems", slug, query="?by=token-f1")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
+    world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson")
+    world.add(cast.researcher, "scoring:steps", slug)
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
     world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")

@@ -24,7 +24,7 @@ def test_forest_names_every_row_and_escapes_the_title():
         {"label": "sentinel", "value": 0.1, "low": 0.0, "high": 0.2, "grey": True},
         {"label": "undefined", "value": None, "low": None, "high": None},
     ]
-    root = read(draw_forest(rows, title="T & <u>", description="d", axis="r", theme="light", zero=True))
+    root = read(draw_forest(rows, title="T & <u>", description="d", axis="r", theme="light", zero=True).as_svg())
     assert root[0].text == "T & <u>"
     texts = {element.text for element in root.iter(f"{SVG}text")}
     assert {"a <b>", "sentinel", "r"} <= texts
@@ -33,15 +33,15 @@ def test_forest_names_every_row_and_escapes_the_title():
 
 def test_scatter_of_many_systems_needs_no_legend():
     points = [{"metric": k / 9, "people": k % 5, "system": f"s{k}"} for k in range(12)]
-    root = read(draw_scatter(points, title="t", description="d", axes=("m", "p"), theme="dark"))
+    root = read(draw_scatter(points, title="t", description="d", axes=("m", "p"), theme="dark").as_svg())
     assert "s3" not in {element.text for element in root.iter(f"{SVG}text")}
 
 
 def test_distribution():
     rows = [{"label": "one", "p5": 1.0, "p25": 2.0, "p50": 3.0, "p75": 4.0, "p95": 5.0}]
-    first = draw_distribution(rows, title="t", description="d", axis="x", theme="light")
+    first = draw_distribution(rows, title="t", description="d", axis="x", theme="light").as_svg()
     assert "one" in {element.text for element in read(first).iter(f"{SVG}text")}
-    assert draw_distribution(rows, title="t", description="d", axis="x", theme="light") == first
+    assert draw_distribution(rows, title="t", description="d", axis="x", theme="light").as_svg() == first
 
 
 def test_thinning_keeps_the_ends_and_is_the_same_each_time():
@@ -51,3 +51,9 @@ def test_thinning_keeps_the_ends_and_is_the_same_each_time():
     assert (kept[0]["metric"], kept[-1]["metric"]) == (0, 10 * MAX_POINTS - 1)
     assert thin(points) == kept
     assert len(thin(points[:7])) == 7
+
+
+def test_the_same_plot_as_pdf():
+    plot = draw_forest([{"label": "a", "value": 1.0, "low": 0.5, "high": 1.5}], title="T", description="d", axis="x",
+                       theme="light", zero=False)  # fmt: skip
+    assert plot.as_pdf().startswith(b"%PDF-")

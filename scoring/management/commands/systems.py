@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
-from scoring.selectors.leaderboards import METHODS, RATINGS, SUBSETS, SystemsQuery, parse_query
+from scoring.selectors.leaderboards import METHODS, MODELS, RATINGS, SUBSETS, SystemsQuery, parse_query
 from scoring.services.leaderboards import get_leaderboard
 
 
@@ -40,24 +40,47 @@ class Command(commands.Command):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
+        model = found["method"] in MODELS
+        compared = any("win" in row["shares"] for row in found["rows"])
         rows = [
             [
                 _place(row),
                 row["label"],
                 row["kind"],
-                interval(row),
+                interval(row, 0 if model else 3),
                 str(row["n"]),
                 str(row["n_ratings"]),
+                *([_shares(row["shares"])] if compared else []),
+                row["note"],
             ]
             for row in found["rows"]
         ]
+        head = [
+            "rank",
+            "system",
+            "kind",
+            "rating" if model else "value",
+            "outputs",
+            "games" if compared else "judgements",
+        ]
+        head += [*(["win / tie / loss %"] if compared else []), ""]
         if rows:
-            self.stdout.write(
-                "\n".join(as_lines(["rank", "system", "kind", "value", "outputs", "judgements"], rows, left=(0, 1, 2)))
-            )
+            self.stdout.write("\n".join(as_lines(head, rows, left=(0, 1, 2, len(head) - 1))))
+        for group in found["groups"]:
+            self.stdout.write(f"Cannot be told apart: {', '.join(group)}")
+        for sentence in [*found.get("findings", []), (found["extras"].get("connectivity") or {}).get("note")]:
+            if sentence:
+                self.stdout.write(sentence)
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
+
+
+def _shares(shares: dict[str, float]) -> str:
+    if "win" not in shares:
+        return "-"
+    tie = shares["tie"] + shares.get("both_bad", 0.0)
+    return " / ".join(f"{100 * share:.0f}" for share in (shares["win"], tie, shares["loss"]))
 
 
 def _place(row: dict[str, Any]) -> str:

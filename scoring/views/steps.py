@@ -1,0 +1,92 @@
+"""The page of checkpoints: curves of what people and evaluators say over the training steps of systems."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput
+from evalapp.common.pages import page
+
+from ..forms import aspect_names, reference_sets
+from ..selectors.leaderboards import SystemsQuery, parse_query, stamp_of
+from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, lines_of
+from ..services.leaderboards import Answer, answer_leaderboard
+
+
+def _query(project: Project, given: Any, panel: str) -> SystemsQuery:
+    """The table of systems that a panel is drawn from."""
+    names = ("aspect", "ratings", "filter", "references")
+    asked = {name: given.get(name, "") for name in names}
+    asked |= {"method": "mean"} if panel == PEOPLE else {"by": panel}
+    query: SystemsQuery = parse_query(SystemsQuery, asked, project)
+    return query
+
+
+def _answer(project: Project, given: Any, panel: str, user: Any) -> tuple[Answer, str]:
+    try:
+        return answer_leaderboard(project=project, query=_query(project, given, panel), user=user), ""
+    except BadInput as error:
+        return Answer(None, None, True), error.detail
+
+
+@login_required
+@require_GET
+def steps(request: HttpRequest, slug: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    given = request.GET
+    references = given.get("references") or ORIGINAL
+    chosen, known = choose_evaluators(project, given.getlist("by"), references)
+    panels: list[dict[str, Any]] = []
+    under_way = []
+    for name in [PEOPLE, *chosen]:
+        answer, reason = _answer(project, given, name, request.user)
+        lines = lines_of(answer.table) if answer.table else []
+        panels.append({"name": name, "lines": lines, "reason": reason, "table": answer.table})
+        if not answer.is_current:
+            under_way.append(answer)
+    people = panels[0]["table"]
+    tail = {name: given[name] for name in ("aspect", "ratings", "filter", "references") if given.get(name)}
+    context = {
+        "project": project,
+        "panels": panels,
+        "best": best_steps({panel["name"]: panel["lines"] for panel in panels}),
+        "answer": under_way[0] if under_way else None,
+        "aspects": aspect_names(project, rated=True),
+        "aspect": people["aspect"] if people else given.get("aspect", ""),
+        "reference_sets": reference_sets(project),
+        "references": references,
+        "known": known,
+        "chosen": chosen,
+        "most": MOST,
+        "there_are": any(panel["lines"] for panel in panels) or has_steps(project),
+        "plot": urlencode({**tail, "v": stamp_of(project)[:12]}),
+    }
+    return page(request, "scoring/systems/steps.html", context, fragment="board")
+
+
+def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -> Any:
+    """A panel's chart; raises `BadInput` where there is nothing to be drawn."""
+    from .. import plots
+
+    answer, reason = _answer(project, request.GET, panel, request.user)
+    lines = lines_of(answer.table) if answer.table else []
+    if not lines:
+        raise BadInput(reason or "No system has training steps, or nothing was said of them.")
+    words = "; ".join(
+        f"{line['name']}: {line['points'][0]['value']:.3f} at step {line['points'][0]['x']}, "
+        f"{line['points'][-1]['value']:.3f} at step {line['points'][-1]['x']}"
+        for line in lines
+    )
+    aspect = answer.table["aspect"] if answer.table else ""
+    axis = f"people, {aspect}, 95 %" if panel == PEOPLE else f"{panel}, 95 %"
+    return plots.draw_lines(
+        lines, title=f"{panel.capitalize()} over training steps", description=words, axes=("step", axis), theme=theme
+    )

@@ -1,0 +1,93 @@
+"""The table of systems by models of comparisons: labels, groups that cannot be told apart, what the graph lacks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalapp.stats import rank_by_comparisons
+from evalapp.stats.columns import Comparisons, Units
+from evalapp.stats.tables import systems_by_comparisons
+
+SETTINGS = {"ratings": "raw", "systems": "all", "by": ""}
+
+
+def made(a, b, verdict, names=("a", "b", "c"), kinds=("machine", "machine", "human")):
+    units = Units({k: (name, kind) for k, (name, kind) in enumerate(zip(names, kinds, strict=True))})
+    for k in range(len(names)):
+        units.code(k, None)
+    n = len(a)
+    item = np.arange(n) % 7
+    return Comparisons(
+        item, item, np.array(a), np.array(b), np.array(verdict), np.zeros(n, dtype=bool), units, np.arange(n) % 2
+    )
+
+
+def golden():
+    """EVALUATORS 7.7, counts (win_i, tie, win_j): a-b 12/5/3, a-c 9/4/7, b-c 6/6/8."""
+    rows = []
+    for pair, counts in (((0, 1), (12, 5, 3)), ((0, 2), (9, 4, 7)), ((1, 2), (6, 6, 8))):
+        for verdict, n in zip(("a", "tie", "b"), counts, strict=True):
+            rows += [(*pair, verdict)] * n
+    return made(*zip(*rows, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("method", "theta"),
+    [
+        ("bradley-terry", {"a": 0.37966, "b": -0.37966, "c": 0.0}),
+        ("davidson", {"a": 0.51667, "b": -0.51667, "c": 0.0}),
+        ("rao-kupper", {"a": 0.40924, "b": -0.39833, "c": -0.01091}),
+    ],
+)
+def test_ratings_of_the_golden_counts(method, theta):
+    table = systems_by_comparisons(golden(), {**SETTINGS, "method": method}, aspect="quality")
+    found = {row["label"]: (row["value"] - 1000) * np.log(10) / 400 for row in table["rows"]}
+    assert found == pytest.approx(theta, abs=2e-5)
+    assert [row["label"] for row in table["rows"]] == ["a", "c", "b"]
+    assert table["scale"] == [None, None]
+    assert table["n_raters"] == 2
+    assert table["signature"].startswith(f"method:{method}|")
+    assert table["signature"].endswith("|aspect:quality|ratings:raw|systems:all")
+    assert table["rows"][0]["shares"]["win"] == pytest.approx(21 / 40)
+
+
+def test_the_table_says_what_the_ranking_says():
+    found = golden()
+    table = systems_by_comparisons(found, {**SETTINGS, "method": "davidson"}, aspect="q")
+    names = np.array(["a", "b", "c"])
+    ranking = rank_by_comparisons(
+        names[found.system_a], names[found.system_b], found.verdict, item=found.item, cluster=found.cluster,
+        method="davidson",
+    )  # fmt: skip
+    assert table["groups"] == ranking.extras["groups"]
+    assert table["extras"]["tie"]["parameter"] == "nu"
+    assert [row["rank_high"] for row in table["rows"]] == [row.rank_high for row in ranking.systems]
+
+
+def test_a_graph_that_is_not_connected_names_the_systems():
+    verdicts = ["a", "b", "tie", "a", "a", "b"]
+    found = made([0, 0, 0, 2, 3, 2], [1, 1, 1, 3, 2, 3], verdicts, ("w", "x", "y", "z"), ["machine"] * 4)
+    table = systems_by_comparisons(found, {**SETTINGS, "method": "bradley-terry"}, aspect="q")
+    note = table["extras"]["connectivity"]["note"]
+    assert note
+    assert any(name in note for name in "wxyz")
+    unrated = [row for row in table["rows"] if row["value"] is None]
+    assert len(unrated) == 2
+    assert all(row["note"] for row in unrated)
+
+
+def test_groups_of_shares_come_from_intervals_of_ranks():
+    rng = np.random.default_rng(3)
+    n = 600
+    a, b = rng.integers(0, 3, n), rng.integers(1, 3, n)
+    b = (a + b) % 3
+    better = rng.random(n) < np.where((a == 2) | (b == 2), np.where(a == 2, 0.9, 0.1), 0.5)
+    table = systems_by_comparisons(
+        made(a, b, np.where(better, "a", "b")), {**SETTINGS, "method": "win-rate"}, aspect="q"
+    )
+    assert table["groups"] == [[row["label"] for row in table["rows"][1:]]]
+    machines = systems_by_comparisons(
+        made(a, b, np.where(better, "a", "b")), {**SETTINGS, "method": "glicko2", "systems": "machine"}, aspect="q"
+    )
+    assert {row["label"] for row in machines["rows"]} == {"a", "b"}
