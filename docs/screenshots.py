@@ -92,8 +92,6 @@ SHOTS = (
     Shot("run", P + "runs/", 'main a[href*="/runs/"]'),
     Shot("systems", P + "systems/"),
     Shot("systems-win-rate", P + "systems/?method=win-rate&aspect=relevance"),
-    Shot("systems-davidson", P + "systems/?method=davidson&aspect=relevance"),
-    Shot("systems-steps", P + "systems/steps/"),
     Shot("evaluation", P + "evaluation/"),
     Shot("snapshots", P + "snapshots/"),
     Shot("snapshot", P + "snapshots/before/"),

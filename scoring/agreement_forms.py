@@ -13,6 +13,7 @@ from evalapp.accounts.models import Project
 
 from .forms import AUTOSUBMIT
 from .selectors.leaderboards import JUDGED, SCALES
+from .selectors.planning import EFFECTS, TESTS, USUAL
 
 
 class AgreementForm(forms.Form):
@@ -59,3 +60,40 @@ class FilterForm(forms.Form):
     def __init__(self, *args: Any, raters: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["raters"].choices = [(rater, rater) for rater in raters]  # type: ignore[attr-defined]
+
+
+class PowerForm(forms.Form):
+    """What one wants to find, and how surely: a plain GET form."""
+
+    test = forms.ChoiceField(choices=list(TESTS.items()), label="Question", widget=forms.Select(attrs=AUTOSUBMIT))
+    effect = forms.CharField(max_length=60, required=False, label="Effect")
+    power = forms.FloatField(
+        min_value=0.01, max_value=0.999, initial=0.8, required=False, label="Power", help_text="The chance to find it."
+    )
+    alpha = forms.FloatField(
+        min_value=0.0001,
+        max_value=0.5,
+        initial=0.05,
+        required=False,
+        label="alpha",
+        help_text="The chance of a false find.",
+    )
+    ties = forms.FloatField(
+        min_value=0, max_value=0.99, required=False, label="Share of ties", help_text="Empty: as so far."
+    )
+    aspect = forms.ChoiceField(required=False)
+
+    def __init__(self, *args: Any, aspects: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        test = self.data.get("test") or "preference" if self.is_bound else "preference"
+        test = test if test in TESTS else "preference"
+        self.fields["effect"].help_text = EFFECTS[test][0].upper() + EFFECTS[test][1:] + "."
+        self.fields["effect"].widget.attrs["placeholder"] = USUAL[test]
+        for name in ("power", "alpha", "ties"):
+            self.fields[name].widget.attrs["step"] = "any"
+        if test != "preference":
+            del self.fields["ties"]
+        if len(aspects) > 1:
+            self.fields["aspect"].choices = [("", "the first that was judged"), *((name, name) for name in aspects)]  # type: ignore[attr-defined]
+        else:
+            del self.fields["aspect"]

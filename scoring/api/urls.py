@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import online, references, snapshots, trained, views
+from . import agreement, online, references, snapshots, trained, views
 
 P = "projects/<slug:slug>/"
 urlpatterns = [
@@ -33,6 +33,10 @@ urlpatterns = [
         snapshots.SnapshotComparison.as_view(),
         name="api-snapshot-comparison",
     ),
+    path(P + "agreement/", agreement.Agreement.as_view(), name="api-agreement"),
+    path(P + "power/", agreement.Power.as_view(), name="api-power"),
+    path(P + "rater-filters/", agreement.FilterList.as_view(), name="api-rater-filter-list"),
+    path(P + "rater-filters/<slug:name>/", agreement.FilterShow.as_view(), name="api-rater-filter"),
     path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
     path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
     path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),

@@ -15,6 +15,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from annotation.models import Aspect
 from annotation.selectors.filters import get_filter, list_filters
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.accounts.models import Project
@@ -23,9 +24,10 @@ from evalapp.common.errors import BadInput, EvalappError, Unavailable
 from evalapp.common.pages import page
 
 from ..agreement_files import as_csv, as_latex
-from ..agreement_forms import AgreementForm, FilterForm
+from ..agreement_forms import AgreementForm, FilterForm, PowerForm
 from ..rater_columns import cells_of, columns_of
 from ..selectors.leaderboards import JUDGED, AgreementQuery, parse_query
+from ..selectors.planning import answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
 
 TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "application/x-tex; charset=utf-8"}
@@ -81,6 +83,27 @@ def calibration(request: HttpRequest, slug: str) -> HttpResponse:
     """System means as given beside means without the biases of who rated them."""
     project = get_project(user=request.user, slug=slug, need="read")
     return page(request, "scoring/agreement/calibration.html", _context(request, project), fragment="board")
+
+
+@login_required
+@require_GET
+def power(request: HttpRequest, slug: str) -> HttpResponse:
+    """How many judgements are needed, with what is there as the pilot."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    aspects = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
+    form = PowerForm(request.GET or None, aspects=aspects)
+    found, status = None, 200
+    if not form.is_bound or form.is_valid():
+        try:
+            found = answer_power(read_question(form.cleaned_data if form.is_bound else {}), project)
+        except BadInput as error:
+            for fault in error.faults:
+                form.add_error(fault.field if fault.field in form.fields else None, fault.message)
+            status = 422
+    else:
+        status = 422
+    context = {"project": project, "form": None, "power_form": form, "found": found, "params": ""}
+    return page(request, "scoring/agreement/power.html", context, fragment="board", status=status)
 
 
 @login_required

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign, WrittenReference
 from annotation.services import campaigns, exports, judging
+from annotation.services.filters import create_filter
 from annotation.services.judging_acts import flag_assignment
 from annotation.services.writing import create_writing, next_task, open_writing, submit_attempt
 from evalapp.accounts.models import Membership, Project, User
@@ -84,6 +85,9 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     )  # fmt: skip
     trained = make_trained(project, f"trained-{project.slug}")
     snapshot = take_snapshot(project=project, user=owner, query=SystemsQuery(), slug=f"kept-{project.slug}")
+    left_out = create_filter(
+        project=project, user=owner, name=f"hasty-{project.slug}", raters=["r1"], reason="2 s each"
+    )
     upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
     corpus = make_corpus(project, f"corpus-{project.slug}")
     writing = make_writing(project, owner=owner, corpus=corpus.name)
@@ -112,6 +116,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "evaluator": "length",
             "trained": trained.slug,
             "snapshot": snapshot.slug,
+            "filter": left_out.name,
             "check": check.pk,
             "corpus": corpus.name,
             "writing campaign": writing.pk,

@@ -44,9 +44,9 @@ NO_PAGE = {
     "annotation:writing-restore",
     "annotation:writing-invitation-revoke", "annotation:upload-store", "annotation:upload-undo",
     "annotation:system-kind", "annotation:export-file",
-    "scoring:agreement-file", "scoring:rater-filter-move", "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
+    "scoring:agreement-file", "scoring:rater-filter-move",
+    "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
-    "scoring:systems-pdf", "scoring:evaluation-pdf", "scoring:scatter-pdf", "scoring:steps-svg", "scoring:steps-pdf",
     "scoring:combine-again", "scoring:snapshot-file",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
@@ -270,8 +270,6 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:systems", slug)
     world.add(cast.researcher, "scoring:systems", slug, query="?by=token-f1")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
-    world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson")
-    world.add(cast.researcher, "scoring:steps", slug)
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
     world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")

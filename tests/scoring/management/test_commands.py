@@ -10,9 +10,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotation.models import Comparison, Output, Reference, ReferenceSet, System
+from annotation.services.filters import create_filter
 from evalapp.common.models import Run
 from scoring.models import ScoreSet
-from tests.factories import make_items, make_outputs
+from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
 
@@ -143,3 +144,21 @@ def test_system_level_metric_has_its_own_value(scored, score):
     rows = {row["evaluator"]: row for row in command("meta", "alpha", "--level", "system")["rows"]}
     assert "held fixed" in rows["bleu-corpus"]["note"]
     assert rows["bleu-corpus"]["pearson"]["n"] == 3
+
+
+def test_agreement_and_power(cast):
+    outputs = make_outputs(cast.project, make_items(cast.project, 6))
+    make_ratings(cast.project, outputs)
+    found = command("agreement", "alpha")
+    assert [(row["aspect"], row["judged"]) for row in found["rows"]] == [("quality", "ratings")]
+    assert "quality  ratings" in text_of("agreement", "alpha")
+    one = text_of("agreement", "alpha", "--aspect", "quality", "--scale", "ordinal")
+    assert "Krippendorff's alpha (ordinal)" in one
+    assert "24 judgements of 12 units by 2 raters" in one
+    create_filter(project=cast.project, user=None, name="hasty", raters=["r1"], reason="2 s each")
+    assert "Without 1 rater (filter hasty): 2 s each" in text_of("agreement", "alpha", "--filter", "hasty")
+    assert "Without 1 rater" in text_of("systems", "alpha", "--filter", "hasty")
+    assert command("power", "--effect", "0.6")["needed"] == 194
+    assert "are judged for quality" in text_of("power", "alpha", "--effect", ".3", "--test", "correlation")
+    with pytest.raises(CommandError, match="true share"):
+        command("power", "--effect", "much")

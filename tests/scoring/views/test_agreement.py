@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from annotation.models import Comparison, Output, Rating, RaterFilter
+from annotation.models import Comparison, Output, RaterFilter, Rating
 from scoring.selectors.leaderboards import AgreementQuery
 from scoring.services.leaderboards import get_leaderboard
 from tests.factories import make_items, make_outputs, make_ratings
@@ -88,3 +88,14 @@ def test_repeats_are_no_second_rater(rated):
     Rating.objects.create(project=rated.project, output=output, aspect=aspect, rater="r0#2", value=5)
     table = get_leaderboard(project=rated.project, query=AgreementQuery(aspect="quality")).table
     assert (table["n_raters"], table["n_judgements"], table["n_repeats"]) == (3, 36, 1)
+
+
+def test_power_by_page_with_the_comparisons_so_far(rated, client):
+    client.force_login(rated.researcher)
+    url = reverse("scoring:agreement-power", args=["alpha"])
+    text = client.get(url).content.decode()
+    # Of two comparisons one is a tie: 194 decisive ones (EVALUATORS 7.10) are 388.
+    assert "388 comparisons, 50% of them ties, find a true preference of 60% with power 0.80" in text
+    assert "2 comparisons are judged for quality" in text
+    assert client.get(url + "?test=preference&effect=half").status_code == 422
+    assert "cannot be" in client.get(url + "?test=correlation&effect=1.5").content.decode()

@@ -1,0 +1,164 @@
+"""Agreement among people, named filters of raters, and the planner, for programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotation.models import RaterFilter
+from annotation.selectors.filters import get_filter, list_filters
+from annotation.services.filters import create_filter, restore_filter, withdraw_filter
+from evalapp.accounts.selectors import get_project
+
+from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
+from ..selectors.planning import EFFECTS, TESTS, answer_power, read_question
+from ..services.leaderboards import answer_leaderboard
+from .serializers import PendingSerializer
+
+EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
+
+
+class AgreementSerializer(serializers.Serializer):
+    """Without an aspect `rows` has a line for every aspect with its `coefficients`; with one, `rows` are the
+    coefficients, and prevalence, pairs of raters, reports of raters, calibrated means and components stand beside."""
+
+    project = serializers.CharField()
+    aspect = serializers.CharField(allow_blank=True)
+    judged = serializers.CharField(allow_blank=True)
+    campaign = serializers.CharField(allow_blank=True)
+    scale = serializers.CharField()
+    signature = serializers.CharField()
+    filter = serializers.JSONField(required=False, help_text="The filter whose raters are left out.")
+    n_filtered = serializers.IntegerField()
+    n_simulated = serializers.IntegerField()
+    note = serializers.CharField(allow_blank=True)
+    rows = serializers.JSONField()
+    prevalence = serializers.JSONField(required=False)
+    pairs = serializers.JSONField(required=False)
+    raters = serializers.JSONField(required=False)
+    calibration = serializers.JSONField(required=False, allow_null=True)
+    components = serializers.JSONField(required=False, allow_null=True)
+    computed_at = serializers.DateTimeField()
+    is_current = serializers.BooleanField()
+    run = serializers.IntegerField(allow_null=True)
+
+
+class FilterSerializer(serializers.ModelSerializer):
+    """A named exclusion of raters; its raters never change. `active` false: withdrawn, no table takes it."""
+
+    raters = serializers.ListField(child=serializers.CharField(max_length=100), min_length=1)
+    active = serializers.BooleanField(source="is_active", read_only=True)
+    digest = serializers.CharField(read_only=True)
+    created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None, read_only=True)
+
+    class Meta:
+        model = RaterFilter
+        fields = ["name", "raters", "reason", "active", "digest", "created_by", "created_at", "withdrawn_at"]
+        read_only_fields = ["created_at", "withdrawn_at"]
+
+
+class FiltersSerializer(serializers.Serializer):
+    results = FilterSerializer(many=True)
+
+
+class MoveSerializer(serializers.Serializer):
+    active = serializers.BooleanField(help_text="false withdraws the filter, true takes it up again.")
+
+
+class PowerSerializer(serializers.Serializer):
+    test = serializers.CharField()
+    effect = serializers.JSONField()
+    power = serializers.FloatField()
+    alpha = serializers.FloatField()
+    ties = serializers.FloatField()
+    unit = serializers.CharField()
+    needed = serializers.IntegerField()
+    curve = serializers.JSONField()
+    pilot = serializers.JSONField(allow_null=True)
+    words = serializers.ListField(child=serializers.CharField())
+
+
+class Agreement(APIView):
+    @extend_schema(
+        operation_id="agreement",
+        parameters=[
+            OpenApiParameter(name, OpenApiTypes.STR, enum=list(CHOICES[name]) if name in CHOICES else None)
+            for name in AgreementQuery.__dataclass_fields__
+        ],
+        responses={200: AgreementSerializer, 202: PendingSerializer},
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """How far people agree: every aspect, or one in detail."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        query = parse_query(AgreementQuery, request.query_params)
+        if query.aspect:
+            from ..selectors.agreement import choose_asked
+
+            query = replace(query, judged=choose_asked(project, query).judged)
+        answer = answer_leaderboard(project=project, query=query, user=request.user)
+        run = answer.run.pk if answer.run else None
+        if answer.table is None or answer.leaderboard is None:
+            return Response({"run": run, "detail": "The table is large and is being computed in this run."}, status=202)
+        table = {**answer.table, "computed_at": answer.leaderboard.computed_at}
+        return Response(AgreementSerializer({**table, "is_current": answer.is_current, "run": run}).data)
+
+
+class FilterList(APIView):
+    @extend_schema(operation_id="rater_filters_list", responses=FiltersSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """Every filter of the project, withdrawn ones among them."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response({"results": FilterSerializer(list_filters(project), many=True).data})
+
+    @extend_schema(operation_id="rater_filters_create", request=FilterSerializer, responses={201: FilterSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """A new filter; it needs a reason."""
+        project = get_project(user=request.user, slug=slug, need="write")
+        found = FilterSerializer(data=request.data)
+        found.is_valid(raise_exception=True)
+        given: dict[str, Any] = found.validated_data
+        made = create_filter(project=project, user=request.user, **{k: given[k] for k in ("name", "raters", "reason")})
+        return Response(FilterSerializer(made).data, status=201)
+
+
+class FilterShow(APIView):
+    @extend_schema(operation_id="rater_filters_show", responses=FilterSerializer)
+    def get(self, request: Request, slug: str, name: str) -> Response:
+        """One filter."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response(FilterSerializer(get_filter(project, name)).data)
+
+    @extend_schema(operation_id="rater_filters_move", request=MoveSerializer, responses=FilterSerializer)
+    def patch(self, request: Request, slug: str, name: str) -> Response:
+        """Withdraw it, or take it up again."""
+        project = get_project(user=request.user, slug=slug, need="write")
+        wanted = MoveSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        move = restore_filter if wanted.validated_data["active"] else withdraw_filter
+        return Response(FilterSerializer(move(found=get_filter(project, name), user=request.user)).data)
+
+
+class Power(APIView):
+    @extend_schema(
+        operation_id="power",
+        parameters=[
+            OpenApiParameter("test", OpenApiTypes.STR, enum=list(TESTS), default="preference"),
+            OpenApiParameter("effect", OpenApiTypes.STR, description=EFFECT_WORDS),
+            OpenApiParameter("power", OpenApiTypes.FLOAT, default=0.8),
+            OpenApiParameter("alpha", OpenApiTypes.FLOAT, default=0.05),
+            OpenApiParameter("ties", OpenApiTypes.FLOAT, description="Default: the share so far."),
+            OpenApiParameter("aspect", OpenApiTypes.STR),
+        ],
+        responses=PowerSerializer,
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """How many judgements are needed to find an effect, with the project's judgements as the pilot."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        return Response(PowerSerializer(answer_power(read_question(request.query_params), project)).data)

@@ -1,0 +1,38 @@
+"""`power`: how many judgements are needed to find an effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from evalapp.common import commands
+from scoring.management.lines import as_lines
+from scoring.selectors.planning import EFFECTS, TESTS, answer_power, read_question
+
+
+class Command(commands.Command):
+    help = "How many judgements are needed; with a project, what its judgements so far say of it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        effects = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
+        parser.add_argument("slug", nargs="?", default="", help="a project whose judgements are the pilot")
+        parser.add_argument("--effect", required=True, metavar="X", help=effects)
+        parser.add_argument("--test", default="preference", choices=list(TESTS))
+        parser.add_argument("--power", type=float, default=0.8, help="the chance to find the effect (default .8)")
+        parser.add_argument(
+            "--alpha", type=float, default=0.05, help="the chance to find one that is none (default .05)"
+        )
+        parser.add_argument("--ties", type=float, help="share of ties; default: that of the project, or none")
+        parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")
+
+    def work(self, **options: Any) -> dict[str, Any]:
+        project = commands.find_project(options["slug"]) if options["slug"] else None
+        return answer_power(read_question(options), project)
+
+    def show(self, found: dict[str, Any]) -> None:
+        self.stdout.write("\n".join(found["words"]))
+        rows = [[f"{row['n']:,}", f"{row['power']:.2f}"] for row in found["curve"]]
+        self.stdout.write("\n".join(as_lines([found["unit"], "power"], rows, left=())))
+        for line in (found.get("plan") or {}).get("advice", []):
+            self.stdout.write(line)

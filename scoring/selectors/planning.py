@@ -1,0 +1,174 @@
+"""How many judgements are needed: the closed forms of `evalapp.stats.power`, and what a project's judgements so far say
+of ties, time and the power that is reached already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
+
+from annotation.models import Comparison, Judgement, Rating
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, Fault
+
+from .aspects import choose_aspect
+
+TESTS = {
+    "preference": "Is one system preferred to another?",
+    "correlation": "Does an evaluator correlate with people?",
+    "williams": "Does one evaluator correlate better than another?",
+}
+EFFECTS = {
+    "preference": "the true share of decisive verdicts for one side, such as 0.6",
+    "correlation": "the true correlation, such as 0.3",
+    "williams": "three correlations: better evaluator with people, worse one with people, both with each other, "
+    "such as 0.4,0.3,0.5",
+}
+USUAL = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5"}
+UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items"}
+#: Judgements whose median time is taken.
+TIMED = 2_000
+
+
+@dataclass(frozen=True)
+class PowerQuestion:
+    """`effect` as people write it; `ties` None: those of the project, or none."""
+
+    test: str = "preference"
+    effect: str = ""
+    power: float = 0.8
+    alpha: float = 0.05
+    ties: float | None = None
+    aspect: str = ""
+
+
+def read_question(given: Mapping[str, Any]) -> PowerQuestion:
+    """From the parameters of an address or a command. Raises `BadInput` by field."""
+    faults: list[Fault] = []
+    test = str(given.get("test") or "preference")
+    if test not in TESTS:
+        faults.append(Fault(f"test is one of {', '.join(TESTS)}, not “{test}”.", field="test"))
+    numbers: dict[str, float | None] = {}
+    for name, usual in (("power", 0.8), ("alpha", 0.05), ("ties", None)):
+        raw = given.get(name)
+        try:
+            numbers[name] = usual if raw in (None, "") else float(str(raw))
+        except ValueError:
+            faults.append(Fault(f"{name} is a number between 0 and 1.", field=name))
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    effect, aspect = str(given.get("effect") or USUAL[test]), str(given.get("aspect") or "")
+    power, alpha = numbers["power"], numbers["alpha"]
+    assert power is not None
+    assert alpha is not None
+    return PowerQuestion(test, effect, power, alpha, numbers["ties"], aspect)
+
+
+def answer_power(question: PowerQuestion, project: Project | None = None) -> dict[str, Any]:
+    """The number that is needed and the power of other numbers; with a project also what is there and what is left."""
+    from evalapp.stats.power import EffectError, needed_judgements, power_of
+
+    effect = _effect(question)
+    pilot = _pilot(question, project) if project is not None else {}
+    ties = question.ties if question.ties is not None else pilot.get("ties", 0.0)
+    settings: dict[str, Any] = {"alpha": question.alpha, "ties": ties if question.test == "preference" else 0.0}
+    try:
+        needed = needed_judgements(question.test, effect, power=question.power, **settings)  # type: ignore[arg-type]
+        sizes = sorted({max(4, round(needed * share)) for share in (0.25, 0.5, 0.75, 1, 1.5, 2)} | {needed})
+        curve = [{"n": n, "power": power_of(question.test, effect, n, **settings)} for n in sizes]  # type: ignore[arg-type]
+        if pilot.get("n"):
+            pilot["power"] = power_of(question.test, effect, pilot["n"], **settings) if pilot["n"] > 3 else None  # type: ignore[arg-type]
+    except EffectError as error:
+        raise BadInput(
+            f"{str(error)[0].upper()}{str(error)[1:]}.", faults=[Fault(str(error), field="effect")]
+        ) from error
+    found = {
+        "test": question.test,
+        "question": TESTS[question.test],
+        "effect": effect,
+        "power": question.power,
+        "alpha": question.alpha,
+        "ties": settings["ties"],
+        "unit": UNITS[question.test],
+        "needed": needed,
+        "curve": curve,
+        "pilot": pilot or None,
+    }
+    return {**found, "words": _words(found)}
+
+
+def _effect(question: PowerQuestion) -> float | tuple[float, ...]:
+    try:
+        parts = tuple(float(part) for part in question.effect.replace(";", ",").split(",") if part.strip())
+    except ValueError:
+        parts = ()
+    wanted = 3 if question.test == "williams" else 1
+    if len(parts) != wanted:
+        text = f"The effect of this test is {EFFECTS[question.test]}."
+        raise BadInput(text, faults=[Fault(text, field="effect")])
+    return parts if wanted == 3 else parts[0]
+
+
+def _pilot(question: PowerQuestion, project: Project) -> dict[str, Any]:
+    """What the project has of what the test counts, the share of ties and the median time; {} without judgements."""
+    judged_by = "comparisons" if question.test == "preference" else "ratings"
+    try:
+        aspect = choose_aspect(project, question.aspect, judged_by=judged_by)  # type: ignore[arg-type]
+    except BadInput as error:
+        return {"n": 0, "note": error.detail}
+    found: dict[str, Any] = {"aspect": aspect.name, "seconds": _seconds(project), "note": ""}
+    if question.test == "preference":
+        rows = Comparison.objects.filter(aspect=aspect, output_b__isnull=False)
+        counts = rows.aggregate(n=Count("pk"), even=Count("pk", filter=Q(verdict__in=["tie", "both_bad"])))
+        found["n"] = counts["n"]
+        found["ties"] = min(counts["even"] / counts["n"], 0.99) if counts["n"] else 0.0
+        return found
+    rated = Rating.objects.filter(aspect=aspect, output__isnull=False)
+    counts = rated.aggregate(n=Count("output", distinct=True), all=Count("pk"))
+    return {**found, "n": counts["n"], "per_unit": counts["all"] / counts["n"] if counts["n"] else None}
+
+
+def _seconds(project: Project) -> float | None:
+    from statistics import median
+
+    rows = Judgement.objects.filter(campaign__project=project, current=True, seconds__isnull=False).order_by("-pk")
+    times = list(rows.values_list("seconds", flat=True)[:TIMED])
+    return float(median(times)) if times else None
+
+
+def _words(found: Mapping[str, Any]) -> list[str]:
+    """The answer in sentences."""
+    what = {"preference": "a true preference of {:.0%}", "correlation": "a true correlation of {:.2f}"}
+    effect = found["effect"]
+    if found["test"] == "williams":
+        named = f"the difference between correlations of {effect[0]:.2f} and {effect[1]:.2f}"
+    else:
+        named = what[found["test"]].format(effect)
+    with_ties = f", {found['ties']:.0%} of them ties," if found["ties"] else ""
+    sentences = [
+        f"{found['needed']:,} {found['unit']}{with_ties} find {named} with power {found['power']:.2f} "
+        f"(alpha {found['alpha']:g}).".replace(",,", ",")
+    ]
+    pilot = found["pilot"]
+    if not pilot:
+        return sentences
+    if not pilot["n"]:
+        return [*sentences, pilot["note"]] if pilot["note"] else sentences
+    power = "" if pilot["power"] is None else f": the power so far is {pilot['power']:.2f}"
+    sentences.append(f"{pilot['n']:,} {found['unit']} are judged for {pilot['aspect']}{power}.")
+    left = found["needed"] - pilot["n"]
+    if left <= 0:
+        sentences.append("No more are needed for this effect.")
+        return sentences
+    judgements = left * (pilot.get("per_unit") or 1.0)
+    time = f", about {_span(judgements * pilot['seconds'])} of work" if pilot["seconds"] else ""
+    sentences.append(f"About {left:,} more {found['unit']} are needed{time}.")
+    return sentences
+
+
+def _span(seconds: float) -> str:
+    if seconds < 3600:
+        return f"{max(1, round(seconds / 60))} min"
+    return f"{seconds / 3600:.1f} h"
