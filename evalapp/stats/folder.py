@@ -109,6 +109,7 @@ class ExportFolder:
     def ratings(self, aspect: str, *, filter: str = "") -> tuple[Ratings, tuple[str, ...]]:
         """All ratings of outputs for one aspect, and the names of the items by their numbers. `output` is a number by
         item and system."""
+        self._must_have("ratings")
         out = self.left_out(filter)
         units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
         columns: list[Any] = [array("q"), array("q"), array("q"), array("q"), array("d"), array("b")]
@@ -141,6 +142,7 @@ class ExportFolder:
 
     def comparisons(self, aspect: str, *, turing: bool, filter: str = "") -> Comparisons:
         """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect."""
+        self._must_have("comparisons")
         out = self.left_out(filter)
         units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
         found, n_filtered = [], 0
@@ -207,6 +209,10 @@ class ExportFolder:
         values = np.array(value_, dtype=np.float64)
         return Scores(codes[0][order], codes[1][order], unit[order], values[order], units)
 
+    def _must_have(self, table: str) -> None:
+        if not self.has(table):
+            raise FolderError(table, "the folder holds no judgements by rater; export them per rater")
+
     def _known_set(self, score_set: str) -> None:
         if score_set not in self.score_sets:
             raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
@@ -261,7 +267,7 @@ def _decoded(name: str, cell: str | None) -> Any:
         return json.loads(cell) if cell else None
     if name == "system_b" and cell and cell.startswith("{"):
         return json.loads(cell)
-    return cell
+    return None if name == "scored_at" and not cell else cell
 
 
 def _read_parquet(file: Path) -> Iterator[Row]:

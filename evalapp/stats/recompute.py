@@ -91,10 +91,9 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
 def _systems(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
     if settings["by"]:
         (name,) = entry["sets"]
+        scores = folder.score_columns(name)
         own = folder.score_sets[name].get("systems") or ()
-        return systems_by_evaluator(
-            folder.score_columns(name), settings, evaluator=entry["table"]["evaluator"], own=own
-        )
+        return systems_by_evaluator(scores, settings, evaluator=entry["table"]["evaluator"], own=own)
     aspect, without = entry["table"]["aspect"], settings.get("filter") or ""
     if settings["method"] == "mean":
         ratings, _ = folder.ratings(aspect, filter=without)
