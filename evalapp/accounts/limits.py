@@ -1,5 +1,6 @@
 """Counting attempts, so that nobody tries tokens, links or mails without end. The counters are rows, hence right
-with several web processes; sign-in itself is counted by django-axes."""
+with several web processes; django-axes counts sign-in by name and address
+together."""
 
 from __future__ import annotations
 
@@ -26,6 +27,9 @@ class Limit:
     seconds: int
 
 
+#: Beside what django-axes counts for each name and address: many names from one address, one name from many.
+SIGN_IN_BY_ADDRESS = Limit("sign-in-ip", 100, 900)
+SIGN_IN_BY_NAME = Limit("sign-in-name", 50, 900)
 TOKEN_FAILURES = Limit("token", 30, 300)
 LINK_FAILURES = Limit("link", 30, 300)
 RESETS_BY_ADDRESS = Limit("reset-ip", 10, 3600)

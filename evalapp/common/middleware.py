@@ -1,4 +1,5 @@
-"""Turns domain errors that leave a page's view into a readable page (or a fragment for htmx)."""
+"""What every request passes: headers against browsers that do too much, a readable page (or a fragment for htmx) for
+domain errors, and the limit of a body."""
 
 from __future__ import annotations
 
@@ -11,6 +12,31 @@ from django.shortcuts import render
 
 from .errors import EvalappError, TooLarge
 from .problems import CONTENT_TYPE, from_domain
+
+#: What no page of ours ever asks a browser for.
+PERMISSIONS = ", ".join(
+    f"{name}=()"
+    for name in (
+        "accelerometer", "autoplay", "browsing-topics", "camera", "display-capture", "encrypted-media", "fullscreen",
+        "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment", "picture-in-picture",
+        "publickey-credentials-get", "screen-wake-lock", "usb", "xr-spatial-tracking",
+    )
+)  # fmt: skip
+
+
+class Headers:
+    """No cache keeps what was made for one person, unless the view says otherwise; no page uses a device; no other
+    site reads an answer. Static files are served before this and may be kept."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        return response
 
 
 class ErrorPages:

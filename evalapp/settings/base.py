@@ -25,7 +25,7 @@ STAGING_DIR = DATA_DIR / "staging"
 DEBUG = env.flag("DEBUG")
 SECRET_KEY = env.secret_key(DATA_DIR)
 ALLOWED_HOSTS = env.hosts(DEBUG)
-CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = env.origins()
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -52,6 +52,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "evalapp.common.middleware.Headers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -137,10 +137,20 @@ def secret_key(folder: Path) -> str:
     return key
 
 
+#: Passwords of servers that stand in examples everywhere.
+KNOWN_PASSWORDS = frozenset({"password", "postgres", "changeme", "change-me", "secret", "admin", "evalapp", "redis"})
+
+
 def address(name: str, schemes: set[str]) -> str:
     value = text(name)
     if value and urlsplit(value).scheme not in schemes:
         raise ImproperlyConfigured(f"{name}={value!r} must start with one of: {', '.join(sorted(schemes))} (then ://).")
+    parts = urlsplit(value)
+    if parts.hostname not in (None, "127.0.0.1", "localhost", "::1") and parts.password in KNOWN_PASSWORDS:
+        raise ImproperlyConfigured(
+            f"{name} has a password that everybody knows. Give the server another one, for example from: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(24))'"
+        )
     return value
 
 
@@ -150,4 +160,22 @@ def hosts(debug: bool) -> list[str]:
         raise ImproperlyConfigured("ALLOWED_HOSTS must name hosts, without wildcards: evalapp.example.org,127.0.0.1")
     if debug and set(value) - {"127.0.0.1", "localhost", "[::1]", "testserver"}:
         raise ImproperlyConfigured("DEBUG=1 is refused when ALLOWED_HOSTS names a public host. Set DEBUG=0.")
+    return value
+
+
+def origins() -> list[str]:
+    """CSRF_TRUSTED_ORIGINS: what is named here may send forms, so it is named exactly and reached by TLS."""
+    value = names("CSRF_TRUSTED_ORIGINS")
+    for origin in value:
+        parts = urlsplit(origin)
+        local = parts.hostname in {"127.0.0.1", "localhost", "::1"}
+        if "*" in origin or parts.scheme not in ("https", "http") or not parts.hostname or parts.path not in ("", "/"):
+            raise ImproperlyConfigured(
+                f"CSRF_TRUSTED_ORIGINS={origin!r} must be an origin without wildcard or path: "
+                "https://evalapp.example.org"
+            )
+        if parts.scheme == "http" and not local:
+            raise ImproperlyConfigured(
+                f"CSRF_TRUSTED_ORIGINS={origin!r} is not reached by TLS. Put a TLS proxy in front and write https://."
+            )
     return value

@@ -135,6 +135,7 @@ def test_every_row_says_who_may_see_it():
     assert silent == set(INTERNAL)
 
 
+@pytest.mark.promise("settings")
 def test_the_deployment_check_is_clean(tmp_path):
     done = manage(
         "check",
@@ -151,6 +152,7 @@ def test_the_deployment_check_is_clean(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.promise("settings")
 @pytest.mark.parametrize(
     ("env", "words"),
     [

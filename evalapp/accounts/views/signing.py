@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import views
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_http_methods
@@ -22,6 +22,20 @@ class SignIn(views.LoginView):
     template_name = "accounts/signing/sign_in.html"
     form_class = SignInForm
     redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        for limit, key in self._limits():
+            limits.check(limit, key)
+        return super().post(request, *args, **kwargs)
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        for limit, key in self._limits():
+            limits.count(limit, key)
+        return super().form_invalid(form)
+
+    def _limits(self) -> list[tuple[limits.Limit, str]]:
+        name = self.request.POST.get("username", "")[:200]
+        return [(limits.SIGN_IN_BY_ADDRESS, limits.client_ip(self.request)), (limits.SIGN_IN_BY_NAME, name)]
 
 
 class SignOut(views.LogoutView):
