@@ -17,6 +17,8 @@ ROUNDING = 1e-12
 
 # Shorter columns are sorted: the detour would cost more.
 _SORTED_ROWS = 1000
+# An odd factor spreads the characters over the 64 bits.
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 # Whole numbers up to here are exact in float64.
 _EXACT = 2.0**53
 
@@ -52,6 +54,9 @@ def encode(values: ArrayLike, name: str, length: int | None = None) -> tuple[Int
     small = _small_integers(column)
     if small is not None:
         return small[0], small[1].astype(column.dtype, copy=False)
+    hashed = _hashed_strings(column)
+    if hashed is not None:
+        return hashed
     labels, codes = np.unique(column, return_inverse=True)
     return codes.astype(np.int64, copy=False).reshape(-1), labels
 
@@ -75,6 +80,24 @@ def _small_integers(column: NDArray[Any]) -> tuple[IntArray, IntArray] | None:
         place[found] = np.arange(len(found))
         whole = place[whole]
     return whole, found + int(low)
+
+
+def _hashed_strings(column: NDArray[Any]) -> tuple[IntArray, NDArray[Any]] | None:
+    """As `encode`, by sorting a number for each string and not the strings; None for others, or if two share one."""
+    if column.dtype.kind != "U" or len(column) < _SORTED_ROWS or not column.dtype.itemsize:
+        return None
+    characters = np.ascontiguousarray(column).view(np.uint32).reshape(len(column), -1)
+    numbers = np.zeros(len(column), dtype=np.uint64)
+    for place in range(characters.shape[1]):
+        numbers *= _HASH_FACTOR
+        numbers += characters[:, place]
+    _, rows, codes = np.unique(numbers, return_index=True, return_inverse=True)
+    labels = column[rows]
+    order = np.argsort(labels, kind="stable")
+    place_of = np.empty(len(order), dtype=np.int64)
+    place_of[order] = np.arange(len(order))
+    labels, found = labels[order], place_of[codes.reshape(-1)]
+    return (found, labels) if np.array_equal(labels[found], column) else None
 
 
 def encode_pair(first: IntArray, second: IntArray, n_second: int) -> tuple[IntArray, IntArray]:

@@ -29,7 +29,6 @@ from evalapp.stats.coding import (
     FloatArray,
     IntArray,
     encode,
-    encode_pair,
 )  # fmt: skip
 from evalapp.stats.connectivity import Connectivity, is_strongly_connected, largest_class
 from evalapp.stats.estimate import NAN
@@ -187,8 +186,9 @@ def _design(
     # Without covariates it does not matter which system stood first.
     turned = (a > b) & (not own)
     first, second = np.where(turned, b, a), np.where(turned, a, b)
-    _, kind = np.unique(key, return_inverse=True) if own else (key, key)
-    kinds, rows = encode_pair(kind.reshape(-1), first * n + second, n * n)
+    kinds, _ = encode(encode(key, "covariates")[0] * (n * n) + first * n + second, "kind")
+    rows = np.empty(int(kinds.max()) + 1, dtype=np.int64)
+    rows[kinds] = np.arange(len(kinds))
     m = len(own)
     columns = np.stack([column[rows] for column, _ in own], axis=1) if m else np.zeros((len(rows), 0), dtype=np.int64)
     values = np.stack([value[rows] for _, value in own], axis=1) if m else np.zeros((len(rows), 0))

@@ -257,7 +257,7 @@ def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidenc
     extras: dict[str, Any] = {"connectivity": found.connectivity.as_dict(), **judged.verdict_shares}
     extras["log_likelihood"] = found.log_likelihood
     if found.cluster is not None:
-        extras["n_units"] = len(np.unique(found.cluster))
+        extras["n_units"] = int(found.cluster.max()) + 1
     raters = []
     for name, estimate, p in zip(found.names, spread.others, spread.other_p, strict=True):
         effect = estimate.as_dict() | {"p": None if math.isnan(p) else p}

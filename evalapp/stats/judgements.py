@@ -15,7 +15,6 @@ from evalapp.stats.coding import (
     FloatArray,
     IntArray,
     encode,
-    encode_pair,
     float_column,
     identifiers,
 )  # fmt: skip
@@ -58,12 +57,12 @@ class Judgements:
     @property
     def n_items(self) -> int:
         """Distinct items; 0 if not given."""
-        return 0 if self.item is None else len(np.unique(self.item))
+        return 0 if self.item is None else int(np.count_nonzero(np.bincount(self.item)))
 
     @property
     def n_clusters(self) -> int:
         """Distinct units that are taken as independent."""
-        return len(self) if self.cluster is None else len(np.unique(self.cluster))
+        return len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
 
     @cached_property
     def n_ratings(self) -> IntArray:
@@ -76,9 +75,9 @@ class Judgements:
         """Distinct (item, system); without items the judgements."""
         if self.item is None:
             return self.n_ratings
-        sides, items = np.concatenate([self.a, self.b]), np.concatenate([self.item, self.item])
-        _, first = encode_pair(items, sides, len(self.labels))
-        return np.bincount(sides[first], minlength=len(self.labels))
+        k = len(self.labels)
+        outputs = encode(np.concatenate([self.item * k + self.a, self.item * k + self.b]), "output")[1]
+        return np.bincount(outputs % max(k, 1), minlength=k)
 
     @cached_property
     def shares(self) -> dict[str, FloatArray]:

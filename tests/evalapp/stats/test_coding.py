@@ -71,3 +71,13 @@ def test_long_columns_of_whole_numbers_are_coded_as_by_sorting(dtype):
     assert np.array_equal(encode(halves, "unit")[1], np.unique(halves))
     far = np.append(column.astype(np.float64), 1e300)
     assert np.array_equal(encode(far, "unit")[1], np.unique(far))
+
+
+def test_long_columns_of_strings_are_coded_like_short_ones():
+    rng = np.random.default_rng(3)
+    names = np.array(["ü", "system-10", "system-9", "", "zhang", "Z", "a\U0001f600"])
+    column = names[rng.integers(len(names), size=5000)]
+    codes, labels = encode(column, "system")
+    theirs, places = np.unique(column, return_inverse=True)
+    assert labels.tolist() == theirs.tolist()
+    assert np.array_equal(codes, places)
