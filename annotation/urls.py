@@ -104,5 +104,6 @@ urlpatterns = [
     path("projects/<slug:slug>/items/systems/<int:pk>/kind/", items.system_kind, name="system-kind"),
     path("projects/<slug:slug>/items/<int:pk>/", items.item_show, name="item-show"),
     path("projects/<slug:slug>/exports/", exports.export_list, name="export-list"),
+    path("projects/<slug:slug>/exports/<int:pk>/delete/", exports.export_delete, name="export-delete"),
     path("projects/<slug:slug>/exports/<int:pk>/<str:name>", exports.export_file, name="export-file"),
 ]

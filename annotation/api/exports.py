@@ -15,16 +15,27 @@ from rest_framework.views import APIView
 
 from annotation.downloads import send_file
 from annotation.exporters.formats import FORMATS
-from annotation.services.exports import request_export
+from annotation.exporters.people import NAMINGS
+from annotation.exporters.wishes import LEVELS
+from annotation.services.exports import delete_export, list_exports, request_export
+from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination
-from evalapp.common.selectors import find_run, runs_of
+from evalapp.common.selectors import find_run
 
 
 class ExportRequestSerializer(serializers.Serializer):
+    """What goes into the export; see `annotation.exporters.wishes`."""
+
     format = serializers.ChoiceField(choices=FORMATS, default="jsonl")
+    level = serializers.ChoiceField(choices=LEVELS, default="per-rater")
+    scores = serializers.BooleanField(default=True)
+    raters = serializers.ChoiceField(choices=NAMINGS, default="kept")
+    judgements = serializers.BooleanField(default=False)
+    attributes = serializers.BooleanField(default=False)
+    audit = serializers.BooleanField(default=False)
 
 
 class ExportSerializer(serializers.ModelSerializer):
@@ -58,9 +69,9 @@ class ExportSerializer(serializers.ModelSerializer):
         return self._address("api-export-file", run.pk, name) if name else None
 
 
-def find_export(request: Request, pk: int) -> Run:
-    run = find_run(user=request.user, pk=pk)
-    if run.kind != "export":
+def find_export(request: Request, pk: int, need: Need = "read") -> Run:
+    run = find_run(user=request.user, pk=pk, need=need)
+    if run.kind != "export" or (run.result or {}).get("deleted"):
         raise NotThere("There is no such export that you can see.")
     return run
 
@@ -73,7 +84,7 @@ class ExportList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(runs_of(project, kind="export"), request, self)
+        rows = paginator.paginate_queryset(list_exports(project), request, self)
         return paginator.get_paginated_response(ExportSerializer(rows, many=True, context={"request": request}).data)
 
     @extend_schema(
@@ -94,6 +105,11 @@ class ExportShow(APIView):
     @extend_schema(operation_id="exports_retrieve", responses=ExportSerializer)
     def get(self, request: Request, pk: int) -> Response:
         return Response(ExportSerializer(find_export(request, pk), context={"request": request}).data)
+
+    @extend_schema(operation_id="exports_destroy", responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        delete_export(run=find_export(request, pk, "write"), user=request.user)
+        return Response(status=204)
 
 
 class ExportFile(APIView):

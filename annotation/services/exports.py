@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q, QuerySet
 
 from annotation.exporters.formats import FORMATS
 from annotation.exporters.people import NAMINGS
@@ -17,6 +18,7 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
+from evalapp.common.selectors import runs_of
 
 _CHOICES = {"format": FORMATS, "level": LEVELS, "raters": NAMINGS}
 
@@ -56,11 +58,19 @@ def export_from_wishes(*, project: Project, user: Any, params: dict[str, Any]) -
     return request_export(project=project, user=user, **params)
 
 
+def list_exports(project: Project) -> QuerySet[Run]:
+    """The exports of a project but for deleted ones; order by `-pk`."""
+    there = Q(result__isnull=True) | ~Q(result__has_key="deleted")
+    return runs_of(project, kind="export").filter(there)
+
+
 def delete_export(*, run: Run, user: Any) -> None:
-    """Clear the files of an export away; the run stays in the list of runs."""
+    """The files go; the run stays among the runs and says so."""
     if run.is_active:
         raise Conflict("This export is still being written. Cancel it first.")
     shutil.rmtree(folder_of(run), ignore_errors=True)
+    run.result = {**(run.result or {}), "files": [], "archive": None, "deleted": True}
+    run.save(update_fields=["result"])
     audit.record(verb="export.deleted", project=run.project, actor=user, object=f"run {run.pk}")
 
 

@@ -33,6 +33,9 @@ def test_asking_following_downloading(cast):
     assert api.get(body["archive"]).status_code == 200
     assert api.get(body["files"][2]["url"].replace("items", "nothing")).status_code == 404
     assert len(api.get(ADDRESS).json()["results"]) == 1
+    assert api.delete(answer["Location"]).status_code == 204
+    assert api.get(answer["Location"]).status_code == 404
+    assert api.get(ADDRESS).json()["results"] == []
 
 
 def test_refusals(cast):

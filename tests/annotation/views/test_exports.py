@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from evalapp.common.models import Run
+from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
 from tests.taking import WHOLE, take_in
 
@@ -32,8 +32,18 @@ def test_asking_and_downloading(client, cast):
     assert b"".join(file.streaming_content).startswith(b"id,context,source,references,group,meta\r\n")
     assert client.post(address, {"format": "csv"}).status_code == 403
     assert client.get(reverse("annotation:export-file", args=["alpha", run.pk, "secret_key"])).status_code == 404
+    delete = reverse("annotation:export-delete", args=["alpha", run.pk])
+    assert client.post(delete).status_code == 403
     client.force_login(cast.stranger)
     assert client.get(reverse("annotation:export-file", args=["alpha", run.pk, "items.csv"])).status_code == 404
+    client.force_login(cast.researcher)
+    assert client.post(delete).status_code == 302
+    assert b"alpha-csv.zip" not in client.get(address).content
+    assert client.get(reverse("annotation:export-file", args=["alpha", run.pk, "items.csv"])).status_code == 404
+    verbs = list(
+        AuditEvent.objects.filter(project=cast.project, verb__startswith="export").values_list("verb", flat=True)
+    )
+    assert sorted(verbs) == ["export.deleted", "export.requested"]
 
 
 def test_an_unknown_format_is_refused(client, cast):
