@@ -18,8 +18,9 @@ from annotation.services.filters import create_filter, restore_filter, withdraw_
 from evalapp.accounts.selectors import get_project
 
 from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
-from ..selectors.planning import EFFECTS, TESTS, answer_power, read_question
+from ..selectors.planning import EFFECTS, TESTS, answer_plan, answer_power, read_question
 from ..services.leaderboards import answer_leaderboard
+from ..services.planning import answer_pilot
 from .serializers import PendingSerializer
 
 EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
@@ -79,8 +80,9 @@ class PowerSerializer(serializers.Serializer):
     alpha = serializers.FloatField()
     ties = serializers.FloatField()
     unit = serializers.CharField()
-    needed = serializers.IntegerField()
+    needed = serializers.IntegerField(allow_null=True)
     curve = serializers.JSONField()
+    designs = serializers.JSONField(required=False, help_text="Of the test `rating`: items and ratings of each.")
     pilot = serializers.JSONField(allow_null=True)
     words = serializers.ListField(child=serializers.CharField())
 
@@ -156,9 +158,16 @@ class Power(APIView):
             OpenApiParameter("ties", OpenApiTypes.FLOAT, description="Default: the share so far."),
             OpenApiParameter("aspect", OpenApiTypes.STR),
         ],
-        responses=PowerSerializer,
+        responses={200: PowerSerializer, 202: PendingSerializer},
     )
     def get(self, request: Request, slug: str) -> Response:
         """How many judgements are needed to find an effect, with the project's judgements as the pilot."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response(PowerSerializer(answer_power(read_question(request.query_params), project)).data)
+        question = read_question(request.query_params)
+        if question.test != "rating":
+            return Response(PowerSerializer(answer_power(question, project)).data)
+        pilot = answer_pilot(project, question.aspect, request.user)
+        if pilot.run is not None and pilot.table is None:
+            detail = "The pilot's variances are being computed in this run."
+            return Response({"run": pilot.run.pk, "detail": detail}, status=202)
+        return Response(PowerSerializer(answer_plan(question, pilot.table)).data)

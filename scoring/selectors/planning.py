@@ -1,5 +1,5 @@
-"""How many judgements are needed: the closed forms of `evalapp.stats.power`, and what a project's judgements so far say
-of ties, time and the power that is reached already."""
+"""How many judgements are needed: the closed forms of `evalapp.stats.power`, what a project's judgements so far say of
+ties, time and the power that is reached already, and designs of ratings from the variances of a pilot."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ TESTS = {
     "preference": "Is one system preferred to another?",
     "correlation": "Does an evaluator correlate with people?",
     "williams": "Does one evaluator correlate better than another?",
+    "rating": "Do two systems differ in their mean rating?",
 }
 EFFECTS = {
     "preference": "the true share of decisive verdicts for one side, such as 0.6",
     "correlation": "the true correlation, such as 0.3",
     "williams": "three correlations: better evaluator with people, worse one with people, both with each other, "
     "such as 0.4,0.3,0.5",
+    "rating": "the difference of the means in points of the scale, such as 0.3; from a project's ratings so far",
 }
-USUAL = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5"}
-UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items"}
+USUAL = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5", "rating": "0.3"}
+UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items", "rating": "ratings"}
 #: Judgements whose median time is taken.
 TIMED = 2_000
 
@@ -97,6 +99,68 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
         "pilot": pilot or None,
     }
     return {**found, "words": _words(found)}
+
+
+def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Designs that tell two systems apart by ratings. `table`: the detail table of agreement of the aspect, whose
+    variances are the pilot. Raises `BadInput` where there is none."""
+    from evalapp.stats.planning import plan
+    from evalapp.stats.power import EffectError
+
+    effect = _effect(question)
+    assert isinstance(effect, float)
+    if table is None or not table.get("components"):
+        raise BadInput(
+            "This is planned from ratings that are there: name a project whose outputs were rated, best by two people "
+            "or more.",
+            faults=[Fault("There are no ratings to plan from.", field="test")],
+        )
+    components = _components(table["components"])
+    per_output = max(1, round(components.ratings_per_output))
+    try:
+        found = plan(
+            components, effect, items=max(2, table["n_items"]), ratings=per_output, power=question.power,
+            alpha=question.alpha,
+        ).as_dict()  # fmt: skip
+    except EffectError as error:
+        raise BadInput(
+            f"{str(error)[0].upper()}{str(error)[1:]}.", faults=[Fault(str(error), field="effect")]
+        ) from error
+    cheapest = found["cheapest"]
+    designs = [("as so far", found["asked"]), ("twice the items", found["more_items"])]
+    designs += [("twice the ratings of each", found["more_ratings"])]
+    designs += [("the fewest ratings that reach it", cheapest)] if cheapest else []
+    return {
+        "test": "rating",
+        "question": TESTS["rating"],
+        "effect": effect,
+        "power": question.power,
+        "alpha": question.alpha,
+        "ties": 0.0,
+        "unit": UNITS["rating"],
+        "needed": cheapest["judgements"] if cheapest else None,
+        "curve": [{"n": design["judgements"], "power": design["power"]} for _, design in designs],
+        "designs": [{"name": name, **design} for name, design in designs],
+        "pilot": {"n": table["n_judgements"], "aspect": table["aspect"], "power": found["asked"]["power"], "note": ""},
+        "plan": found,
+        "words": list(found["advice"]),
+    }
+
+
+def _components(stored: Mapping[str, Any]) -> Any:
+    """Components of variance out of a table."""
+    from evalapp.stats.components import PARTS, Components
+    from evalapp.stats.estimate import NAN, Estimate
+
+    def estimate(row: Mapping[str, Any]) -> Estimate:
+        value, low, high = (NAN if row[name] is None else float(row[name]) for name in ("value", "low", "high"))
+        return Estimate(value, low, high, row["n"], row["note"])
+
+    parts = {part: estimate(stored[part]) for part in PARTS}
+    return Components(
+        **parts, mean=stored["mean"], n=stored["n_ratings"], ratings_per_output=stored["ratings_per_output"],
+        note=stored["message"],
+    )  # fmt: skip
 
 
 def _effect(question: PowerQuestion) -> float | tuple[float, ...]:

@@ -31,6 +31,8 @@ from ..selectors.score_sets import current_sets
 
 #: Judgements or scores that a page may read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
+#: Judgements whose raters a page may report in a request (about two seconds).
+MAX_JUDGED_IN_REQUEST = 8_000
 #: Ratings times evaluators that a page may correlate and resample in a request (about two seconds).
 MAX_CORRELATED_IN_REQUEST = 120_000
 #: Systems whose games a page may simulate in a request (about two seconds).
@@ -122,7 +124,7 @@ def is_large(project: Project, query: Query) -> bool:
     """Whether computing would keep a person waiting; asks for one row beyond the limit, never for a count."""
     if isinstance(query, AgreementQuery):
         of = {"aspect__name": query.aspect} if query.aspect else {}
-        limit = MAX_ROWS_IN_REQUEST
+        limit = MAX_JUDGED_IN_REQUEST if query.aspect else MAX_ROWS_IN_REQUEST
         return any(_has_more(rows.objects.filter(project=project, **of), limit) for rows in (Rating, Comparison))
     if isinstance(query, SystemsQuery) and query.by:
         return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)

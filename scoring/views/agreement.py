@@ -27,8 +27,9 @@ from ..agreement_files import as_csv, as_latex
 from ..agreement_forms import AgreementForm, FilterForm, PowerForm
 from ..rater_columns import cells_of, columns_of
 from ..selectors.leaderboards import JUDGED, AgreementQuery, parse_query
-from ..selectors.planning import answer_power, read_question
+from ..selectors.planning import answer_plan, answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
+from ..services.planning import answer_pilot
 
 TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "application/x-tex; charset=utf-8"}
 
@@ -92,17 +93,22 @@ def power(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     aspects = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
     form = PowerForm(request.GET or None, aspects=aspects)
-    found, status = None, 200
+    found, status, answer = None, 200, Answer(None, None, True)
     if not form.is_bound or form.is_valid():
         try:
-            found = answer_power(read_question(form.cleaned_data if form.is_bound else {}), project)
+            question = read_question(form.cleaned_data if form.is_bound else {})
+            if question.test == "rating":
+                answer = answer_pilot(project, question.aspect, request.user)
+                found = answer_plan(question, answer.table) if answer.table or answer.is_current else None
+            else:
+                found = answer_power(question, project)
         except BadInput as error:
             for fault in error.faults:
                 form.add_error(fault.field if fault.field in form.fields else None, fault.message)
             status = 422
     else:
         status = 422
-    context = {"project": project, "form": None, "power_form": form, "found": found, "params": ""}
+    context = {"project": project, "form": None, "power_form": form, "found": found, "params": "", "answer": answer}
     return page(request, "scoring/agreement/power.html", context, fragment="board", status=status)
 
 

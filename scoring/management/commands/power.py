@@ -8,7 +8,10 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines
-from scoring.selectors.planning import EFFECTS, TESTS, answer_power, read_question
+from scoring.selectors.planning import EFFECTS, TESTS, PowerQuestion, answer_plan, answer_power, read_question
+from scoring.services.planning import pilot_of
+
+SIZES = ("items", "ratings", "judgements")
 
 
 class Command(commands.Command):
@@ -28,11 +31,16 @@ class Command(commands.Command):
 
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["slug"]) if options["slug"] else None
-        return answer_power(read_question(options), project)
+        question: PowerQuestion = read_question(options)
+        if question.test == "rating":
+            return answer_plan(question, None if project is None else pilot_of(project, question.aspect))
+        return answer_power(question, project)
 
     def show(self, found: dict[str, Any]) -> None:
         self.stdout.write("\n".join(found["words"]))
+        if found["test"] == "rating":
+            rows = [[row["name"], *(f"{row[k]:,}" for k in SIZES), f"{row['power']:.2f}"] for row in found["designs"]]
+            self.stdout.write("\n".join(as_lines(["design", "items", "ratings of each", "in all", "power"], rows)))
+            return
         rows = [[f"{row['n']:,}", f"{row['power']:.2f}"] for row in found["curve"]]
         self.stdout.write("\n".join(as_lines([found["unit"], "power"], rows, left=())))
-        for line in (found.get("plan") or {}).get("advice", []):
-            self.stdout.write(line)

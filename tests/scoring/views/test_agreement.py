@@ -99,3 +99,13 @@ def test_power_by_page_with_the_comparisons_so_far(rated, client):
     assert "2 comparisons are judged for quality" in text
     assert client.get(url + "?test=preference&effect=half").status_code == 422
     assert "cannot be" in client.get(url + "?test=correlation&effect=1.5").content.decode()
+
+
+def test_a_design_of_ratings_from_the_pilot(rated, client):
+    client.force_login(rated.researcher)
+    url = reverse("scoring:agreement-power", args=["alpha"])
+    text = client.get(url + "?test=rating&effect=1").content.decode()
+    assert "Twice the items" in text
+    assert "Variances from the ratings of" in text
+    Rating.objects.all().delete()
+    assert client.get(url + "?test=rating&effect=1").status_code == 422
