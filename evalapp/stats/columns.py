@@ -117,7 +117,8 @@ class Ratings:
 @dataclass(frozen=True)
 class Comparisons:
     """Columns of equal length, one row per comparison; `system_b` is -1 where side b is a reference. `raters` are the
-    labels of `rater`; `n_filtered` comparisons were left out by a filter of raters."""
+    labels of `rater`; `n_filtered` comparisons were left out by a filter of raters; `longer` is by how many characters
+    the text of side a is longer than that of side b, nothing where b is a reference."""
 
     item: IntArray
     cluster: IntArray
@@ -129,12 +130,14 @@ class Comparisons:
     rater: IntArray
     raters: tuple[str, ...] = ()
     n_filtered: int = 0
+    longer: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.item)
 
     def only(self, rows: BoolArray) -> Comparisons:
-        columns = ("item", "cluster", "system_a", "system_b", "verdict", "simulated", "rater")
+        columns = ["item", "cluster", "system_a", "system_b", "verdict", "simulated", "rater"]
+        columns += ["longer"] if self.longer is not None else []
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 

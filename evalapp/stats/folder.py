@@ -156,8 +156,9 @@ class ExportFolder:
             b = -1 if turing else units.code(other, row.get("step_b"))
             a = units.code(row["system_a"], row.get("step_a"))
             where = items.code(row["item"]), groups.code(self._group(row["item"]))
-            found.append((*where, a, b, row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])))
-        item, cluster, a_, b_, verdict, simulated, rater = zip(*found, strict=True) if found else ((),) * 7
+            said = row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])
+            found.append((*where, a, b, *said, 0 if turing else self._longer(row)))
+        item, cluster, a_, b_, verdict, simulated, rater, longer = zip(*found, strict=True) if found else ((),) * 8
         new = np.append(units.sort(), -1)
         columns: list[Any] = [
             items.sort()[np.array(item, dtype=np.int64)],
@@ -167,10 +168,24 @@ class ExportFolder:
             np.array(verdict, dtype=np.str_),
             np.array(simulated, dtype=np.bool_),
             raters.sort()[np.array(rater, dtype=np.int64)],
+            np.array(longer, dtype=np.float64),
         ]
         order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
-        item_, cluster_, first, second, verdicts, flags, rater_ = (column[order] for column in columns)
-        return Comparisons(item_, cluster_, first, second, verdicts, flags, units, rater_, raters.names, n_filtered)
+        item_, cluster_, first, second, verdicts, flags, rater_, by = (column[order] for column in columns)
+        return Comparisons(
+            item_, cluster_, first, second, verdicts, flags, units, rater_, raters.names, n_filtered,
+            None if turing else by,
+        )  # fmt: skip
+
+    @cached_property
+    def _lengths(self) -> dict[Place, int]:
+        """Characters of every output's text."""
+        return {(row["item"], row["system"], row.get("step")): len(row["text"]) for row in self.rows("outputs")}
+
+    def _longer(self, row: Row) -> int:
+        """By how many characters the text of side a is longer than that of side b."""
+        a = self._lengths[row["item"], row["system_a"], row.get("step_a")]
+        return a - self._lengths[row["item"], row["system_b"], row.get("step_b")]
 
     @cached_property
     def score_sets(self) -> dict[str, Row]:

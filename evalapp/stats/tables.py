@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.stats.bias import length_bias, side_bias
+from evalapp.stats.bradley_terry import MODELS, Model
 from evalapp.stats.coding import BoolArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
+from evalapp.stats.fragility import fragility
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
+from evalapp.stats.separation import separating
 
 #: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
 Settings = Mapping[str, Any]
@@ -56,10 +60,41 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     raters = len(np.unique(kept.rater))
     table = _table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
+    if not turing:
+        biases_and_findings(table, kept)
     if not ranking.systems:
         what = "compared with a reference (Turing M1)" if turing else "compared with another"
         table["note"] = f"No output has been {what} for {aspect}."
     return table
+
+
+def biases_and_findings(table: Table, kept: Comparisons) -> None:
+    """What a reader of the first rows has to know, as figures in `extras` and as sentences in `findings`: how many more
+    comparisons would separate the first two, how few changed ones would swap them, whether the side or the length of a
+    text decides. By the method's own model where it is one, else by Davidson's, which has ties."""
+    first_two = [row["label"] for row in table["rows"][:2] if row["value"] is not None]
+    table["findings"] = []
+    if len(first_two) < 2:
+        return
+    labels = np.array([unit.label for unit in kept.units.units])
+    sides: tuple[Any, Any, Any] = (labels[kept.system_a], labels[kept.system_b], kept.verdict)
+    model: Model = table["method"] if table["method"] in MODELS else "davidson"
+    where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
+    apart = separating(*sides, model=model, **where)
+    weak = fragility(*sides, model=model)
+    biases = {"side_bias": side_bias(*sides, **where)}
+    if kept.longer is not None and kept.longer.any():
+        biases["length_bias"] = length_bias(*sides, length_difference=kept.longer, **where)
+    # The model's order may be another than that of shares; then its sentences would speak of other systems.
+    if [apart.first, apart.second] == first_two:
+        table["findings"].append(apart.sentence)
+        table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
+    if [weak.first, weak.second] == first_two:
+        table["findings"].append(weak.sentence)
+        table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
+    for name, bias in biases.items():
+        table["findings"].append(bias.sentence)
+        table["extras"][name] = {**bias.estimate.as_dict(), "p": bias.p}
 
 
 def _by_wins(kept: Comparisons, settings: Settings) -> Ranking:

@@ -7,6 +7,7 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.db.models.functions import Length
 
 from annotation.models import Aspect, Comparison, Rating, System
 from annotation.selectors.filters import get_active_filter
@@ -82,6 +83,8 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
             "verdict",
             "simulated",
             "rater",
+            Length("output_a__text"),
+            Length("output_b__text"),
         )
     )
     found = [
@@ -93,13 +96,14 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
             verdict,
             simulated,
             raters.code(rater),
+            0 if system_b is None else longs[0] - longs[1],
         )
-        for item, group, system_a, step_a, system_b, step_b, verdict, simulated, rater in rows.iterator(
+        for item, group, system_a, step_a, system_b, step_b, verdict, simulated, rater, *longs in rows.iterator(
             chunk_size=CHUNK
         )
     ]
-    columns: Any = zip(*found, strict=True) if found else ((),) * 7
-    item, group, system_a, system_b, verdict, simulated, rater = columns
+    columns: Any = zip(*found, strict=True) if found else ((),) * 8
+    item, group, system_a, system_b, verdict, simulated, rater, longer = columns
     # One code more than there are units: -1, which stands for a reference, stays -1.
     new = np.append(units.sort(), -1)
     rated = raters.sort()[np.array(rater, dtype=np.int64)]
@@ -110,4 +114,5 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
     order = np.lexsort((rated, verdict, b, a, item))
     order = order[kept[order]]
     sides = (item[order], group[order], a[order], b[order], verdict[order], simulated[order])
-    return Comparisons(*sides, units, rated[order], raters.names, int((~kept).sum()))
+    by = None if turing else np.array(longer, dtype=np.float64)[order]
+    return Comparisons(*sides, units, rated[order], raters.names, int((~kept).sum()), by)

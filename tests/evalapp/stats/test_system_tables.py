@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -91,3 +93,21 @@ def test_groups_of_shares_come_from_intervals_of_ranks():
         made(a, b, np.where(better, "a", "b")), {**SETTINGS, "method": "glicko2", "systems": "machine"}, aspect="q"
     )
     assert {row["label"] for row in machines["rows"]} == {"a", "b"}
+
+
+def test_findings_speak_of_the_first_two_rows():
+    found = replace(golden(), longer=np.random.default_rng(1).normal(size=60))
+    for method in ("win-rate", "davidson", "bradley-terry"):
+        table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
+        findings = " ".join(table["findings"])
+        assert "Ranks 1 and 2 differ" in findings
+        assert "swaps a and c" in findings
+        assert "the first side wins" in findings
+        assert "the longer text wins" in findings
+        assert table["extras"]["fragility"]["flips"] >= table["extras"]["fragility"]["at_least"]
+        assert table["extras"]["side_bias"]["low"] < table["extras"]["side_bias"]["value"]
+    nothing = systems_by_comparisons(
+        found.only(np.zeros(60, dtype=bool)), {**SETTINGS, "method": "davidson"}, aspect="q"
+    )
+    assert nothing["rows"] == []
+    assert nothing["note"] == "No output has been compared with another for q."
