@@ -92,20 +92,24 @@ def _rows(
     for table, row in found:
         facts.take(table, row)
         if wishes.aggregated:
-            yield from aggregator.take(table, row)
+            yield from _seen(aggregator.take(table, row), facts)
         if wishes.per_rater or table not in _PER_RATER:
             yield table, row
-    yield from aggregator.rest()
+    yield from _seen(aggregator.rest(), facts)
     if wishes.scores:
-        for table, row in ports.exported_rows(project=project):
-            facts.take(table, row)
-            yield table, row
+        yield from _seen(ports.exported_rows(project=project), facts)
     if wishes.judgements:
-        yield from traces.judgements(project, individual=wishes.attributes)
+        yield from _seen(traces.judgements(project, individual=wishes.attributes), facts)
     if wishes.attributes:
-        yield from traces.raters(project, called)
+        yield from _seen(traces.raters(project, called), facts)
     if wishes.audit:
-        yield from traces.audit(project)
+        yield from _seen(traces.audit(project), facts)
+
+
+def _seen(rows: Iterable[tuple[str, dict[str, Any]]], facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
+    for table, row in rows:
+        facts.take(table, row)
+        yield table, row
 
 
 def _chained(*parts: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -13,30 +13,10 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, faults_of, take_in, written
+from tests.annotation.pipelines.rich import RICH
+from tests.taking import DATASET, ITEMS, faults_of, take_in, written
 
 pytestmark = pytest.mark.django_db
-
-RICH = {
-    **WHOLE,
-    "systems.jsonl": [{"id": "é", "kind": "human", "meta": {"b": 1, "a": [1.0, 2.5]}}],
-    "items.jsonl": [
-        *ITEMS,
-        {"id": "Z", "context": ["\u2028 \\ \" \t"], "group": "h", "references": ["a\r\nb"],
-         "meta": {"z": 4.0, "big": 10**25}},
-        {"id": "é", "context": [], "source": "ß\nß", "group": "h", "references": []},
-    ],
-    "outputs.jsonl": [*OUTPUTS, {"item": "Z", "system": "s", "text": "=1+1, \"x\"\r\ny", "step": 5},
-                      {"item": "Z", "system": "s", "text": "", "step": 40}, {"item": "é", "system": "é", "text": "e"}],
-    "ratings.jsonl": [*RATINGS, {"item": "Z", "system": "s", "step": 40, "rater": "r", "aspect": "quality", "value": 1,
-                                 "simulated": True, "confidence": 0.5},
-                      {"dialogue": "d", "rater": "r", "aspect": "quality", "value": 5}],
-    "comparisons.jsonl": [*COMPARISONS, {**COMPARISONS[0], "system_b": {"reference": 1}, "verdict": "cannot_decide"},
-                          {"item": "Z", "system_a": "s", "step_a": 40, "system_b": "s", "step_b": 5, "rater": "r",
-                           "aspect": "quality", "verdict": "both_bad"}],
-    "dialogues.jsonl": [{"id": "d", "turns": ["x", "y"], "speakers": ["A", "B"], "system": "s", "topic": "films"}],
-    "corpus.jsonl": [{"query": "b", "response": "1"}, {"query": "a", "response": "2"}, {"query": "b", "response": "1"}],
-}  # fmt: skip
 
 
 @pytest.fixture

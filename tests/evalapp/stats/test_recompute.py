@@ -65,7 +65,13 @@ def data(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
         for name, references in (("len", ""), ("ref@original", "original"), ("ref@good", "good"))
     ]  # fmt: skip
     return {
-        "items": items, "systems": [{"id": name, "kind": kind} for name, kind in SYSTEMS.items()], "ratings": ratings,
+        "items": items,
+        "outputs": [
+            {"item": item["id"], "system": system, "step": step, "text": system * (1 + k % 3)}
+            for k, item in enumerate(items)
+            for system, step in outputs
+        ],
+        "systems": [{"id": name, "kind": kind} for name, kind in SYSTEMS.items()], "ratings": ratings,
         "comparisons": comparisons, "scores": scores, "score_sets": sets,
         "filters": [{"name": "slow", "raters": ["bob"], "reason": "slow"}],
     }  # fmt: skip
