@@ -17,6 +17,7 @@ import torch
 from evalapp.stats import RatingMethod
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, references_of
+from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import Dtype, resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
@@ -24,7 +25,7 @@ from scoring.ml.evaluators.adem.network import AdemNetwork
 from scoring.ml.evaluators.adem.ridge import GRID, Components, features, first_scale, principal_axes, solve
 from scoring.ml.evaluators.unreferenced.conversations import flatten
 from scoring.ml.evaluators.unreferenced.samples import TextTable
-from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, cached_vectors
+from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder
 from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator

@@ -11,6 +11,7 @@ import torch
 
 from evalapp.stats import RatingMethod, spearman
 from scoring.ml.base import PairEvaluator, Query, references_of
+from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.ream.gold import (
     KINDS,
@@ -139,14 +140,17 @@ class Preparer:
             records = [
                 replace(item.query, text=text) for item, texts in zip(items, columns, strict=True) for text in texts
             ]
-            vectors = np.empty((len(records), self.encoder.source.width), dtype=np.float32)
-            for at in range(0, len(records), 4096):
-                tick = self._tick(f"vectors of {part}, from {at:,} of {len(records):,}")
-                vectors[at : at + 4096], _ = self.encoder.vectors(records[at : at + 4096], tick)
+            vectors = self._vectors(records, part)
             tensors = {f"metric.{place}": torch.from_numpy(matrix) for place, matrix in enumerate(metrics)}
             write_tensors(path, {**tensors, "vectors": torch.from_numpy(vectors)})
         gold = [ItemGold(matrix, item.human, len(item.references)) for matrix, item in zip(metrics, items, strict=True)]
         return Prepared(gold, [int(at) for at in start[:-1]], vectors)
+
+    def _vectors(self, records: Sequence[Record], part: str) -> Vectors:
+        """Of a frozen encoder they are kept in files that the folds of a cross-fitting share."""
+        unique, where = self.encoder.tokenize(records).encodings.distinct()
+        tick = self._tick(f"vectors of {part}")
+        return np.asarray(cached_vectors(self.encoder, unique, self.job.texts, "fp32", tick), dtype=np.float32)[where]
 
     def _tick(self, phase: str) -> Any:
         return lambda done, total: self.job.report(TrainingProgress(done, total, phase=phase))

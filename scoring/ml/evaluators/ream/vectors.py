@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from scoring.ml.encoders.loading import load_model
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer, context_of
-from scoring.ml.encodings import Tokenized
+from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import EncoderError
 from scoring.ml.layers.pooled import pooled_vectors
@@ -58,6 +58,11 @@ class PairEncoder:
         self._cache: OrderedDict[tuple[object, str], tuple[Vectors, bool]] = OrderedDict()
 
     @property
+    def kept_as(self) -> str:
+        """What its vectors depend on besides the weights and the token numbers."""
+        return f"{self.pooling}:layer {self.layer}"
+
+    @property
     def encoder(self) -> torch.nn.Module:
         """The encoder up to the layer, on the engine's device."""
         if self._encoder is None:
@@ -92,8 +97,8 @@ class PairEncoder:
             unique, where = tokenized.encodings.distinct()
             rows_of = np.empty((len(unique), self.source.width), dtype=np.float32)
             done = 0
-            for rows, output in self.engine.batches(unique, self._forward):
-                rows_of[rows] = output.float().cpu().numpy()
+            for rows, found_vectors in self.batches(unique):
+                rows_of[rows] = found_vectors
                 done += len(rows)
                 if tick is not None:
                     tick(done, len(unique))
@@ -108,6 +113,11 @@ class PairEncoder:
         if not both:
             return np.empty((0, self.source.width), dtype=np.float32), np.zeros(0, dtype=np.bool_)
         return np.stack([vector for vector, _ in both]), np.array([cut for _, cut in both])
+
+    def batches(self, encodings: Encodings) -> Iterator[tuple[Ints, Vectors]]:
+        """Rows and vectors of each batch; nothing of it is cached."""
+        for rows, output in self.engine.batches(encodings, self._forward):
+            yield rows, output.float().cpu().numpy()
 
     def _forward(self, batch: Batch) -> torch.Tensor:
         return pooled_vectors(self.encoder, batch, self.pooling)

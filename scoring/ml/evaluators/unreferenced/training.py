@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 
+from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.unreferenced.conversations import Conversation, prepare
@@ -29,7 +30,7 @@ from scoring.ml.evaluators.unreferenced.samples import (
     make_samples,
 )
 from scoring.ml.evaluators.unreferenced.tools import Tools, make_texts
-from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, cached_vectors, pad_contexts
+from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder, pad_contexts
 from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 

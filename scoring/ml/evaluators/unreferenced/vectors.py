@@ -1,16 +1,10 @@
-"""One frozen vector per text: computed once for all texts of a training and kept in a memory-mapped file.
-
-The file grows by blocks of like length; a training that was cut off goes on with the block it had reached. A second
-file in the same folder takes over what the first one has.
-"""
+"""One vector per text by a frozen encoder, and turns padded as the released MAUDE does. Keeping vectors in files is in
+`encoders.kept`."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,13 +17,9 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized, ragged_places
 from scoring.ml.engine import Batch, Dtype, Engine
-from scoring.ml.training.store import write_json
 
 Pooling: TypeAlias = Literal["cls", "mean"]
-Floats: TypeAlias = npt.NDArray[np.floating]
 Tick: TypeAlias = Callable[[int, int], object]
-#: Texts in a block of the file: what is lost at most when a training is cut off.
-CPU_BLOCK, GPU_BLOCK = 512, 8192
 
 
 class UtteranceEncoder:
@@ -48,6 +38,11 @@ class UtteranceEncoder:
         self.source, self.pooling, self.dtype = source, pooling, dtype
         self.tokenizing = PairTokenizer(source, max_length=max_length)
         self._device, self._batch_tokens = device, batch_tokens
+
+    @property
+    def kept_as(self) -> str:
+        """What its vectors depend on besides the weights and the token numbers."""
+        return f"{self.pooling}:{self.dtype}"
 
     @cached_property
     def engine(self) -> Engine:
@@ -112,85 +107,3 @@ def pad_contexts(encodings: Encodings, rows: Ints, starts: Ints, lengths: Ints, 
     if types is not None and chosen.type_ids is not None:
         types[filled] = chosen.type_ids
     return Encodings.join([encodings, Encodings(ids, wanted, types)]), places + len(encodings)
-
-
-def cached_vectors(
-    encoder: UtteranceEncoder, encodings: Encodings, folder: Path, dtype: Literal["fp16", "fp32"], tick: Tick
-) -> Floats:
-    """(texts, width) as a memory-mapped file of `folder`, read-only; what another run computed there is kept.
-
-    The file's name says what it depends on: token numbers, encoder, pooling, number format. A new file takes the
-    vectors of texts that stand in a finished one of the same encoder, pooling and format.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    made_by = hashlib.sha256(f"{encoder.source.weights}:{encoder.pooling}:{encoder.dtype}:{dtype}".encode())
-    kind = made_by.hexdigest()[:12]
-    made_by.update(encodings.ids.tobytes() + encodings.lengths.tobytes())
-    path = folder / f"vectors-{kind}-{made_by.hexdigest()[:16]}.npy"
-    state = path.with_suffix(".json")
-    begun = path.is_file() and state.is_file()
-    progress = json.loads(state.read_text(encoding="utf-8")) if begun else {"texts": 0, "finished": False}
-    if progress["finished"]:
-        return np.load(path, mmap_mode="r")
-    shape = (len(encodings), encoder.source.width)
-    number = np.dtype(np.float16 if dtype == "fp16" else np.float32)
-    found = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
-    keys = _keys(encodings)
-    # What is taken over is settled here once: others may be finished before this one is continued.
-    kept = path.with_suffix(".keys.npy")
-    if begun:
-        known = np.load(kept)["known"]
-    else:
-        known = _take_over(found, keys, sorted(folder.glob(f"vectors-{kind}-*.json")), path)
-        found.flush()
-        _save_keys(kept, keys, known)
-    block = CPU_BLOCK if encoder.engine.device == "cpu" else GPU_BLOCK
-    order = np.argsort(-encodings.lengths, kind="stable")
-    order = order[~known[order]]
-    done = int(progress["texts"])
-    while done < len(order):
-        places = order[done : done + block]
-        inside = 0
-        for rows, vectors in encoder.batches(encodings.take(places)):
-            found[places[rows]] = vectors
-            inside += len(rows)
-            tick(done + inside, len(order))
-        found.flush()
-        done += len(places)
-        write_json(state, {"texts": done, "finished": False})
-    write_json(state, {"texts": done, "finished": True})
-    del found
-    return np.load(path, mmap_mode="r")
-
-
-_KEY = np.dtype([("key", "V16"), ("known", np.bool_)])
-
-
-def _keys(encodings: Encodings) -> list[bytes]:
-    """What tells two texts apart: their token numbers."""
-    ends = np.cumsum(encodings.lengths)
-    ids = np.ascontiguousarray(encodings.ids)
-    bounds = zip((ends - encodings.lengths).tolist(), ends.tolist(), strict=True)
-    return [hashlib.blake2b(ids[start:end].tobytes(), digest_size=16).digest() for start, end in bounds]
-
-
-def _save_keys(path: Path, keys: Sequence[bytes], known: npt.NDArray[np.bool_]) -> None:
-    table = np.empty(len(keys), dtype=_KEY)
-    table["key"], table["known"] = np.frombuffer(b"".join(keys), dtype="V16"), known
-    np.save(path, table)
-
-
-def _take_over(found: Floats, keys: Sequence[bytes], states: Sequence[Path], own: Path) -> npt.NDArray[np.bool_]:
-    """Copies the vectors that finished files have; which those are."""
-    known = np.zeros(len(keys), dtype=np.bool_)
-    for state in states:
-        path = state.with_suffix(".npy")
-        if path == own or not json.loads(state.read_text(encoding="utf-8"))["finished"]:
-            continue
-        place = {key: row for row, key in enumerate(np.load(state.with_suffix(".keys.npy"))["key"].tolist())}
-        rows = [(row, place[key]) for row, key in enumerate(keys) if not known[row] and key in place]
-        if rows:
-            here, there = np.array(rows).T
-            found[here] = np.load(path, mmap_mode="r")[there]
-            known[here] = True
-    return known

@@ -118,9 +118,9 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(
 def test_a_training_that_was_cut_off_ends_with_the_same_weights(
     encoder: str, dialogues: Dataset, tmp_path: Path, phase: str, done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scoring.ml.evaluators.unreferenced import vectors
+    from scoring.ml.encoders import kept
 
-    monkeypatch.setattr(vectors, "CPU_BLOCK", 32)
+    monkeypatch.setattr(kept, "CPU_BLOCK", 32)
     arguments: dict[str, Any] = {"encoder": encoder, "epochs": 3, "batch_size": 32, **SMALL["maude"]}
     whole = fit("maude", dialogues, **arguments)
 

@@ -1,0 +1,134 @@
+"""Vectors of a frozen encoder, computed once for all texts of a training and kept in a memory-mapped file.
+
+The file grows by blocks of like length; a training that was cut off goes on with the block it had reached. A second
+file in the same folder, as that of another fold, takes over what the first one has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encodings import Encodings, Ints
+from scoring.ml.engine import Engine
+from scoring.ml.training.store import write_json
+
+Floats: TypeAlias = npt.NDArray[np.floating]
+Tick: TypeAlias = Callable[[int, int], object]
+#: Texts in a block of the file: what is lost at most when a training is cut off.
+CPU_BLOCK, GPU_BLOCK = 512, 8192
+
+
+class FrozenEncoder(Protocol):
+    """What makes the vectors. `kept_as` says what they depend on besides weights and token numbers."""
+
+    source: EncoderSource
+
+    @property
+    def engine(self) -> Engine:
+        """The engine all batches go through."""
+
+    @property
+    def kept_as(self) -> str:
+        """Pooling, layer, number format: whatever changes a vector."""
+
+    def batches(self, encodings: Encodings) -> Iterator[tuple[Ints, npt.NDArray[np.float32]]]:
+        """Rows and vectors of each batch."""
+
+
+def cached_vectors(
+    encoder: FrozenEncoder, encodings: Encodings, folder: Path, dtype: Literal["fp16", "fp32"], tick: Tick
+) -> Floats:
+    """(texts, width) as a memory-mapped file of `folder`, read-only; what another run computed there is kept.
+
+    The file's name says what it depends on: token numbers, encoder, pooling, number format. A new file takes the
+    vectors of texts that stand in a finished one of the same encoder, pooling and format.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    made_by = hashlib.sha256(f"{encoder.source.weights}:{encoder.kept_as}:{dtype}".encode())
+    kind = made_by.hexdigest()[:12]
+    made_by.update(encodings.ids.tobytes() + encodings.lengths.tobytes())
+    if encodings.type_ids is not None and encodings.type_ids.any():
+        made_by.update(encodings.type_ids.tobytes())
+    path = folder / f"vectors-{kind}-{made_by.hexdigest()[:16]}.npy"
+    state = path.with_suffix(".json")
+    begun = path.is_file() and state.is_file()
+    progress = json.loads(state.read_text(encoding="utf-8")) if begun else {"texts": 0, "finished": False}
+    if progress["finished"]:
+        return np.load(path, mmap_mode="r")
+    shape = (len(encodings), encoder.source.width)
+    number = np.dtype(np.float16 if dtype == "fp16" else np.float32)
+    found = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
+    keys = _keys(encodings)
+    # What is taken over is settled here once: others may be finished before this one is continued.
+    kept = path.with_suffix(".keys.npy")
+    if begun:
+        known = np.load(kept)["known"]
+    else:
+        known = _take_over(found, keys, sorted(folder.glob(f"vectors-{kind}-*.json")), path)
+        found.flush()
+        _save_keys(kept, keys, known)
+    block = CPU_BLOCK if encoder.engine.device == "cpu" else GPU_BLOCK
+    order = np.argsort(-encodings.lengths, kind="stable")
+    order = order[~known[order]]
+    done = int(progress["texts"])
+    while done < len(order):
+        places = order[done : done + block]
+        inside = 0
+        for rows, vectors in encoder.batches(encodings.take(places)):
+            found[places[rows]] = vectors
+            inside += len(rows)
+            tick(done + inside, len(order))
+        found.flush()
+        done += len(places)
+        write_json(state, {"texts": done, "finished": False})
+    write_json(state, {"texts": done, "finished": True})
+    del found
+    return np.load(path, mmap_mode="r")
+
+
+_KEY = np.dtype([("key", "V16"), ("known", np.bool_)])
+
+
+def _keys(encodings: Encodings) -> list[bytes]:
+    """What tells two texts apart: their token numbers, and of pairs which side each token is of."""
+    ends = np.cumsum(encodings.lengths)
+    ids = np.ascontiguousarray(encodings.ids)
+    sides = encodings.type_ids
+    bounds = zip((ends - encodings.lengths).tolist(), ends.tolist(), strict=True)
+    found = []
+    for start, end in bounds:
+        key = hashlib.blake2b(ids[start:end].tobytes(), digest_size=16)
+        if sides is not None and sides[start:end].any():
+            key.update(sides[start:end].tobytes())
+        found.append(key.digest())
+    return found
+
+
+def _save_keys(path: Path, keys: Sequence[bytes], known: npt.NDArray[np.bool_]) -> None:
+    table = np.empty(len(keys), dtype=_KEY)
+    table["key"], table["known"] = np.frombuffer(b"".join(keys), dtype="V16"), known
+    np.save(path, table)
+
+
+def _take_over(found: Floats, keys: Sequence[bytes], states: Sequence[Path], own: Path) -> npt.NDArray[np.bool_]:
+    """Copies the vectors that finished files have; which those are."""
+    known = np.zeros(len(keys), dtype=np.bool_)
+    for state in states:
+        path = state.with_suffix(".npy")
+        if path == own or not json.loads(state.read_text(encoding="utf-8"))["finished"]:
+            continue
+        place = {key: row for row, key in enumerate(np.load(state.with_suffix(".keys.npy"))["key"].tolist())}
+        rows = [(row, place[key]) for row, key in enumerate(keys) if not known[row] and key in place]
+        if rows:
+            here, there = np.array(rows).T
+            found[here] = np.load(path, mmap_mode="r")[there]
+            known[here] = True
+    return known
