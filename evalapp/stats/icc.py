@@ -55,8 +55,10 @@ def icc(
     raters of a complete table, else the harmonic mean of the ratings per unit.
 
     Undefined without two units, without a unit rated twice, when all ratings are equal, and for consistency when no
-    rater rated two units. Interval: bootstrap over units (or `cluster`); `exact` is McGraw and Wong's from the F
-    distribution, for complete tables (a note says where it cannot be had). `n` counts units with 2 ratings or more.
+    rater rated two units or what is left for the residual is negative (missing ratings may do that).
+
+    Interval: bootstrap over units (or `cluster`); `exact` is McGraw and Wong's from the F distribution, for complete
+    tables (a note says where it cannot be had). `n` counts units with 2 ratings or more.
     """
     if form not in ICC_FORMS:
         raise ValueError(f"form is one of {', '.join(ICC_FORMS)}, not '{form}'")
@@ -131,7 +133,7 @@ def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> F
         found = _symmetric(sums, weights)
         unit = found.apart - found.within
         residual = found.within + found.rater - found.apart
-        noise = residual if form.startswith("C") else found.within
+        noise = np.where(residual > -_FLOOR, residual, np.nan) if form.startswith("C") else found.within
     whole = unit + noise / divisor
     ratio = np.full(whole.shape, np.nan)
     np.divide(unit, whole, out=ratio, where=np.isfinite(whole) & (np.abs(whole) > _FLOOR))
@@ -169,6 +171,8 @@ def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
 def _why(form: IccForm, sums: _Sums) -> str:
     if form.startswith("C") and not (sums.by_rater[0].sum(axis=1) >= 2).any():
         return "no rater rated two units: consistency cannot be told from agreement"
+    if form.startswith("C"):
+        return "the variance left for the residual is below 0: too few raters share units"
     return "the ratings show no variance"
 
 

@@ -23,8 +23,9 @@ _LEVEL = 0.05
 _LARGE_BIAS, _LARGE_DRIFT = 0.5, 0.5
 # One and the same answer in so many of the judgements, of at least so many, and so much more than others.
 _SAME, _SAME_JUDGEMENTS, _SAME_MORE = 0.9, 20, 0.2
-# Spread this many times that of the middle rater, or a share of it.
-_WIDE, _NARROW = 2.5, 0.3
+# Spread this many times that of all raters (root mean square), or a share of the middle rater's where that is at least
+# half of all raters': where most hardly vary, one who does not vary at all is nothing special.
+_WIDE, _NARROW, _VARIED = 2.0, 0.3, 0.5
 # Faster than this share of the middle rater's seconds.
 _FAST = 1 / 3
 # Control items: at least so many failed, and at least this share.
@@ -156,8 +157,12 @@ class _Columns:
         figures = [self._figures(rows) for rows in np.split(order, ends[:-1])] if len(self.labels) else []
         middle = {
             name: _median([found[name].value for found in figures if found[name].is_defined])
-            for name in ("spread", "seconds", "agreement", "self_consistency")
+            for name in ("spread", "seconds", "agreement")
         }
+        repeats = [found["self_consistency"] for found in figures if found["self_consistency"].is_defined]
+        middle["self_consistency"] = _pooled([found.value for found in repeats], [found.n for found in repeats])
+        spreads = [found["spread"] for found in figures if found["spread"].is_defined]
+        middle["all_spread"] = math.sqrt(_pooled([s.value**2 for s in spreads], [s.n - 1 for s in spreads]))
         middle["most_given_share"] = _median([found["most_given_share"] for found in figures if found["n"]])
         level = _LEVEL / max(len(figures), 1)
         return [
@@ -281,9 +286,10 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
             f"rating in {middle['most_given_share']:.0%}."
         )
     own = found["spread"]
-    if own.n >= _SAME_JUDGEMENTS and own.value > _WIDE * middle["spread"]:
-        reasons.append(f"The ratings spread by {own.value:.2f}, the middle rater's by {middle['spread']:.2f}.")
-    elif own.n >= _SAME_JUDGEMENTS and own.value < _NARROW * middle["spread"]:
+    varied = middle["spread"] >= _VARIED * middle["all_spread"]
+    if own.n >= _SAME_JUDGEMENTS and own.value > _WIDE * middle["all_spread"]:
+        reasons.append(f"The ratings spread by {own.value:.2f}, those of all raters by {middle['all_spread']:.2f}.")
+    elif own.n >= _SAME_JUDGEMENTS and varied and own.value < _NARROW * middle["spread"]:
         reasons.append(f"The ratings spread by {own.value:.2f} only, the middle rater's by {middle['spread']:.2f}.")
     seconds = found["seconds"]
     if seconds.is_defined and seconds.n >= 5 and seconds.value < _FAST * middle["seconds"]:
@@ -291,8 +297,8 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
     repeats = found["self_consistency"]
     if repeats.n >= _MIN_REPEATS and repeats.high < middle["self_consistency"]:
         reasons.append(
-            f"Gave the same answer to {round(repeats.value * repeats.n)} of {repeats.n} outputs shown twice; the "
-            f"middle rater does in {middle['self_consistency']:.0%}."
+            f"Gave the same answer to {round(repeats.value * repeats.n)} of {repeats.n} outputs shown twice; all "
+            f"raters together do in {middle['self_consistency']:.0%}."
         )
     failures = found["control_failures"]
     if failures.is_defined and failures.value >= _FAILED_SHARE and round(failures.value * failures.n) >= _FAILED:
@@ -338,6 +344,10 @@ def _t(probability: float, freedom: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, probability))
+
+
+def _pooled(values: list[float], weights: list[int]) -> float:
+    return float(np.average(values, weights=weights)) if sum(weights) else math.nan
 
 
 def _median(values: list[float]) -> float:

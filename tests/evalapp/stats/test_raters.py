@@ -81,7 +81,7 @@ def test_ordinary_raters_give_no_reason():
             lambda column: column + np.where(np.arange(len(column)) < 60, 0, 1.5),
             "between the first and the second half",
         ),
-        (lambda column: 10 * column, "spread by"),
+        (lambda column: 10 * column, "those of all raters by"),
         (lambda column: 0.1 * column + 2.7, "only, the middle rater's"),
     ],
 )
