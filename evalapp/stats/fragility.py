@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalapp.stats.bradley_terry import MODELS, Design, Model, fit_counts, inverse_information
+from evalapp.stats.bradley_terry import MODELS, Design, Model, fit_counts
 from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.comparison_fit import fit_judgements
 from evalapp.stats.judgements import Judgements, read_judgements
@@ -78,11 +78,15 @@ def fragility(
     Upper bound: verdicts that hold the first above the second are changed in the order of their effect (points moved
     times the difference of potentials H^+ (e_1 - e_2) at their two ends), and the shortest such beginning after which
     the refitted model has the second ahead is found by bisection.
-    Lower bound (Bradley-Terry and Davidson, whose estimates depend on the verdicts by points s only, given the number
-    of ties): where theta_1 <= theta_2, s_1 - s_2 <= B = sum_j max(0, n_1j - n_2j), and one change lowers s_1 - s_2 by
-    at most 2 (a win of the first over the second), 1 or 1/2 (see `_steps`); so at least as many changes are needed as
-    bring it from its value to B, and below B if B = 0. When both have equally many comparisons with every other, B = 0
-    and the bounds meet. Rao-Kupper: the lower bound is 1.
+    Lower bounds, for Bradley-Terry and Davidson, whose estimates depend on the verdicts by points s (and ties) only;
+    the larger one counts (Rao-Kupper: 1):
+    - Where theta_1 <= theta_2, s_1 - s_2 <= B = sum_j max(0, n_1j - n_2j), and one change lowers s_1 - s_2 by at most
+      2 (a win of the first over the second), 1 or 1/2; as many changes are needed as bring it to B, and below if
+      B = 0. When both have equally many comparisons with every other, B = 0 and this bound meets the upper one.
+    - If m changes move the estimate by x with largest change r of a log odds between two verdicts of a pair, then
+      m r >= x . (change of the statistics) >= x'Hx (1 - e^-r) / r, because the likelihood is generalised
+      self-concordant (Bach 2010); and x'Hx >= g^2 / v_12 and >= r^2 / v_max with the gap g and the variances v = H^-1
+      of such contrasts. So m >= (1 - e^-r) / v_max at r = g sqrt(v_max / v_12), where the two meet.
     """
     if model not in MODELS:
         raise ValueError(f"model is one of {', '.join(MODELS)}, not '{model}'")
@@ -97,7 +101,7 @@ def fragility(
     n = round(float(np.triu(wins + wins.T + ties, 1).sum()))
     if found.theta[one] - found.theta[two] < _ROUNDING:
         return Fragility(names[one], names[two], 0, 0, 0, 0.0, n)
-    potential = inverse_information(found.fit)[: len(names), : len(names)]
+    potential = found.model_covariance[: len(names), : len(names)]
     potential = potential[:, one] - potential[:, two]
     steps = _steps(wins, ties, one, two)
     effect = steps.points * np.abs(potential[steps.winner] - potential[steps.loser])
@@ -107,7 +111,11 @@ def fragility(
     direct = _shortest(wins, ties, only_direct, model, one, two)
     if direct is not None and (n_flips is None or direct < n_flips):
         n_flips = direct
-    at_least = 1 if model == "rao-kupper" else _lower_bound(wins, ties, steps, one, two)
+    at_least = 1
+    if model != "rao-kupper":
+        gap = float(found.theta[one] - found.theta[two])
+        by_curvature = _bound_by_curvature(found.model_covariance, wins + wins.T + ties, gap, one, two)
+        at_least = max(_bound_by_points(wins, ties, steps, one, two), by_curvature)
     share = float("nan") if n_flips is None else n_flips / n
     note = "" if n_flips is not None else "the first would stay ahead whatever its judgements were"
     return Fragility(names[one], names[two], n_flips, at_least, direct, share, n, note)
@@ -196,7 +204,7 @@ def _swapped(wins: FloatArray, ties: FloatArray, model: Model, one: int, two: in
     return bool(theta[two] - theta[one] > _ROUNDING)
 
 
-def _lower_bound(wins: FloatArray, ties: FloatArray, steps: _Steps, one: int, two: int) -> int:
+def _bound_by_points(wins: FloatArray, ties: FloatArray, steps: _Steps, one: int, two: int) -> int:
     points = wins.sum(axis=1) + ties.sum(axis=1) / 2
     compared = wins + wins.T + ties
     others = np.ones(len(wins), dtype=np.bool_)
@@ -216,3 +224,18 @@ def _lower_bound(wins: FloatArray, ties: FloatArray, steps: _Steps, one: int, tw
         if left < 0 or (not strict and left <= 1e-9):
             break
     return max(needed, 1)
+
+
+def _bound_by_curvature(covariance: FloatArray, compared: FloatArray, gap: float, one: int, two: int) -> int:
+    """ceil((1 - e^-r) / v_max) with r = gap sqrt(v_max / v_12); contrasts are those of the pairs compared."""
+    k = len(compared)
+    theta, own = covariance[:k, :k], np.diag(covariance)[:k]
+    between = own[:, None] + own[None, :] - 2 * theta
+    largest = between
+    if len(covariance) > k:
+        # Between a win and a tie the log odds are eta / 2 - ln nu, between a tie and a loss eta / 2 + ln nu.
+        with_tie = covariance[:k, k][:, None] - covariance[:k, k][None, :]
+        largest = np.maximum(between, between / 4 + covariance[k, k] + np.abs(with_tie))
+    most = float(largest[compared > 0].max())
+    reach = gap * math.sqrt(most / float(between[one, two]))
+    return max(1, math.ceil(-math.expm1(-reach) / most - 1e-9))
