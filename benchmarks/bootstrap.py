@@ -1,0 +1,108 @@
+"""Bootstrap intervals of all coefficients of many evaluators: Pearson, Spearman, Kendall b and c over all outputs.
+
+Evaluators go through `correlate` two at a time, in threads. The peer is SciPy's coefficients in a loop over resamples,
+on a few of the same draws, scaled to all of them; equality on these draws is checked. Seconds on the clock and of the
+processor, and the largest resident size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from _texts import machine, spread
+from meta_evaluation import make_scores, timed
+from scipy import stats
+
+from evalapp.stats import ALL_COEFFICIENTS, ClusterDraws, correlate
+from evalapp.stats.meta_evaluation import replicates_of
+
+SCIPY = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+    "kendall-c": partial(stats.kendalltau, variant="c"),
+}
+
+
+def by_scipy(metric, human, item, draws):
+    """All coefficients in some resamples of items, and the seconds of the processor that they take."""
+    order = np.argsort(item, kind="stable")
+    starts = np.searchsorted(item[order], np.arange(len(draws)))
+    ends = np.append(starts[1:], len(item))
+    begin = time.process_time()
+    found = []
+    for column in draws.T.astype(int):
+        rows = np.concatenate([order[starts[i] : ends[i]] for i in np.repeat(np.arange(len(draws)), column)])
+        found.append([SCIPY[name](metric[rows], human[rows])[0] for name in ALL_COEFFICIENTS])
+    return np.array(found), time.process_time() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--evaluators", type=int, default=30)
+    parser.add_argument("--outputs", type=int, default=10_000)
+    parser.add_argument("--systems", type=int, default=10)
+    parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument("--peer-draws", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=13)
+    given = parser.parse_args()
+
+    scores, human, item, system = make_scores(given.evaluators, given.outputs, given.systems, given.seed)
+
+    def one(metric):
+        return correlate(
+            metric, human, item, system, coefficients=ALL_COEFFICIENTS, resamples=given.resamples, seed=given.seed
+        )
+
+    def everything():
+        with ThreadPoolExecutor(given.threads) as pool:
+            return list(pool.map(one, scores.values()))
+
+    clock, processor, peer, ratio = [], [], [], []
+    for _ in range(given.runs):
+        _, wall, used = timed(everything)
+        clock.append(wall)
+        processor.append(used)
+        draws = ClusterDraws(int(item.max()) + 1, given.seed).take(given.peer_draws)
+        theirs, taken = by_scipy(scores["m00"], human, item, draws)
+        peer.append(taken / given.peer_draws * given.resamples * given.evaluators)
+        ratio.append(peer[-1] / used)
+    ours = [
+        replicates_of(
+            scores["m00"], human, item, system, coefficient=name, resamples=given.peer_draws, seed=given.seed
+        )[1]
+        for name in ALL_COEFFICIENTS
+    ]
+    report = {
+        "benchmark": "bootstrap",
+        "machine": machine(),
+        "evaluators": given.evaluators,
+        "outputs": given.outputs,
+        "resamples": given.resamples,
+        "coefficients": list(ALL_COEFFICIENTS),
+        "threads": given.threads,
+        "runs": given.runs,
+        "seconds": spread(clock),
+        "processor_seconds": spread(processor),
+        "scipy_processor_seconds_scaled": spread(peer),
+        "times_faster_than_scipy": spread(ratio),
+        "largest_difference": float(np.abs(theirs - np.stack(ours, axis=1)).max()),
+        "most_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
