@@ -13,7 +13,7 @@ from evalapp.accounts.models import Project
 
 from ..models import Leaderboard, Score, ScoreSet
 from .enhanced import chosen_sets, newest_sets
-from .leaderboards import COEFFICIENTS, SHAPES, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
+from .leaderboards import SHAPES, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
 from .score_sets import current_sets, get_current_set
 
 Row = dict[str, Any]
@@ -23,7 +23,6 @@ FORMAT = 1
 #: What a kept table says of one installation only.
 _LOCAL = ("project", "lang")
 _SET = "score_set"
-NOT_APPLIED = "not applied"
 
 
 def set_names(project: Project) -> dict[int, str]:
@@ -114,11 +113,9 @@ def leaderboard(*, project: Project) -> Row | None:
 
 
 def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, str]) -> Row:
-    table = {name: value for name, value in _renamed(row.table, names).items() if name not in _LOCAL}
-    for line in table["rows"]:
-        if line.get("score_set", "") is None:
-            # The advice that the page gives names the project.
-            line.update(note=NOT_APPLIED, **{name: {**line[name], "note": NOT_APPLIED} for name in COEFFICIENTS})
+    # The advice that a page gives names the project.
+    here = f" --project {project.slug}"
+    table = {name: value for name, value in _elsewhere(row.table, names, here).items() if name not in _LOCAL}
     entry: Row = {"kind": row.kind, "params": row.params}
     if isinstance(query, SystemsQuery) and query.by:
         entry["sets"] = [names[_set_of_systems(project, query)]]
@@ -139,14 +136,16 @@ def _set_of_systems(project: Project, query: SystemsQuery) -> int:
     return found.pk
 
 
-def _renamed(value: Any, names: dict[int, str]) -> Any:
-    """The table with the names of its sets in place of their primary keys."""
+def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
+    """The table with the names of its sets in place of their primary keys, and without the name of the project."""
     if isinstance(value, dict):
         return {
-            key: names.get(part) if key == _SET and part is not None else _renamed(part, names)
+            key: names.get(part) if key == _SET and part is not None else _elsewhere(part, names, here)
             for key, part in value.items()
         }
-    return [_renamed(part, names) for part in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_elsewhere(part, names, here) for part in value]
+    return value.removesuffix(here) if isinstance(value, str) else value
 
 
 #: Kinds of tables that stand in an export: those that `evalapp.stats.recompute` computes.

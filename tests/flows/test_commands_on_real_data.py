@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from evalapp.stats import recompute
+
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 # set, aspect, the set's own rows (its README), and whether it has comparisons
@@ -68,6 +70,10 @@ def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect
     first, second = contents(tmp_path / "first"), contents(tmp_path / "second")
     assert first.keys() == second.keys()
     assert all(first[file] == second[file] for file in first)
+
+    # Whoever has the folder computes its tables again, to the last digit.
+    assert len(json.loads(first["leaderboard.json"])["tables"]) >= 3
+    assert recompute.main([str(tmp_path / "second")]) == 0
 
 
 def test_comparisons_rank_systems_by_win_rate(shared_data):
