@@ -1,0 +1,82 @@
+"""The robustness report of texts that people wrote under constraints: which texts stand in which row, against what."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Output, WritingCampaign, WrittenReference
+from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from scoring.selectors.written_kinds import texts_by_kind
+from tests.cast import Cast
+from tests.factories import make_items, make_outputs
+from tests.writing import desk_of, fill_ports, send
+
+pytestmark = pytest.mark.django_db
+ORIGINAL = "Answer 0 to i000."
+
+
+@pytest.fixture
+def written(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Cast:
+    """One item with its original; written freely, in other words, and wrongly; and a text that was withdrawn."""
+    fill_ports(monkeypatch)
+    items = make_items(cast.project, 2, 1)
+    make_outputs(cast.project, items)
+    for slug, constraint, texts in (
+        ("free", "free", ["Something quite else.", "A text to be taken out."]),
+        ("other", "avoid-original-words", ["Words of my own."]),
+        ("wrong", "minimally-wrong", ["Answer 0 to nobody."]),
+    ):
+        plan = {
+            "name": slug, "slug": slug, "kind": "constraint", "items": {"keys": ["i000"]},
+            "options": {"constraint": constraint, "target": 3},
+        }  # fmt: skip
+        campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
+        open_writing(user=cast.researcher, campaign=campaign)
+        desk = desk_of(cast.annotator, campaign)
+        for text in texts:
+            desk = send(cast.annotator, desk, text).desk
+    taken = WrittenReference.objects.get(text="A text to be taken out.")
+    withdraw_reference(user=cast.researcher, reference_id=taken.pk)
+    return cast
+
+
+def report(*words: str) -> str:
+    out = io.StringIO()
+    call_command("robustness", *words, "--project", "alpha", stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def test_each_text_stands_in_the_row_of_its_constraint_against_the_original(written):
+    found = texts_by_kind(written.project)
+    assert list(found) == ["MGE", "HWE", "LDHWE", "HWEBQ", "AE"]
+    assert {kind: [record.text for record in records] for kind, records in found.items() if kind != "MGE"} == {
+        "HWE": ["Something quite else."], "LDHWE": ["Words of my own."], "HWEBQ": [], "AE": ["Answer 0 to nobody."],
+    }  # fmt: skip
+    machines = Output.objects.filter(item__key="i000", system__kind="machine")
+    assert sorted(record.text for record in found["MGE"]) == sorted(machines.values_list("text", flat=True))
+    assert {record.references for records in found.values() for record in records} == {(ORIGINAL,)}
+    assert {record.item for records in found.values() for record in records} == {"i000"}
+
+
+def test_the_report(written):
+    found = json.loads(report("token-f1", "--json"))
+    rows = {row["kind"]: row for row in found["rows"]}
+    # Three of four words in common with the original; none.
+    assert (rows["AE"]["n"], rows["AE"]["score"]) == (1, pytest.approx(0.75))
+    assert (rows["LDHWE"]["n"], rows["LDHWE"]["mean"], rows["LDHWE"]["sd"]) == (1, 0.0, None)
+    assert (rows["HWEBQ"]["n"], rows["HWEBQ"]["score"]) == (0, None)
+    assert found["signature"].startswith("token-f1|")
+    text = report("token-f1")
+    assert "minimally edited to be wrong" in text
+    assert "0.750" in text
+
+
+def test_without_such_texts_it_says_what_to_do(cast):
+    make_items(cast.project, 1, 1)
+    with pytest.raises(CommandError, match="Start a writing campaign of that kind first"):
+        report("token-f1")
+    assert not WritingCampaign.objects.exists()
