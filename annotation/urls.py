@@ -6,6 +6,7 @@ from .views import (
     campaign_checks,
     campaign_lists,
     campaign_people,
+    campaign_quality,
     campaigns,
     exports,
     items,
@@ -58,6 +59,7 @@ urlpatterns = [
         name="campaign-judgements",
     ),
     path("projects/<slug:slug>/campaigns/<int:pk>/texts/", campaign_lists.unit_list, name="campaign-units"),
+    path("projects/<slug:slug>/campaigns/<int:pk>/quality/", campaign_quality.quality, name="campaign-quality"),
     path("projects/<slug:slug>/campaigns/<int:pk>/flags/", campaign_lists.flag_list, name="campaign-flags"),
     path(
         "projects/<slug:slug>/campaigns/<int:pk>/flags/<int:flag>/resolve/",

@@ -62,6 +62,7 @@ SHOTS = (
     Shot("campaigns", P + "campaigns/"),
     Shot("campaign-new", P + "campaigns/new/"),
     Shot("campaign", P + "campaigns/", 'main table a[href*="/campaigns/"], main .list a[href*="/campaigns/"]'),
+    Shot("campaign-quality", P + "campaigns/1/quality/"),
     Shot("corpora", P + "corpora/"),
     Shot("corpus", P + "corpora/dialogues/?q=where+are+you+going"),
     Shot("corpus-new", P + "corpora/new/", who="olga"),

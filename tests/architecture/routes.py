@@ -104,6 +104,7 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:campaign-delete": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
     "annotation:campaign-checks": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
     "annotation:campaign-check-remove": [R("write", "post", pk="campaign", name="practice", number=0)],
+    "annotation:campaign-quality": [R("read", pk="campaign")],
     "annotation:campaign-judgements": [R("read", pk="campaign")],
     "annotation:campaign-units": [R("read", pk="campaign")],
     "annotation:campaign-flags": [R("read", pk="campaign")],

@@ -187,7 +187,7 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     for campaign in (judged, draft):
         for name in ("", "-edit", "-preview", "-people"):
             world.add(cast.researcher, f"annotation:campaign{name}", slug, campaign.pk)
-    for name in ("judgements", "units", "flags"):
+    for name in ("quality", "judgements", "units", "flags"):
         world.add(cast.researcher, f"annotation:campaign-{name}", slug, judged.pk)
     world.add(cast.researcher, "annotation:campaign-checks", slug, draft.pk, query="?item=i001")
     world.add(cast.researcher, "annotation:campaign-delete", slug, draft.pk)

@@ -1,0 +1,187 @@
+"""The quality of a campaign while it runs: reads its judgements as columns and hands them to `evalapp.stats`. Progress
+and lists are in `campaigns_watch`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.core.cache import cache
+from django.db.models import Count, Max, Sum
+
+from annotation.allocation.answers import turn
+from annotation.allocation.plan import OPTIONS
+from annotation.models import Campaign, CampaignMember, Judgement, Slot, Unit
+
+from .campaigns_watch import pseudonyms_of
+from .judging_sheet import campaign_form
+
+if TYPE_CHECKING:
+    from evalapp.stats.watching import Watched
+
+#: The latest judgements that are looked at; the page says so where there are more.
+LATEST = 20_000
+KEEP_SECONDS = 3600
+PAIRS_SHOWN = 12
+FIELDS = (
+    "annotator_id", "answer", "seconds", "created_at", "passed", "assignment__unit_id", "assignment__unit__kind",
+    "assignment__unit__item_id", "assignment__unit__output_a__system__name", "assignment__unit__output_a__step",
+    "assignment__unit__output_b__system__name", "assignment__unit__output_b__step", "assignment__repeat_number",
+    "assignment__side_swapped", "assignment__propensity",
+)  # fmt: skip
+
+
+def campaign_quality(campaign: Campaign) -> dict[str, Any]:
+    """Everything the page shows, kept until there is another judgement."""
+    last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
+    key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}"
+    found = cache.get(key)
+    if found is None:
+        found = _quality(campaign)
+        cache.set(key, found, KEEP_SECONDS)
+    return found
+
+
+def _quality(campaign: Campaign) -> dict[str, Any]:
+    current = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
+    rows = list(current.values_list(*FIELDS)[: LATEST + 1])
+    capped, rows = len(rows) > LATEST, rows[:LATEST][::-1]
+    normal = [row for row in rows if row[6] == Unit.Kind.NORMAL and not row[12]]
+    planned = campaign.unit_count * campaign.overlap
+    names = [aspect.name for aspect in campaign_form(campaign).aspects]
+    return {
+        "n": len(normal),
+        "capped": capped,
+        "aspects": [_of_aspect(campaign, name, normal, rows, planned) for name in names] if normal else [],
+        "cost": _cost(campaign, planned),
+        "adaptive": adaptive_state(campaign),
+    }
+
+
+def _of_aspect(
+    campaign: Campaign, name: str, normal: Sequence[tuple], rows: Sequence[tuple], planned: int
+) -> dict[str, Any]:
+    from evalapp.stats.watching import watch
+
+    judged = _columns(campaign, name, normal)
+    return {"name": name, **watch(judged, planned=planned), "raters": _raters(campaign, name, rows)}
+
+
+def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:
+    import numpy as np
+
+    from evalapp.stats.watching import Watched
+
+    given = [(row, turn(row[1], row[13]).get(name)) for row in rows]
+    answered = [(row, value) for row, value in given if value is not None]
+    systems = sorted(
+        {_label(row[8], row[9]) for row, _ in answered} | {_label(row[10], row[11]) for row, _ in answered}
+    )
+    systems = [label for label in systems if label]
+    number = {label: place for place, label in enumerate(systems)} | {"": -1}
+
+    def column(cells: Any, kind: Any) -> Any:
+        return np.array(list(cells), dtype=kind)
+
+    chances = [row[14] for row, _ in answered]
+    return Watched(
+        kind=campaign.kind,  # type: ignore[arg-type]
+        value=column((value for _, value in answered), float if campaign.kind == Campaign.Kind.LIKERT else str),
+        unit=column((row[5] for row, _ in answered), int),
+        item=column((row[7] for row, _ in answered), int),
+        first=column((number[_label(row[8], row[9])] for row, _ in answered), int),
+        second=column((number[_label(row[10], row[11])] for row, _ in answered), int),
+        swapped=column((row[13] for row, _ in answered), bool),
+        seconds=column((np.nan if row[2] is None else row[2] for row, _ in answered), float),
+        systems=tuple(systems),
+        weight=1.0 / column(chances, float) if chances and None not in chances else None,
+    )
+
+
+def _label(name: str | None, step: int | None) -> str:
+    return "" if name is None else name if step is None else f"{name} @ {step}"
+
+
+def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[str, Any]]:
+    """Reports of those who judged, those first whom one has reasons to look at."""
+    import numpy as np
+
+    from evalapp.stats.raters import rater_reports
+
+    points = {"a": 1.0, "b": 0.0}
+    pseudonyms = pseudonyms_of(campaign)
+    value, unit, rater, seconds, failed, repeat, at = [], [], [], [], [], [], []
+    for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
+        if kind == Unit.Kind.PRACTICE:
+            continue
+        said = turn(answer, swapped).get(name)
+        if said is None:
+            continue
+        is_control = kind == Unit.Kind.CONTROL
+        plain = said if campaign.kind == Campaign.Kind.LIKERT else points.get(said, 0.5)
+        if campaign.kind == Campaign.Kind.PAIRWISE and number % 2:
+            plain = 1.0 - plain  # which output of a pair is called a means nothing: no bias towards it
+        value.append(np.nan if is_control else float(plain))
+        unit.append(number)
+        rater.append(pseudonyms.get(user, ""))
+        seconds.append(np.nan if took is None else took)
+        failed.append(None if passed is None else not passed)
+        repeat.append(number if repeated else None)
+        at.append(when.timestamp())
+    found = rater_reports(
+        value, unit, rater, seconds=seconds, at=at,
+        control_failed=np.array(failed, dtype=object) if any(row is not None for row in failed) else None,
+        repeat_of=np.array(repeat, dtype=object) if any(row is not None for row in repeat) else None,
+    )  # fmt: skip
+    reports = [report.as_dict() for report in found]
+    return sorted(reports, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
+
+
+def _cost(campaign: Campaign, planned: int) -> dict[str, Any]:
+    """Seconds of work so far and to go, at the pace of everybody so far."""
+    totals = CampaignMember.objects.filter(campaign=campaign).aggregate(
+        seconds=Sum("seconds"), done=Sum("done"), people=Count("pk")
+    )
+    done, seconds = totals["done"] or 0, totals["seconds"] or 0.0
+    taken = Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count()
+    left = max(0, planned - taken)
+    pace = seconds / done if done else None
+    return {
+        "seconds": seconds,
+        "left": left,
+        "pace": pace,
+        "to_go": None if pace is None else left * pace,
+        "people": totals["people"],
+        "each": None if pace is None or not totals["people"] else left * pace / totals["people"],
+    }
+
+
+def adaptive_state(campaign: Campaign) -> dict[str, Any] | None:
+    """What adaptive choice of pairs has done so far; None for a campaign without a pool of pairs."""
+    if not campaign.plan.get("players"):
+        return None
+    options = {**OPTIONS, **campaign.options}
+    units = Unit.objects.filter(campaign=campaign, propensity__isnull=False)
+    pairs = list(
+        units.values("output_a__system__name", "output_a__step", "output_b__system__name", "output_b__step")
+        .annotate(n=Count("pk"))
+        .order_by("-n", "output_a__system__name", "output_b__system__name")
+    )
+    k = len(campaign.plan["players"])
+    return {
+        "on": bool(options["adaptive"]),
+        "goal": options["adaptive_goal"],
+        "floor": options["adaptive_floor"],
+        "begun": campaign.begun_count,
+        "wanted": campaign.unit_count,
+        "n_pairs": k * (k - 1) // 2,
+        "n_met": len(pairs),
+        "pairs": [
+            {
+                "a": _label(row["output_a__system__name"], row["output_a__step"]),
+                "b": _label(row["output_b__system__name"], row["output_b__step"]),
+                "n": row["n"],
+            }
+            for row in pairs[:PAIRS_SHOWN]
+        ],
+    }

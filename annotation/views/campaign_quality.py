@@ -1,0 +1,62 @@
+"""The page of a campaign's quality: agreement as it grows, drift, sides, raters to look at, what it costs, whether it
+could stop, and what adaptive choice of pairs has done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_safe
+
+from annotation.models import Campaign
+from annotation.selectors.campaigns_quality import LATEST, campaign_quality
+from evalapp.common.pages import page
+
+from .campaigns import get_parts, may_write
+from .writing_plots import Dot, Line, draw_rounds, looks
+
+
+@login_required
+@require_safe
+def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    project, campaign = get_parts(request, slug, pk)
+    if campaign.state == Campaign.State.DRAFT:
+        return redirect("annotation:campaign", slug, pk)
+    found = campaign_quality(campaign)
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "quality": found,
+        "latest": LATEST,
+        "plots": _plots(campaign, found["aspects"]),
+        "may_write": may_write(request, project),
+        "live": campaign.state in (Campaign.State.OPEN, Campaign.State.PAUSED),
+        "sided": campaign.kind != Campaign.Kind.LIKERT,
+    }
+    fragment = "advice" if request.GET.get("part") == "advice" else "figures"
+    return page(request, "annotation/campaigns/quality.html", context, fragment=fragment)
+
+
+def _plots(campaign: Campaign, aspects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    scale = "mean rating, 95 %" if campaign.kind == Campaign.Kind.LIKERT else "share for the first side, 95 %"
+    wanted: list[tuple[str, str, Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]]] = [
+        ("Agreement as it grows", "alpha, 95 %", lambda aspect: aspect["growth"]),
+        ("Answers over time", scale, lambda aspect: aspect["drift"]["rows"]),
+    ]
+    plots = []
+    for title, axis, rows_of in wanted:
+        lines = [_line(aspect["name"], rows_of(aspect)) for aspect in aspects]
+        lines = [line for line in lines if line.dots]
+        if lines:
+            svg = draw_rounds(lines, title=title, axis=axis, across="judgements")
+            legend = [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(lines)]
+            plots.append({"title": title, "svg": svg, "legend": legend, "lines": lines})
+    return plots
+
+
+def _line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
+    defined = [row for row in rows if row["value"] is not None]
+    return Line(name, tuple(Dot(row["at"], row["value"], row["low"], row["high"], row["at"]) for row in defined))

@@ -1,0 +1,244 @@
+"""What the judgements of a campaign say while it runs: agreement as it grows, drift, the ranking so far and whether it
+could stop, sides. Plain values out, for a page; the campaign's own figures (who, how many, how long) are not here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalapp.stats.agreement import krippendorff_alpha
+from evalapp.stats.bias import side_bias
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.comparisons import rank_by_comparisons
+from evalapp.stats.power import power_of
+from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean
+from evalapp.stats.separation import separating
+
+Kind: TypeAlias = Literal["likert", "pairwise", "turing"]
+Table: TypeAlias = dict[str, Any]
+
+PARTS = 8
+RESAMPLES = 200
+#: Advice to stop looks closer than 95 %, because one looks again and again.
+STOP_CONFIDENCE = 0.99
+#: The preference whose power is told: three of five.
+TOLD_PREFERENCE = 0.6
+#: Fewer judgements than this are not looked at in parts.
+LEAST = 24
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Judgements of one question in the order in which they came, without controls, practice and repeats.
+
+    `value`: ratings, or verdicts with the sides as in the unit (`first` a, `second` b). `first`, `second`: numbers of
+    `systems`, -1 where a side is a reference or there is none. `swapped`: the sides stood exchanged on the page.
+    `weight`: 1 / propensity where pairs were chosen adaptively.
+    """
+
+    kind: Kind
+    value: NDArray[Any]
+    unit: IntArray
+    item: IntArray
+    first: IntArray
+    second: IntArray
+    swapped: BoolArray
+    seconds: FloatArray
+    systems: tuple[str, ...]
+    weight: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+def watch(judged: Watched, *, planned: int) -> Table:
+    """Everything about one question; `planned`: the judgements there will be."""
+    ranking = _ranking(judged, 0.95)
+    return {
+        "growth": growth(judged),
+        "drift": drift(judged),
+        "ranking": _rows(ranking, judged.systems),
+        "advice": advice(judged, planned=planned),
+        "power": power_left(judged, planned=planned),
+        "precision": precision(ranking, done=len(judged), planned=planned),
+        "side": sides(judged),
+    }
+
+
+def growth(judged: Watched) -> list[Table]:
+    """Krippendorff's alpha after each eighth of the judgements (interval scale for ratings, nominal for verdicts)."""
+    n = len(judged)
+    ends = sorted({round(n * part / PARTS) for part in range(1, PARTS + 1)}) if n >= LEAST else [n]
+    scale: Literal["interval", "nominal"] = "interval" if judged.kind == "likert" else "nominal"
+    rows = []
+    for end in ends:
+        found = krippendorff_alpha(
+            judged.unit[:end], judged.value[:end], scale=scale, cluster=judged.item[:end], resamples=RESAMPLES
+        )
+        rows.append({"at": end, **found.as_dict()})
+    return rows
+
+
+def points_of(judged: Watched) -> FloatArray:
+    """Ratings; of verdicts 1 where the first side as shown was better, .5 for neither, 0 for the second."""
+    if judged.kind == "likert":
+        return np.asarray(judged.value, dtype=np.float64)
+    plain = np.select([judged.value == "a", judged.value == "b"], [1.0, 0.0], 0.5)
+    return np.where(judged.swapped, 1.0 - plain, plain)
+
+
+def drift(judged: Watched) -> Table:
+    """The mean of each eighth of the judgements in the order of time, and the median seconds. `words` says where the
+    later half differs from the earlier one by more than chance (two-sided, 1 %)."""
+    n = len(judged)
+    if n < LEAST:
+        return {"rows": [], "words": "", "note": f"fewer than {LEAST} judgements"}
+    points = points_of(judged)
+    rows = []
+    for part in np.array_split(np.arange(n), PARTS):
+        own, times = points[part], judged.seconds[part]
+        half = 1.96 * float(own.std(ddof=1)) / math.sqrt(len(own)) if len(own) > 1 else math.nan
+        times = times[np.isfinite(times)]
+        rows.append(
+            {
+                "at": int(part[-1]) + 1,
+                "value": float(own.mean()),
+                "low": _finite(float(own.mean()) - half),
+                "high": _finite(float(own.mean()) + half),
+                "seconds": float(np.median(times)) if len(times) else None,
+            }
+        )
+    return {"rows": rows, "words": _moved(points, judged), "note": ""}
+
+
+def _moved(points: FloatArray, judged: Watched) -> str:
+    early, late = np.array_split(points, 2)
+    error = math.sqrt(early.var(ddof=1) / len(early) + late.var(ddof=1) / len(late))
+    change = float(late.mean() - early.mean())
+    what = "The mean rating" if judged.kind == "likert" else "The share for the first side"
+    moved = ""
+    if error > 0 and abs(change) / error > 2.576:
+        moved = f"{what} moved by {change:+.2f} between the earlier and the later half."
+    times = [half[np.isfinite(half)] for half in np.array_split(judged.seconds, 2)]
+    if min(len(times[0]), len(times[1])) >= LEAST // 2:
+        before, after = float(np.median(times[0])), float(np.median(times[1]))
+        if before > 0 and after < before / 2:
+            moved += f" Judgements take {after:.0f} s by now, {before:.0f} s before: people hurry or have learned."
+    return moved.strip()
+
+
+def _ranking(judged: Watched, confidence: float) -> Ranking:
+    if judged.kind == "likert":
+        value = np.asarray(judged.value, dtype=np.float64)
+        return rank_by_mean(value, judged.item, judged.first, resamples=RESAMPLES, confidence=confidence)
+    if judged.kind == "turing":
+        return rank_by_m1(judged.item, judged.first, judged.value, resamples=RESAMPLES, confidence=confidence)
+    return rank_by_comparisons(
+        judged.first, judged.second, judged.value, item=judged.item, method="davidson", weight=judged.weight,
+        confidence=confidence, prior_sd=2.0,
+    )  # fmt: skip
+
+
+def _rows(ranking: Ranking, systems: Sequence[str]) -> list[Table]:
+    return [
+        {
+            "system": systems[int(row.system)],
+            **row.estimate.as_dict(),
+            "rank": row.rank,
+            "rank_low": row.rank_low,
+            "rank_high": row.rank_high,
+            "judgements": row.n_ratings,
+        }
+        for row in ranking.systems
+    ]
+
+
+def advice(judged: Watched, *, planned: int) -> Table:
+    """Whether the ranking is settled so that the campaign could stop, in a sentence; `settled` at 99 %."""
+    if len(judged) < LEAST:
+        return {"settled": False, "words": f"After {LEAST} judgements this says whether the campaign could stop."}
+    rows = _ranking(judged, STOP_CONFIDENCE).systems
+    rated = [row for row in rows if row.estimate.is_defined]
+    if len(rated) < 2:
+        return {"settled": False, "words": "There are not two systems to be told apart yet."}
+    names = judged.systems
+    open_ranks = [row for row in rated if row.rank_low != row.rank_high]
+    if not open_ranks and len(rated) == len(rows):
+        left = max(0, planned - len(judged))
+        rest = f" {left:,} judgements would be saved." if left else ""
+        return {"settled": True, "words": f"All {len(rated)} systems are told apart at 99 %: it could stop here.{rest}"}
+    first, second = rated[0], rated[1]
+    if first.rank_high < second.rank_low:
+        told = f"Rank 1 ({names[int(first.system)]}) is settled at 99 %; ranks below are not."
+    else:
+        told = f"Ranks 1 and 2 ({names[int(first.system)]}, {names[int(second.system)]}) are not told apart yet."
+    if judged.kind == "pairwise" and first.rank_high >= second.rank_low:
+        found = separating(
+            judged.first,
+            judged.second,
+            judged.value,
+            item=judged.item,
+            weight=judged.weight,
+            prior_sd=2.0,
+            confidence=STOP_CONFIDENCE,
+        )
+        told = f"{told} {found.sentence}".strip()
+    return {"settled": False, "words": told}
+
+
+def power_left(judged: Watched, *, planned: int) -> Table | None:
+    """Of comparisons: the power to find a preference of 60 % between two systems, with the decisive verdicts that a
+    pair of systems has now and will have at the end."""
+    if judged.kind != "pairwise" or not len(judged):
+        return None
+    decisive = (judged.value == "a") | (judged.value == "b")
+    low, high = np.minimum(judged.first, judged.second), np.maximum(judged.first, judged.second)
+    _, counts = np.unique(np.stack([low, high])[:, decisive], axis=1, return_counts=True)
+    if not len(counts):
+        return None
+    each = float(np.median(counts))
+    end = each * max(planned, len(judged)) / len(judged)
+    return {
+        "preference": TOLD_PREFERENCE,
+        "each_now": each,
+        "each_end": end,
+        "now": power_of("preference", TOLD_PREFERENCE, max(1, round(each))),
+        "end": power_of("preference", TOLD_PREFERENCE, max(1, round(end))),
+    }
+
+
+def precision(ranking: Ranking, *, done: int, planned: int) -> Table | None:
+    """Half the width of the middle system's interval now, and about what it will be at the end (as 1 / sqrt n)."""
+    halves = [(row.estimate.high - row.estimate.low) / 2 for row in ranking.systems if row.estimate.has_interval]
+    if not halves or not done:
+        return None
+    now = float(np.median(halves))
+    return {"now": now, "end": now * math.sqrt(done / max(planned, done))}
+
+
+def sides(judged: Watched) -> Table | None:
+    """Whether the side that stood first on the page is favoured; None for ratings."""
+    if judged.kind == "likert" or not len(judged):
+        return None
+    shown = np.where(judged.swapped, _turned(judged.value), judged.value)
+    left, right = int((shown == "a").sum()), int((shown == "b").sum())
+    found: Table = {"left": left, "right": right, "words": ""}
+    if judged.kind == "pairwise" and left + right:
+        one = np.where(judged.swapped, judged.second, judged.first)
+        two = np.where(judged.swapped, judged.first, judged.second)
+        bias = side_bias(one, two, shown, item=judged.item)
+        found |= {**bias.estimate.as_dict(), "p": bias.p, "words": bias.sentence}
+    return found
+
+
+def _turned(verdict: NDArray[Any]) -> NDArray[Any]:
+    return np.select([verdict == "a", verdict == "b"], ["b", "a"], verdict)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

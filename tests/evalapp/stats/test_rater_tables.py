@@ -1,0 +1,114 @@
+"""Columns of judgements and the tables about those who judged: repeats, controls, order of rows, calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalapp.stats.judged import Judged, collect, split_repeat
+from evalapp.stats.rater_tables import detail_table, overview_table, points_of
+
+SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
+
+
+def columns(rows: list[tuple[Any, ...]], *, numeric: bool = True) -> Judged:
+    """Rows of (value, item, system, rater, source)."""
+    value, item, system, rater, source = (list(part) for part in zip(*rows, strict=True))
+    return collect(
+        value=value,
+        unit=[f"{i}\t{s}" for i, s in zip(item, system, strict=True)],
+        item=item,
+        system=system,
+        rater=rater,
+        source=source,
+        seconds=[5.0] * len(rows),
+        at=[float(n) for n in range(len(rows))],
+        simulated=[False] * len(rows),
+        numeric=numeric,
+    )
+
+
+def toy() -> list[tuple[Any, ...]]:
+    """EVALUATORS 7.6: models 0, 1, 2 by raters 0, 1, 2."""
+    table = ((4, 3, 5), (2, 3, 4), (1, 2, 3))
+    return [
+        (float(value), "i0", f"model-{m}", f"rater-{r}", "")
+        for m, row in enumerate(table)
+        for r, value in enumerate(row)
+    ]
+
+
+def test_repeats_are_known_by_their_rater():
+    assert split_repeat("r7#2", {"r7", "r7#2"}) == ("r7", True)
+    assert split_repeat("r7#2", {"r7#2"}) == ("r7#2", False)
+    judged = columns([(1.0, "i", "s", "r7", ""), (2.0, "i", "s", "r7#2", ""), (2.0, "i", "s", "r8", "")])
+    assert judged.raters == ("r7", "r8")
+    assert list(judged.repeat) == [False, True, False]
+    assert len(judged.first_judgements()) == 2
+
+
+def test_the_order_of_rows_changes_nothing():
+    rows = [
+        (float(1 + (3 * i + s + r) % 5), f"i{i}", f"s{s}", f"r{r}", "")
+        for i in range(9)
+        for s in (0, 1)
+        for r in range(3)
+    ]
+    turned = [rows[place] for place in np.random.default_rng(3).permutation(len(rows))]
+    of_times = {"at", "seconds", "drift"}
+    first, second = (
+        detail_table(columns(part), SETTINGS, aspect="q", judged="ratings", controls={}) for part in (rows, turned)
+    )
+    for table in (first, second):
+        table["raters"] = [{k: v for k, v in row.items() if k not in of_times} for row in table["raters"]]
+    assert first == second
+
+
+def test_calibrated_means_stand_beside_the_plain_ones():
+    table = detail_table(columns(toy()), SETTINGS, aspect="q", judged="ratings", controls={})
+    systems = table["calibration"]["systems"]
+    assert [row["system"] for row in systems] == ["model-0", "model-1", "model-2"]
+    assert [row["raw"] for row in systems] == pytest.approx([4, 3, 2])
+    # Everybody rated everything: no system has stricter raters than another.
+    assert [row["difference"] for row in systems] == pytest.approx([0, 0, 0], abs=1e-6)
+
+
+def test_controls_and_reasons_come_first():
+    rows = [(float(1 + (i + r // 9) % 5), f"i{i}", "s", f"r{r}", "") for i in range(12) for r in range(3)]
+    table = detail_table(columns(rows), SETTINGS, aspect="q", judged="ratings", controls={"r2": (4, 3), "gone": (5, 5)})
+    assert table["raters"][0]["rater"] == "r2"
+    assert table["raters"][0]["reasons"] == ["Failed 3 of 4 control items."]
+    assert [row["n"] for row in table["raters"]] == [12, 12, 12]
+
+
+def test_each_source_has_a_line_where_there_are_several():
+    rows = [
+        (float(1 + i % 5), f"i{i}", "s", rater, source) for i in range(8) for rater, source in (("a", ""), ("b", "one"))
+    ]
+    table = overview_table([("q", "ratings", columns(rows))], SETTINGS)
+    assert [row["source"] for row in table["rows"]] == ["", "uploaded", "one"]
+    whole = {found["name"]: found for found in table["rows"][0]["coefficients"]}
+    assert whole["alpha"]["value"] == pytest.approx(1.0)
+    alone = {found["name"]: found for found in table["rows"][1]["coefficients"]}
+    assert alone["alpha"]["value"] is None
+    assert alone["alpha"]["note"]
+
+
+def test_verdicts_are_nominal_and_have_points():
+    verdicts = ["a", "b", "tie", "both_bad"]
+    judged = columns([(v, f"i{n}", "", r, "") for n, v in enumerate(verdicts) for r in ("x", "y")], numeric=False)
+    table = detail_table(judged, {**SETTINGS, "scale": "interval"}, aspect="q", judged="comparisons", controls={})
+    assert table["scale"] == "nominal"
+    assert table["rows"][0]["value"] == pytest.approx(1.0)
+    assert table["calibration"] is None
+    assert "ranked with side and rater" in table["calibration_note"]
+    # Every second unit is turned round.
+    assert sorted(points_of(judged)) == pytest.approx([0.5] * 4 + [1.0] * 4)
+
+
+def test_nobody_judged():
+    table = detail_table(columns(toy()).only(np.zeros(9, bool)), SETTINGS, aspect="q", judged="ratings", controls={})
+    assert table["note"] == "Nobody has judged q here."
+    assert (table["rows"], table["raters"], table["prevalence"]) == ([], [], [])

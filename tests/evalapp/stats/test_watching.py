@@ -1,0 +1,92 @@
+"""What a running campaign says: figures by hand on small columns, and a ranking that settles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalapp.stats.watching import LEAST, Watched, drift, growth, sides, watch
+
+
+def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Watched:
+    """Systems 0 > 1 > 2; the better one wins with chance `wins`, two people on each of 60 units."""
+    rng = np.random.default_rng(5)
+    pairs = np.array([(0, 1), (0, 2), (1, 2)])[np.arange(n // 2) % 3].repeat(2, axis=0)
+    better = rng.random(n) < wins
+    unit = np.arange(n) // 2
+    return Watched(
+        kind="pairwise",
+        value=np.where(better, "a", "b"),
+        unit=unit,
+        item=unit // 3,
+        first=pairs[:, 0],
+        second=pairs[:, 1],
+        swapped=np.full(n, swapped),
+        seconds=np.linspace(20, 1, n),
+        systems=("x", "y", "z"),
+    )
+
+
+def ratings(value: list[float]) -> Watched:
+    n = len(value)
+    unit = np.arange(n) // 2
+    none = np.full(n, -1)
+    return Watched(
+        "likert", np.array(value), unit, unit, unit % 2, none, np.zeros(n, bool), np.full(n, np.nan), ("x", "y")
+    )
+
+
+def test_agreement_grows_in_eighths():
+    judged = ratings([1.0, 1, 5, 5] * 12)
+    rows = growth(judged)
+    assert [row["at"] for row in rows] == [6, 12, 18, 24, 30, 36, 42, 48]
+    assert [row["value"] for row in rows] == pytest.approx([1.0] * 8)
+    assert [row["at"] for row in growth(ratings([1.0, 1, 5, 5]))] == [4]
+
+
+def test_drift_tells_of_a_change_and_of_haste():
+    steady = drift(ratings([2.0, 4.0] * 24))
+    assert steady["words"] == ""
+    assert [row["value"] for row in steady["rows"]] == pytest.approx([3.0] * 8)
+    moved = drift(ratings([2.0, 3.0] * 12 + [4.0, 5.0] * 12))
+    assert moved["words"] == "The mean rating moved by +2.00 between the earlier and the later half."
+    assert "people hurry or have learned" in drift(comparisons())["words"]
+    assert drift(ratings([1.0, 2.0]))["note"] == f"fewer than {LEAST} judgements"
+
+
+def test_a_ranking_that_is_settled_says_that_it_could_stop():
+    found = watch(comparisons(240, wins=0.9), planned=480)
+    assert [row["system"] for row in found["ranking"]] == ["x", "y", "z"]
+    assert found["advice"] == {
+        "settled": True,
+        "words": "All 3 systems are told apart at 99 %: it could stop here. 240 judgements would be saved.",
+    }
+    # 80 decisive verdicts of each pair now, 160 at the end.
+    assert (found["power"]["each_now"], found["power"]["each_end"]) == (80, 160)
+    assert found["power"]["now"] < found["power"]["end"]
+    assert found["precision"]["end"] == pytest.approx(found["precision"]["now"] / 2**0.5)
+
+
+def test_one_that_is_not_says_how_many_more():
+    found = watch(comparisons(120, wins=0.68), planned=240)
+    assert not found["advice"]["settled"]
+    assert "are not told apart yet. About" in found["advice"]["words"]
+    even = watch(ratings([3.0, 3, 2, 4, 4, 2] * 8), planned=96)
+    assert even["advice"]["words"].endswith("are not told apart yet.")
+
+
+def test_sides_are_those_of_the_page():
+    plain, turned = sides(comparisons(60)), sides(comparisons(60, swapped=True))
+    assert plain is not None
+    assert turned is not None
+    assert (plain["left"], plain["right"]) == (60, 0)
+    assert (turned["left"], turned["right"]) == (0, 60)
+    assert sides(ratings([1.0, 2.0])) is None
+
+
+def test_nothing_judged():
+    found = watch(comparisons(0), planned=10)
+    assert found["ranking"] == []
+    assert found["growth"][0]["note"] == "no unit was rated twice"
+    assert found["power"] is None
+    assert found["precision"] is None
