@@ -20,7 +20,7 @@ from _texts import machine, spread
 from scipy import stats
 
 from evalapp.stats import compare_all
-from evalapp.stats.significance import _complete, _engine, _Settings
+from evalapp.stats.pair_tests import Settings, Table, engine_of
 from evalapp.stats.swaps import SwapDraws
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
@@ -103,9 +103,10 @@ def main() -> None:
             if coefficient in SCIPY:
                 # Grouped the peer takes hundreds of calls a draw: fewer draws.
                 n = given.peer_draws if grouping == "none" else max(given.peer_draws // 20, 1)
-                table, *_ = _complete({name: scores[name] for name in found.names[:2]}, human, item, system, None)
-                settings = _Settings("segment", grouping, coefficient, "drop", "perm-both", given.k, given.seed, 0)
-                engine, _ = _engine(table, (), settings)
+                two = np.stack([scores[name] for name in found.names[:2]], axis=1)
+                table = Table(two, human, item, system, item, False)
+                settings = Settings("segment", grouping, coefficient, "drop", "perm-both", given.k, given.seed, 0)
+                engine, _ = engine_of(table, (), settings)
                 swapped = SwapDraws(given.outputs, given.seed).take(n)
                 z = (table.scores - table.scores.mean(axis=0)) / table.scores.std(axis=0)
                 drawn, _, taken = timed(

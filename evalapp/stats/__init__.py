@@ -49,15 +49,9 @@ from evalapp.stats.normalise import (
     aggregate_ratings,
     normalise_ratings,
 )
+from evalapp.stats.pair_tests import TESTS, Test
 from evalapp.stats.paired import Difference, compare, holm, williams
-from evalapp.stats.pairs import (
-    TieCalibration,
-    acc_eq,
-    calibrate_ties,
-    soft_pairwise_accuracy,
-    system_pairwise_accuracy,
-    tau_eq,
-)
+from evalapp.stats.pairs import TieCalibration, acc_eq, calibrate_ties, tau_eq
 from evalapp.stats.planning import (
     Design,
     Plan,
@@ -88,8 +82,9 @@ from evalapp.stats.raters import (
 )
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, ClusterDraws, percentile_interval
 from evalapp.stats.separation import Separation, separating
-from evalapp.stats.significance import MIN_SYSTEMS, TESTS, AllPairs, Test, compare_all
+from evalapp.stats.significance import MIN_SYSTEMS, AllPairs, compare_all
 from evalapp.stats.slices import Slice, SliceEstimates, slice_estimates
+from evalapp.stats.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 
 __all__ = [
     "ALL_COEFFICIENTS",

@@ -1,6 +1,6 @@
-"""Agreement about pairs: does the metric order two outputs, or two systems, as people do; ties and their threshold.
+"""Agreement about pairs of outputs: does the metric order them as people do; ties and the threshold that makes them.
 
-Which metric is better than another is in `significance`.
+Pairs of systems are in `system_pairs`; which metric is better than another in `significance`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from numpy.typing import ArrayLike
 from evalapp.stats.coding import (
     ROUNDING,
     BoolArray,
+    ColumnError,
     FloatArray,
     IntArray,
     encode,
     float_column,
     identifiers,
     parents,
-    snap,
 )  # fmt: skip
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_evaluation import NanRule
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
-    ClusterDraws,
-    chunk_sizes,
     resampled_sums,
     with_interval,
-)
+)  # fmt: skip
 
 NO_PAIR = "no item has two outputs with both scores"
+#: All pairs are held at once, at about 60 bytes each.
+MOST_PAIRS = 30_000_000
 _FOLD_STREAM = 3
 
 
@@ -222,6 +222,9 @@ def within(codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray, IntArray]
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes, minlength=n_codes)
     starts = np.cumsum(sizes) - sizes
+    n_pairs = int((sizes * (sizes - 1) // 2).sum())
+    if n_pairs > MOST_PAIRS:
+        raise ColumnError("item", f"{n_pairs:,} pairs are more than {MOST_PAIRS:,}: compare outputs within items")
     parts = []
     for size in np.unique(sizes[sizes >= 2]):
         chosen = np.flatnonzero(sizes == size)
@@ -278,127 +281,3 @@ def _average(pairs: PairTable, values: FloatArray, resamples: int, seed: int, co
     columns = np.stack([values, np.ones_like(values)], axis=1)
     sums = resampled_sums(columns, codes, len(clusters), resamples=resamples, seed=seed)
     return with_interval(point, sums[:, 0] / sums[:, 1], clusters={"items": len(clusters)}, confidence=confidence)
-
-
-def system_pairwise_accuracy(
-    metric: ArrayLike,
-    human: ArrayLike,
-    system: ArrayLike,
-    *,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = 0,
-    confidence: float = DEFAULT_CONFIDENCE,
-) -> Estimate:
-    """Share of the pairs of systems that the metric's means order as people's means do (a tie of both is right).
-
-    Means over the outputs that have both scores; n = pairs of systems. The interval is a bootstrap over systems; a
-    system drawn twice makes no pair with itself.
-    """
-    x = float_column(metric, "metric")
-    y = float_column(human, "human", len(x))
-    complete = np.isfinite(x) & np.isfinite(y)
-    codes, labels = encode(identifiers(system, "system", len(x))[complete], "system")
-    if len(labels) < 2:
-        return Estimate.undefined("fewer than 2 systems")
-    sizes = np.bincount(codes)
-    means = [snap(np.bincount(codes, weights=column[complete]) / sizes) for column in (x, y)]
-    signs = [np.sign(mean[:, None] - mean[None, :]) for mean in means]
-    right = (signs[0] == signs[1]).astype(np.float64)
-    return _over_system_pairs(right, resamples, seed, confidence)
-
-
-def soft_pairwise_accuracy(
-    metric: ArrayLike,
-    human: ArrayLike,
-    item: ArrayLike,
-    system: ArrayLike,
-    *,
-    permutations: int = 1000,
-    seed: int = 4,
-    resamples: int = DEFAULT_RESAMPLES,
-    confidence: float = DEFAULT_CONFIDENCE,
-) -> Estimate:
-    """SPA = 1 - mean over pairs of systems of |p^h - p^m| (Thompson et al. 2024; EVALUATORS 7.2).
-
-    p is the one-sided p-value of a paired permutation test that the first of two systems (by name) is better: the
-    share of `permutations` random signs over the items, the same for all pairs, whose summed signed difference
-    reaches the observed one. Only items where both systems have both scores count for a pair; several rows of one
-    item and system are averaged first. Signs are drawn item by item in the order of the items' identifiers. n = pairs
-    of systems; the interval is a bootstrap over systems.
-    """
-    if permutations < 1:
-        raise ValueError(f"permutations must be at least 1, not {permutations}")
-    x = float_column(metric, "metric")
-    y = float_column(human, "human", len(x))
-    complete = np.isfinite(x) & np.isfinite(y)
-    items, item_labels = encode(identifiers(item, "item", len(x))[complete], "item")
-    systems, labels = encode(identifiers(system, "system", len(x))[complete], "system")
-    if len(labels) < 2:
-        return Estimate.undefined("fewer than 2 systems")
-    shape = (len(item_labels), len(labels))
-    cells = items * shape[1] + systems
-    counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-    tables = [
-        np.bincount(cells, weights=column[complete], minlength=counts.size).reshape(shape) / np.maximum(counts, 1)
-        for column in (x, y)
-    ]
-    p_metric, p_human = (_system_p(table, counts > 0, permutations, seed) for table in tables)
-    shared = ~np.isnan(p_metric)
-    found = _over_system_pairs(1.0 - np.abs(p_human - p_metric), resamples, 0, confidence)
-    lost = int((~shared).sum() - len(labels)) // 2
-    return found.with_note(f"{lost} pairs of systems share no item") if lost and found.is_defined else found
-
-
-def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: int) -> FloatArray:
-    """p of every pair (row better than column) of the systems, upper triangle; nan where they share no item."""
-    n_items, n_systems = table.shape
-    draws = np.random.default_rng(seed)
-    table = table - table.sum() / max(int(present.sum()), 1)
-    table = np.where(present, table, 0.0)
-    one, two = np.triu_indices(n_systems, 1)
-    whole = bool(present.all())
-    reached = np.zeros(len(one))
-    # Without gaps the signed sum of a difference is the difference of the signed sums.
-    if whole:
-        differences = None
-        observed = table.sum(axis=0)[one] - table.sum(axis=0)[two]
-    else:
-        differences = (table[:, one] - table[:, two]) * (present[:, one] & present[:, two])
-        observed = differences.sum(axis=0)
-    tolerance = ROUNDING * max(float(np.abs(table).sum(axis=0).max()), 1e-300)
-    for size in chunk_sizes(permutations, max(n_items, len(one))):
-        signs = 2.0 * np.rint(draws.random((size, n_items))) - 1.0
-        if differences is None:
-            sums = signs @ table
-            null = sums[:, one] - sums[:, two]
-        else:
-            null = signs @ differences
-        reached += (null >= observed - tolerance).sum(axis=0)
-    p = np.full((n_systems, n_systems), np.nan)
-    p[one, two] = reached / permutations
-    shared = present.T.astype(np.float64) @ present
-    p[shared == 0] = np.nan
-    np.fill_diagonal(p, np.nan)
-    lower = np.tril_indices(n_systems, -1)
-    p[lower] = p.T[lower]
-    return p
-
-
-def _over_system_pairs(values: FloatArray, resamples: int, seed: int, confidence: float) -> Estimate:
-    """Mean of a symmetric table (s, s) over the pairs of systems, nan left out, with a bootstrap over systems."""
-    counted = ~np.isnan(values)
-    np.fill_diagonal(counted, False)
-    n_pairs = int(counted.sum()) // 2
-    if n_pairs == 0:
-        return Estimate.undefined("no two systems share an item")
-    filled = np.where(counted, values, 0.0)
-    point = Estimate.point(float(filled.sum() / counted.sum()), n_pairs)
-    draws = ClusterDraws(len(values), seed, 1)
-    parts = []
-    for size in chunk_sizes(resamples, len(values)):
-        times = draws.take(size)
-        above = np.einsum("sb,sb->b", times, filled @ times)
-        below = np.einsum("sb,sb->b", times, counted.astype(np.float64) @ times)
-        parts.append(np.divide(above, below, out=np.full(size, np.nan), where=below > 0))
-    replicates = np.concatenate(parts) if parts else np.empty(0)
-    return with_interval(point, replicates, clusters={"systems": len(values)}, confidence=confidence)

@@ -6,7 +6,7 @@ Two metrics with the interval of their difference are in `paired`; the exchanges
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -14,27 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
-from evalapp.stats.correlation import ALL_COEFFICIENTS, Coefficient, pearson_value
+from evalapp.stats.correlation import ALL_COEFFICIENTS
 from evalapp.stats.letters import compact_letters, needed_draws, rank_clusters
-from evalapp.stats.meta_evaluation import Grouping, Level, NanRule, correlate, replicates_of
-from evalapp.stats.paired import holm, williams
-from evalapp.stats.pairs import best_epsilon, pair_table
-from evalapp.stats.resampling import resampled_sums
-from evalapp.stats.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
-from evalapp.stats.weighted import standardise
+from evalapp.stats.meta_evaluation import Grouping, Level, NanRule
+from evalapp.stats.pair_tests import TESTS, Compared, Settings, Table, Test, in_order, taken, test_pairs, values_of
+from evalapp.stats.paired import holm
 
-Test: TypeAlias = Literal["perm-both", "williams", "bootstrap"]
-Compared: TypeAlias = Coefficient | Literal["acc-eq"]
 Adjustment: TypeAlias = Literal["holm", "none"]
 
-TESTS: tuple[Test, ...] = ("perm-both", "williams", "bootstrap")
 #: With fewer systems a ranking at the system level is not tested.
 MIN_SYSTEMS = 6
-
-# Differences below this are rounding.
-_ROUNDING = 1e-12
-# A pair is decided early when its p leaves this range (WMT).
-_CLEAR, _HOPELESS = 0.02, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,38 +78,6 @@ class AllPairs:
         return plain | {"signature": self.signature}
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The rows that have all scores, in the order of items and systems: scores (n, m) of the metrics."""
-
-    scores: FloatArray
-    human: FloatArray
-    item: IntArray
-    system: IntArray
-    cluster: IntArray
-    has_clusters: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    level: Level
-    grouping: Grouping
-    coefficient: Compared
-    nan_rule: NanRule
-    test: Test
-    k: int
-    seed: int
-    block: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """p (m, m) and resamples (m, m) of the metrics in the order of their values."""
-
-    p: FloatArray
-    k: IntArray
-
-
 def compare_all(
     metrics: Mapping[str, ArrayLike],
     human: ArrayLike,
@@ -158,10 +115,10 @@ def compare_all(
     With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha can come of k resamples unless k is large enough:
     `needed_draws`; the note says so. Fewer than 6 systems are not tested at the system level.
     """
-    settings = _Settings(level, grouping, coefficient, nan_rule, test, k, seed, block)
+    settings = Settings(level, grouping, coefficient, nan_rule, test, k, seed, block)
     _check(settings, alpha, adjust)
     table, names, empty, notes = _complete(metrics, human, item, system, cluster)
-    values, epsilons = _values(table, settings)
+    values, epsilons = values_of(table, settings)
     defined = [place for place in range(len(names)) if not math.isnan(values[place])]
     defined.sort(key=lambda place: (-round(float(values[place]), 12), names[place]))
     undefined = [place for place in range(len(names)) if math.isnan(values[place])]
@@ -174,7 +131,7 @@ def compare_all(
     if too_few:
         notes.append(f"not tested: {n_systems} systems rank nothing, at least {MIN_SYSTEMS} are needed")
     elif len(defined) > 1:
-        found = _test(_taken(table, defined), values[defined], _epsilons(epsilons, defined), settings)
+        found = test_pairs(taken(table, defined), values[defined], in_order(epsilons, defined), settings)
         inner = slice(0, len(defined))
         p[inner, inner], k_each[inner, inner] = found.p, found.k
         adjusted[inner, inner] = _holm(found.p)
@@ -192,11 +149,11 @@ def compare_all(
         p=p, p_holm=adjusted, rank=rank_clusters(beats), letters=letters, k_used=int(k_each.max(initial=0)),
         note="; ".join(notes), k_each=k_each, n_rows=len(table.human), test=test, coefficient=coefficient, level=level,
         grouping=grouping, nan_rule=nan_rule, adjust=adjust, alpha=alpha, k=k, seed=seed, block=block,
-        epsilons=_epsilons(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
+        epsilons=in_order(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
     )  # fmt: skip
 
 
-def _check(settings: _Settings, alpha: float, adjust: str) -> None:
+def _check(settings: Settings, alpha: float, adjust: str) -> None:
     if settings.test not in TESTS or adjust not in ("holm", "none"):
         raise ValueError(f"test is one of {', '.join(TESTS)} and adjust holm or none, not {settings.test}, {adjust}")
     if settings.coefficient not in (*ALL_COEFFICIENTS, "acc-eq"):
@@ -216,7 +173,7 @@ def _complete(
     item: ArrayLike,
     system: ArrayLike,
     cluster: ArrayLike | None,
-) -> tuple[_Table, list[str], list[str], list[str]]:
+) -> tuple[Table, list[str], list[str], list[str]]:
     """The common rows, names with and without any score, and notes on what was left out."""
     y = float_column(human, "human")
     columns = {name: float_column(values, name, len(y)) for name, values in metrics.items()}
@@ -237,176 +194,8 @@ def _complete(
         parents(items, clusters, len(labels), "cluster")
     scores, y = scores[whole], y[whole]
     order = np.lexsort((*scores.T, y, systems, items))
-    table = _Table(scores[order], y[order], items[order], systems[order], clusters[order], cluster is not None)
+    table = Table(scores[order], y[order], items[order], systems[order], clusters[order], cluster is not None)
     return table, names, empty, notes
-
-
-def _taken(table: _Table, places: Sequence[int]) -> _Table:
-    scores = table.scores[:, list(places)]
-    return _Table(scores, table.human, table.item, table.system, table.cluster, table.has_clusters)
-
-
-def _epsilons(epsilons: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
-    return tuple(epsilons[place] for place in places) if epsilons else ()
-
-
-def _group(table: _Table, grouping: Grouping) -> IntArray | None:
-    return {"none": None, "item": table.item, "system": table.system}[grouping]
-
-
-def _pair_groups(table: _Table, grouping: Grouping) -> IntArray:
-    group = _group(table, grouping)
-    return np.zeros(len(table.human), dtype=np.int64) if group is None else group
-
-
-def _values(table: _Table, settings: _Settings) -> tuple[FloatArray, list[float]]:
-    """The coefficient of every metric, and its threshold of ties where there is one."""
-    values, epsilons = np.full(table.scores.shape[1], np.nan), []
-    for place, column in enumerate(table.scores.T):
-        if settings.coefficient == "acc-eq":
-            pairs = pair_table(column, table.human, _pair_groups(table, settings.grouping))
-            epsilons.append(best_epsilon(pairs))
-            if pairs.n_items:
-                values[place] = float(pairs.by_item(epsilons[-1]).mean())
-        else:
-            found = correlate(
-                column, table.human, table.item, table.system, level=settings.level, grouping=settings.grouping,
-                coefficients=[settings.coefficient], nan_rule=settings.nan_rule, resamples=0,
-            )  # fmt: skip
-            values[place] = found[settings.coefficient].value
-    return values, epsilons
-
-
-def _test(table: _Table, values: FloatArray, epsilons: Sequence[float], settings: _Settings) -> _Found:
-    if settings.test == "williams":
-        return _williams(table)
-    if settings.test == "bootstrap":
-        return _bootstrap(table, epsilons, settings)
-    return _permutation(table, values, epsilons, settings)
-
-
-def _permutation(table: _Table, values: FloatArray, epsilons: Sequence[float], settings: _Settings) -> _Found:
-    engine, unit = _engine(table, epsilons, settings)
-    draws = SwapDraws(int(unit.max(initial=0)) + 1, settings.seed)
-    whole = len(unit) == int(unit.max(initial=0)) + 1
-    m = len(values)
-    pairs = [(one, two) for one in range(m) for two in range(one + 1, m)]
-    observed = np.array([values[one] - values[two] for one, two in pairs])
-    above, below, drawn = (np.zeros(len(pairs), dtype=np.int64) for _ in range(3))
-    undefined = np.zeros(len(pairs), dtype=np.int64)
-    open_ = np.arange(len(pairs))
-    block = settings.block or settings.k
-    for done in range(0, settings.k, block):
-        size = min(block, settings.k - done)
-        for start in range(0, size, engine.chunk):
-            taken = draws.take(min(engine.chunk, size - start))
-            swapped = taken if whole else taken[unit]
-            deltas = engine(swapped, [pairs[place] for place in open_])
-            target = observed[open_, None]
-            above[open_] += (deltas >= target - _ROUNDING).sum(axis=1)
-            below[open_] += (-deltas >= -target - _ROUNDING).sum(axis=1)
-            undefined[open_] += np.isnan(deltas).sum(axis=1)
-            drawn[open_] += taken.shape[1]
-        p = (above + 1) / (drawn - undefined + 1)
-        open_ = open_[(p[open_] >= _CLEAR) & (p[open_] <= _HOPELESS)] if settings.block else open_
-        if len(open_) == 0:
-            break
-    table_p, table_k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)
-    defined = drawn - undefined
-    for place, (one, two) in enumerate(pairs):
-        table_k[one, two] = table_k[two, one] = drawn[place]
-        if defined[place]:
-            table_p[one, two] = (above[place] + 1) / (defined[place] + 1)
-            table_p[two, one] = (below[place] + 1) / (defined[place] + 1)
-    return _Found(table_p, table_k)
-
-
-def _engine(table: _Table, epsilons: Sequence[float], settings: _Settings) -> tuple[Swaps, IntArray]:
-    """The engine, and the unit of exchange of each row (or pair of outputs)."""
-    rows = np.arange(len(table.human))
-    if settings.coefficient == "acc-eq":
-        right, weight, cluster = _outcomes(table, epsilons, settings.grouping)
-        return OutcomeSwaps(right, weight), cluster if table.has_clusters else np.arange(len(weight))
-    unit = encode(table.cluster, "cluster")[0] if table.has_clusters else rows
-    scores = np.stack([standardise(column) for column in table.scores.T], axis=1)
-    if settings.level == "system":
-        return SystemSwaps(scores, table.human, table.system, settings.coefficient), unit
-    group = _group(table, settings.grouping)
-    if settings.coefficient == "pearson":
-        return PearsonSwaps(scores, table.human, group, settings.nan_rule), unit
-    return RankSwaps(scores, table.human, group, settings.nan_rule, settings.coefficient), unit
-
-
-def _outcomes(table: _Table, epsilons: Sequence[float], grouping: Grouping) -> tuple[BoolArray, FloatArray, IntArray]:
-    groups = _pair_groups(table, grouping)
-    right = []
-    for column, epsilon in zip(table.scores.T, epsilons, strict=True):
-        pairs = pair_table(column, table.human, groups)
-        right.append(pairs.correct(epsilon))
-    cluster = _clusters_of_pairs(table, groups) if table.has_clusters else np.arange(len(pairs.weight))
-    return np.stack(right, axis=1), pairs.weight, cluster
-
-
-def _clusters_of_pairs(table: _Table, groups: IntArray) -> IntArray:
-    pairs = pair_table(table.human, table.human, groups, cluster=_one_cluster(table, groups))
-    return encode(pairs.cluster[pairs.group], "cluster")[0]
-
-
-def _one_cluster(table: _Table, groups: IntArray) -> IntArray:
-    """The cluster of every row's group; `ColumnError` where a group has rows of several (no pair is in one cluster)."""
-    return parents(groups, table.cluster, int(groups.max(initial=0)) + 1, "cluster")[groups]
-
-
-def _bootstrap(table: _Table, epsilons: Sequence[float], settings: _Settings) -> _Found:
-    m = table.scores.shape[1]
-    if settings.coefficient == "acc-eq":
-        drawn = _accuracy_replicates(table, epsilons, settings)
-    else:
-        drawn = np.stack([
-            replicates_of(
-                column, table.human, table.item, table.system, coefficient=settings.coefficient, level=settings.level,
-                grouping=settings.grouping, cluster=table.cluster, resamples=settings.k, seed=settings.seed,
-                nan_rule=settings.nan_rule,
-            )[1]
-            for column in table.scores.T
-        ])  # fmt: skip
-    p, k = np.full((m, m), np.nan), np.full((m, m), drawn.shape[1], dtype=np.int64)
-    np.fill_diagonal(k, 0)
-    for one in range(m):
-        difference = drawn[one] - drawn
-        defined = (~np.isnan(difference)).sum(axis=1)
-        p[one] = np.where(defined > 0, ((difference <= _ROUNDING).sum(axis=1) + 1) / (defined + 1), np.nan)
-    np.fill_diagonal(p, np.nan)
-    return _Found(p, k)
-
-
-def _accuracy_replicates(table: _Table, epsilons: Sequence[float], settings: _Settings) -> FloatArray:
-    """Accuracies (m, k) in resamples of clusters of groups."""
-    groups = _pair_groups(table, settings.grouping)
-    cluster = _one_cluster(table, groups) if table.has_clusters else groups
-    columns = []
-    for column, epsilon in zip(table.scores.T, epsilons, strict=True):
-        pairs = pair_table(column, table.human, groups, cluster=cluster)
-        columns.append(pairs.by_item(epsilon))
-    code, labels = encode(pairs.cluster, "cluster")
-    if len(labels) < 2:
-        return np.empty((len(columns), 0))
-    stacked = np.stack([*columns, np.ones_like(columns[0])], axis=1)
-    sums = resampled_sums(stacked, code, len(labels), resamples=settings.k, seed=settings.seed)
-    return np.asarray((sums[:, :-1] / sums[:, -1:]).T)
-
-
-def _williams(table: _Table) -> _Found:
-    m, n = table.scores.shape[1], len(table.human)
-    own = [pearson_value(column, table.human) for column in table.scores.T]
-    p = np.full((m, m), np.nan)
-    for one in range(m):
-        for two in range(m):
-            if one == two:
-                continue
-            between = pearson_value(table.scores[:, one], table.scores[:, two])
-            p[one, two] = 0.5 if between > 1 - _ROUNDING else williams(own[one], own[two], between, n)
-    return _Found(p, np.zeros((m, m), dtype=np.int64))
 
 
 def _holm(p: FloatArray) -> FloatArray:

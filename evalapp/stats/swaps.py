@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray, is_constant, snap
+from evalapp.stats.coding import ROUNDING, BoolArray, FloatArray, IntArray, is_constant, snap
 from evalapp.stats.correlation import MIN_PAIRS, Coefficient
 from evalapp.stats.meta_evaluation import NanRule
 from evalapp.stats.swap_kernels import Pair, large_kernel
@@ -75,7 +75,8 @@ class _Groups:
         batches = []
         for size in np.unique(sizes[sizes >= MIN_PAIRS]):
             rows = order[starts[np.flatnonzero(sizes == size), None] + np.arange(size)]
-            varied = np.array([not is_constant(human[row]) for row in rows])
+            values = human[rows]
+            varied = np.ptp(values, axis=1) > ROUNDING * np.abs(values).max(axis=1)
             if varied.any():
                 batches.append(rows[varied])
         return cls(tuple(batches), int((sizes >= MIN_PAIRS).sum()))
@@ -109,24 +110,19 @@ class PearsonSwaps:
     def __init__(self, scores: FloatArray, human: FloatArray, group: IntArray | None, nan_rule: NanRule) -> None:
         self._groups = _Groups.of(human, group)
         self._rule: NanRule = nan_rule
-        self._m = scores.shape[1]
-        self._features = []
+        self._scores, self._m = scores, scores.shape[1]
+        self._human = []
         for rows in self._groups.batches:
-            x, h = scores[rows], human[rows]
-            h = h - h.mean(axis=1, keepdims=True)
-            h /= np.sqrt((h * h).sum(axis=1, keepdims=True))
-            parts = np.concatenate([x, x * x, x * h[:, :, None]], axis=2)
-            self._features.append(np.ascontiguousarray(parts.transpose(0, 2, 1)))
-        widest = max((f.shape[0] * max(f.shape[1:]) for f in self._features), default=1)
-        self.chunk = max(_CELLS // max(widest, len(scores)), 8)
+            h = human[rows] - human[rows].mean(axis=1, keepdims=True)
+            self._human.append(h / np.sqrt((h * h).sum(axis=1, keepdims=True)))
+        largest = max((len(rows) * 3 * self._m for rows in self._groups.batches), default=1)
+        self.chunk = max(min(_CELLS // largest, 4 * _CELLS // max(len(scores), 1)), 8)
 
     def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
-        signs = 1.0 - 2.0 * swapped
         b = swapped.shape[1]
         averages = [_Averages(b, self._groups.n_eligible, self._rule) for _ in pairs]
-        for rows, features in zip(self._groups.batches, self._features, strict=True):
-            whole = features.sum(axis=2)[:, :, None] / 2.0
-            signed = np.matmul(features, signs[rows]) / 2.0
+        for rows, human in zip(self._groups.batches, self._human, strict=True):
+            whole, signed = self._sums(rows, human, swapped)
             n, m = rows.shape[1], self._m
             for average, (one, two) in zip(averages, pairs, strict=True):
                 moved = [signed[:, k * m + one] - signed[:, k * m + two] for k in range(3)]
@@ -138,6 +134,22 @@ class PearsonSwaps:
                     r = xh / np.sqrt(np.where(flat, np.nan, spread))
                     average.add(side, np.clip(r, -1.0, 1.0))
         return np.stack([average.difference() for average in averages])
+
+    def _sums(self, rows: IntArray, human: FloatArray, swapped: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Half sums over the rows of each group of x, x^2 and x h of all metrics: plain (g, 3 m, 1), and with the signs
+        e (g, 3 m, b). Long groups go in stretches of rows, so that no table of all features is kept."""
+        g, w = rows.shape
+        whole = np.zeros((g, 3 * self._m, 1))
+        signed = np.zeros((g, 3 * self._m, swapped.shape[1]))
+        step = max(_CELLS // (g * max(3 * self._m, swapped.shape[1])), 1)
+        for start in range(0, w, step):
+            part = rows[:, start : start + step]
+            x = self._scores[part]
+            h = human[:, start : start + step, None]
+            features = np.concatenate([x, x * x, x * h], axis=2).transpose(0, 2, 1)
+            whole += features.sum(axis=2)[:, :, None] / 2.0
+            signed += np.matmul(features, 0.5 - swapped[part])
+        return whole, signed
 
 
 class RankSwaps:
@@ -241,12 +253,18 @@ class SystemSwaps:
 
 
 class OutcomeSwaps:
-    """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly."""
+    """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly. `right` (p, m),
+    `weight` (p,)."""
 
     def __init__(self, right: BoolArray, weight: FloatArray) -> None:
-        self._weighted = np.ascontiguousarray((right * weight[:, None]).T)
-        self.chunk = max(_CELLS // max(len(weight), 1), 8)
+        self._right, self._weight = right, weight
+        self.chunk = max(4 * _CELLS // max(len(weight), 1), 8)
 
     def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
-        signed = self._weighted @ (1.0 - 2.0 * swapped)
+        n, m = self._right.shape
+        signed = np.zeros((m, swapped.shape[1]))
+        step = max(_CELLS // max(m, swapped.shape[1]), 1)
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            signed += (self._right[part] * self._weight[part, None]).T @ (1.0 - 2.0 * swapped[part])
         return np.stack([signed[one] - signed[two] for one, two in pairs])

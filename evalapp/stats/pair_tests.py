@@ -1,0 +1,231 @@
+"""The tests behind `significance`: p-values of all pairs of metrics on common rows, by exchanges, resamples or formula.
+
+Which rows are common, ranks and letters are decided there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, parents
+from evalapp.stats.correlation import Coefficient, pearson_value
+from evalapp.stats.meta_evaluation import Grouping, Level, NanRule, correlate, replicates_of
+from evalapp.stats.paired import williams
+from evalapp.stats.pairs import best_epsilon, pair_table
+from evalapp.stats.resampling import resampled_sums
+from evalapp.stats.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
+from evalapp.stats.weighted import standardise
+
+Test: TypeAlias = Literal["perm-both", "williams", "bootstrap"]
+Compared: TypeAlias = Coefficient | Literal["acc-eq"]
+
+TESTS: tuple[Test, ...] = ("perm-both", "williams", "bootstrap")
+
+# Differences below this are rounding.
+_ROUNDING = 1e-12
+# A pair is decided early when its p leaves this range (WMT).
+_CLEAR, _HOPELESS = 0.02, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows that have all scores, in the order of items and systems: scores (n, m) of the metrics."""
+
+    scores: FloatArray
+    human: FloatArray
+    item: IntArray
+    system: IntArray
+    cluster: IntArray
+    has_clusters: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    level: Level
+    grouping: Grouping
+    coefficient: Compared
+    nan_rule: NanRule
+    test: Test
+    k: int
+    seed: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """p (m, m) and resamples (m, m) of the metrics in the order of their values."""
+
+    p: FloatArray
+    k: IntArray
+
+
+def taken(table: Table, places: Sequence[int]) -> Table:
+    scores = table.scores[:, list(places)]
+    return Table(scores, table.human, table.item, table.system, table.cluster, table.has_clusters)
+
+
+def in_order(epsilons: Sequence[float], places: Sequence[int]) -> tuple[float, ...]:
+    return tuple(epsilons[place] for place in places) if epsilons else ()
+
+
+def _group(table: Table, grouping: Grouping) -> IntArray | None:
+    return {"none": None, "item": table.item, "system": table.system}[grouping]
+
+
+def _pair_groups(table: Table, grouping: Grouping) -> IntArray:
+    group = _group(table, grouping)
+    return np.zeros(len(table.human), dtype=np.int64) if group is None else group
+
+
+def values_of(table: Table, settings: Settings) -> tuple[FloatArray, list[float]]:
+    """The coefficient of every metric, and its threshold of ties where there is one."""
+    values, epsilons = np.full(table.scores.shape[1], np.nan), []
+    for place, column in enumerate(table.scores.T):
+        if settings.coefficient == "acc-eq":
+            pairs = pair_table(column, table.human, _pair_groups(table, settings.grouping))
+            epsilons.append(best_epsilon(pairs))
+            if pairs.n_items:
+                values[place] = float(pairs.by_item(epsilons[-1]).mean())
+        else:
+            found = correlate(
+                column, table.human, table.item, table.system, level=settings.level, grouping=settings.grouping,
+                coefficients=[settings.coefficient], nan_rule=settings.nan_rule, resamples=0,
+            )  # fmt: skip
+            values[place] = found[settings.coefficient].value
+    return values, epsilons
+
+
+def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
+    if settings.test == "williams":
+        return _williams(table)
+    if settings.test == "bootstrap":
+        return _bootstrap(table, epsilons, settings)
+    return _permutation(table, values, epsilons, settings)
+
+
+def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
+    engine, unit = engine_of(table, epsilons, settings)
+    draws = SwapDraws(int(unit.max(initial=0)) + 1, settings.seed)
+    whole = len(unit) == int(unit.max(initial=0)) + 1
+    m = len(values)
+    pairs = [(one, two) for one in range(m) for two in range(one + 1, m)]
+    observed = np.array([values[one] - values[two] for one, two in pairs])
+    above, below, drawn = (np.zeros(len(pairs), dtype=np.int64) for _ in range(3))
+    undefined = np.zeros(len(pairs), dtype=np.int64)
+    open_ = np.arange(len(pairs))
+    block = settings.block or settings.k
+    for done in range(0, settings.k, block):
+        size = min(block, settings.k - done)
+        for start in range(0, size, engine.chunk):
+            taken = draws.take(min(engine.chunk, size - start))
+            swapped = taken if whole else taken[unit]
+            deltas = engine(swapped, [pairs[place] for place in open_])
+            target = observed[open_, None]
+            above[open_] += (deltas >= target - _ROUNDING).sum(axis=1)
+            below[open_] += (-deltas >= -target - _ROUNDING).sum(axis=1)
+            undefined[open_] += np.isnan(deltas).sum(axis=1)
+            drawn[open_] += taken.shape[1]
+        p = (above + 1) / (drawn - undefined + 1)
+        open_ = open_[(p[open_] >= _CLEAR) & (p[open_] <= _HOPELESS)] if settings.block else open_
+        if len(open_) == 0:
+            break
+    table_p, table_k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)
+    defined = drawn - undefined
+    for place, (one, two) in enumerate(pairs):
+        table_k[one, two] = table_k[two, one] = drawn[place]
+        if defined[place]:
+            table_p[one, two] = (above[place] + 1) / (defined[place] + 1)
+            table_p[two, one] = (below[place] + 1) / (defined[place] + 1)
+    return Found(table_p, table_k)
+
+
+def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tuple[Swaps, IntArray]:
+    """The engine, and the unit of exchange of each row (or pair of outputs)."""
+    rows = np.arange(len(table.human))
+    if settings.coefficient == "acc-eq":
+        right, weight, cluster = _outcomes(table, epsilons, settings.grouping)
+        return OutcomeSwaps(right, weight), cluster if table.has_clusters else np.arange(len(weight))
+    unit = encode(table.cluster, "cluster")[0] if table.has_clusters else rows
+    scores = np.stack([standardise(column) for column in table.scores.T], axis=1)
+    if settings.level == "system":
+        return SystemSwaps(scores, table.human, table.system, settings.coefficient), unit
+    group = _group(table, settings.grouping)
+    if settings.coefficient == "pearson":
+        return PearsonSwaps(scores, table.human, group, settings.nan_rule), unit
+    return RankSwaps(scores, table.human, group, settings.nan_rule, settings.coefficient), unit
+
+
+def _outcomes(table: Table, epsilons: Sequence[float], grouping: Grouping) -> tuple[BoolArray, FloatArray, IntArray]:
+    groups = _pair_groups(table, grouping)
+    right = []
+    for column, epsilon in zip(table.scores.T, epsilons, strict=True):
+        pairs = pair_table(column, table.human, groups)
+        right.append(pairs.correct(epsilon))
+    cluster = _clusters_of_pairs(table, groups) if table.has_clusters else np.arange(len(pairs.weight))
+    return np.stack(right, axis=1), pairs.weight, cluster
+
+
+def _clusters_of_pairs(table: Table, groups: IntArray) -> IntArray:
+    pairs = pair_table(table.human, table.human, groups, cluster=_one_cluster(table, groups))
+    return encode(pairs.cluster[pairs.group], "cluster")[0]
+
+
+def _one_cluster(table: Table, groups: IntArray) -> IntArray:
+    """The cluster of every row's group; `ColumnError` where a group has rows of several (no pair is in one cluster)."""
+    return parents(groups, table.cluster, int(groups.max(initial=0)) + 1, "cluster")[groups]
+
+
+def _bootstrap(table: Table, epsilons: Sequence[float], settings: Settings) -> Found:
+    m = table.scores.shape[1]
+    if settings.coefficient == "acc-eq":
+        drawn = _accuracy_replicates(table, epsilons, settings)
+    else:
+        drawn = np.stack([
+            replicates_of(
+                column, table.human, table.item, table.system, coefficient=settings.coefficient, level=settings.level,
+                grouping=settings.grouping, cluster=table.cluster, resamples=settings.k, seed=settings.seed,
+                nan_rule=settings.nan_rule,
+            )[1]
+            for column in table.scores.T
+        ])  # fmt: skip
+    p, k = np.full((m, m), np.nan), np.full((m, m), drawn.shape[1], dtype=np.int64)
+    np.fill_diagonal(k, 0)
+    for one in range(m):
+        difference = drawn[one] - drawn
+        defined = (~np.isnan(difference)).sum(axis=1)
+        p[one] = np.where(defined > 0, ((difference <= _ROUNDING).sum(axis=1) + 1) / (defined + 1), np.nan)
+    np.fill_diagonal(p, np.nan)
+    return Found(p, k)
+
+
+def _accuracy_replicates(table: Table, epsilons: Sequence[float], settings: Settings) -> FloatArray:
+    """Accuracies (m, k) in resamples of clusters of groups."""
+    groups = _pair_groups(table, settings.grouping)
+    cluster = _one_cluster(table, groups) if table.has_clusters else groups
+    columns = []
+    for column, epsilon in zip(table.scores.T, epsilons, strict=True):
+        pairs = pair_table(column, table.human, groups, cluster=cluster)
+        columns.append(pairs.by_item(epsilon))
+    code, labels = encode(pairs.cluster, "cluster")
+    if len(labels) < 2:
+        return np.empty((len(columns), 0))
+    stacked = np.stack([*columns, np.ones_like(columns[0])], axis=1)
+    sums = resampled_sums(stacked, code, len(labels), resamples=settings.k, seed=settings.seed)
+    return np.asarray((sums[:, :-1] / sums[:, -1:]).T)
+
+
+def _williams(table: Table) -> Found:
+    m, n = table.scores.shape[1], len(table.human)
+    own = [pearson_value(column, table.human) for column in table.scores.T]
+    p = np.full((m, m), np.nan)
+    for one in range(m):
+        for two in range(m):
+            if one == two:
+                continue
+            between = pearson_value(table.scores[:, one], table.scores[:, two])
+            p[one, two] = 0.5 if between > 1 - _ROUNDING else williams(own[one], own[two], between, n)
+    return Found(p, np.zeros((m, m), dtype=np.int64))
