@@ -175,7 +175,7 @@ def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         saved = save_draft(user=request.user, public=public, draft=draft, version=version)
     except EvalappError as error:
         return _problem(error)
-    return JsonResponse({"version": saved.version})
+    return JsonResponse({"draft_version": saved.version})
 
 
 @login_required

@@ -6,61 +6,18 @@
   const page = document.getElementById("judging");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const status = document.getElementById("saved");
-  const trouble = document.getElementById("trouble");
   const conflictBox = document.getElementById("conflict");
+  const { clock, plural, uuid } = window.evalapp;
+  const desk = window.evalapp.desk(page, "answer", "judge");
+  const { say, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home };
-  const DRAFT_DELAY = 600;
-  const IDLE = 60000;
   const SECOND_ENTER = 600; // an Enter this soon after a text appeared was meant for the one before
 
   let card = null; // the assignment on show
   let ahead = null; // {html} fetched ahead, {done: true} when nothing is left
   let fetching = null;
-  let draftTimer = null;
-  let draftSending = false;
-  let watch = { seconds: 0, since: 0, last: 0 };
   let shownAt = 0;
   let sending = false; // an answer that waits for the server's word is on its way
-
-  const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || page.dataset.csrf;
-  const clock = () => new Date().toLocaleTimeString([], { hour12: false });
-  const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
-
-  function say(text) {
-    if (status.textContent !== text) status.textContent = text;
-  }
-
-  function warn(text) {
-    trouble.textContent = text || "";
-    trouble.hidden = !text;
-  }
-
-  function uuid() {
-    if (crypto.randomUUID) return crypto.randomUUID();
-    const bytes = crypto.getRandomValues(new Uint8Array(16));
-    bytes[6] = (bytes[6] & 15) | 64;
-    bytes[8] = (bytes[8] & 63) | 128;
-    const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-  }
-
-  /* ---- time spent: only while the page is seen and somebody is there ---- */
-
-  function tick() {
-    const now = Date.now();
-    if (!document.hidden && watch.since && now - watch.last < IDLE) watch.seconds += (now - watch.since) / 1000;
-    watch.since = document.hidden ? 0 : now;
-    const shown = document.getElementById("elapsed");
-    if (shown) {
-      const total = Math.floor(watch.seconds);
-      shown.textContent = String(Math.floor(total / 60)).padStart(2, "0") + ":" + String(total % 60).padStart(2, "0");
-    }
-  }
-  setInterval(tick, 1000);
-  for (const name of ["keydown", "pointerdown", "pointermove", "scroll"]) {
-    document.addEventListener(name, () => { watch.last = Date.now(); }, { passive: true });
-  }
 
   /* ---- what the form says ---- */
 
@@ -86,10 +43,10 @@
     return { answer, note: note ? note.value.trim() : "" };
   }
 
-  function restore(draft) {
-    if (!draft) return;
+  function restore(kept) {
+    if (!kept) return;
     for (const question of questions()) {
-      const value = (draft.answer || {})[question.dataset.aspect];
+      const value = (kept.answer || {})[question.dataset.aspect];
       if (value === undefined || value === null) continue;
       for (const input of inputs(question)) {
         if (input.type === "number") input.value = value;
@@ -97,8 +54,8 @@
       }
     }
     const note = card.querySelector("textarea[name=note]");
-    if (note && draft.note) {
-      note.value = draft.note;
+    if (note && kept.note) {
+      note.value = kept.note;
       const box = note.closest("details");
       if (box) box.open = true;
     }
@@ -188,60 +145,25 @@
     if (question) activate(questions().indexOf(question), false);
   });
 
-  /* ---- drafts: in this browser at once, on the server after a moment ---- */
-
-  const draftKey = (id) => "evalapp.draft." + page.dataset.user + "." + id;
+  /* ---- drafts ---- */
 
   function keepDraft() {
-    if (!form()) return;
-    try {
-      localStorage.setItem(draftKey(card.dataset.id), JSON.stringify(collect()));
-    } catch (error) {
-      // A full store costs the local copy only; the server's draft remains.
-    }
-    clearTimeout(draftTimer);
-    draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
+    if (form()) draft.keep(card.dataset.id, collect(), sendDraft);
   }
 
-  async function sendDraft() {
-    if (!card || !form() || draftSending || card.dataset.state !== "open") return;
-    const mine = card;
-    draftSending = true;
-    try {
-      const response = await fetch(mine.dataset.draftUrl, {
-        method: "PATCH",
-        credentials: "same-origin",
-        headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
-        body: JSON.stringify({ version: Number(mine.dataset.draftVersion), draft: collect() }),
-      });
-      const body = await response.json().catch(() => ({}));
-      if (response.ok) {
-        mine.dataset.draftVersion = body.draft_version;
-        say("Saved " + clock());
-      } else if (response.status === 409 && body.stored) {
-        // Another tab saved in between: this one is what the person sees now, so it goes on top of that version.
-        mine.dataset.draftVersion = body.stored.version;
-        draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
-      }
-    } catch (error) {
-      offline();
-    } finally {
-      draftSending = false;
-    }
+  function sendDraft() {
+    if (card && form() && card.dataset.state === "open") draft.send(card, "PATCH", collect(), sendDraft, offline);
   }
 
   /* ---- the outbox ---- */
 
-  function offline() {
-    const waiting = outbox.entries().length;
-    say(waiting ? "Offline, " + plural(waiting, "answer") + " kept here" : "Offline, your answer is kept here");
-  }
+  const offline = () => desk.offline(outbox.entries().length);
 
-  const outbox = new window.evalapp.Outbox(page.dataset.user, token, {
+  const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
     changed() {},
     waiting() { offline(); },
     sent(entry) {
-      localStorage.removeItem(draftKey(entry.assignment));
+      draft.forget(entry.assignment);
       const left = outbox.entries().length;
       say(left ? plural(left, "answer") + " on the way" : "Saved " + clock());
       if (!left) {
@@ -252,26 +174,13 @@
     },
     refused(entry, problem, code) {
       if (code === 409 && problem.stored) conflict(entry, problem);
-      else if (code === 401 || code === 403) kept(problem);
+      else if (code === 401 || code === 403) desk.kept(problem);
       else {
         const why = (problem.errors || []).map((fault) => fault.message).join(" ");
         warn("An answer was not taken: " + (problem.detail || "") + " " + why);
       }
     },
   });
-
-  /** Signed out, or no right to judge any more: the answers stay here. */
-  function kept(problem) {
-    if ((problem.type || "").endsWith("#not-allowed")) {
-      warn((problem.detail || "You may not judge here.") + " Your answers are kept in this browser.");
-      return;
-    }
-    warn("You are signed out. Your answers are kept in this browser and leave when you are back. ");
-    const link = document.createElement("a");
-    link.href = page.dataset.login;
-    link.textContent = "Sign in";
-    trouble.append(link);
-  }
 
   /* ---- two answers to one text ---- */
 
@@ -314,7 +223,7 @@
     describe(conflictBox.querySelector("[data-theirs]"), stored.answer, entry.names);
     const done = () => {
       conflicts.shift();
-      localStorage.removeItem(draftKey(entry.assignment));
+      draft.forget(entry.assignment);
       conflictBox.close();
       askNext();
     };
@@ -357,17 +266,16 @@
     if (pressed && pressed !== "submit") return; // skip and flag go the plain way
     event.preventDefault();
     if (sending || missing()) return;
-    tick();
     const said = collect();
     const id = uuid();
     const body = {
       submission: id,
       answer: said.answer,
       note: said.note,
-      seconds: Math.round(watch.seconds * 10) / 10,
+      seconds: desk.spent(),
     };
     if (Number(card.dataset.version)) body.replaces = Number(card.dataset.version);
-    clearTimeout(draftTimer);
+    draft.stop();
     if (card.dataset.practice || card.dataset.state !== "open") {
       sendNow(card, body);
       return;
@@ -388,12 +296,7 @@
       button.removeAttribute("aria-disabled");
     };
     try {
-      response = await fetch(mine.dataset.submitUrl, {
-        method: "POST",
-        credentials: "same-origin",
-        headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
-        body: JSON.stringify(body),
-      });
+      response = await desk.send("POST", mine.dataset.submitUrl, body);
     } catch (error) {
       again();
       warn("No connection. Your answer stays on this page; submit it again when you are online.");
@@ -401,7 +304,7 @@
     }
     const answer = await response.json().catch(() => ({}));
     if (response.ok) {
-      localStorage.removeItem(draftKey(mine.dataset.id));
+      draft.forget(mine.dataset.id);
       // The page of the answered assignment shows what was expected, or that the correction is stored.
       window.location.assign(mine.dataset.pageUrl);
       return;
@@ -410,7 +313,7 @@
     if (response.status === 409 && answer.stored) {
       const entry = { id: body.submission, assignment: mine.dataset.id, url: mine.dataset.submitUrl, body, names: names() };
       conflict(entry, answer);
-    } else if (response.status === 401 || response.status === 403) kept(answer);
+    } else if (response.status === 401 || response.status === 403) desk.kept(answer);
     else warn(answer.detail || "The answer was not taken. Reload the page.");
   }
 
@@ -483,18 +386,12 @@
   function mount() {
     card = stage.querySelector("article[data-id]");
     if (!card) return;
-    watch = { seconds: 0, since: document.hidden ? 0 : Date.now(), last: Date.now() };
+    desk.restart();
     ahead = null;
     shownAt = Date.now();
     sending = false;
     if (form()) {
-      let local = null;
-      try {
-        local = JSON.parse(localStorage.getItem(draftKey(card.dataset.id)));
-      } catch (error) {
-        local = null;
-      }
-      if (card.dataset.state === "open") restore(local);
+      if (card.dataset.state === "open") restore(draft.local(card.dataset.id));
       const open = questions().findIndex((question) => valueOf(question) === null);
       activate(open < 0 ? 0 : open, false);
       form().addEventListener("change", keepDraft);

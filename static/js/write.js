@@ -7,76 +7,25 @@
   const page = document.getElementById("writing");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const status = document.getElementById("saved");
-  const trouble = document.getElementById("trouble");
+  const { clock, plural, uuid } = window.evalapp;
+  const desk = window.evalapp.desk(page, "text", "write");
+  const { say, warn, draft } = desk;
   const REST = 300; // milliseconds without a key before the score is asked for
   const SCORE_TIMEOUT = 2000;
   const SCORE_AGAIN = 5000;
-  const DRAFT_DELAY = 600;
   const POLL = 5000;
-  const IDLE = 60000;
   const MOST_SCORED = 100; // candidates of the list that get a score
   const CHORD = 1500; // milliseconds from "c" to its digit
 
   let card = null; // the item on show
-  let watch = { seconds: 0, since: 0, last: 0 };
-  let draftTimer = null;
-  let draftSending = false;
   let aside = null; // a text put aside, to be taken back
   let busy = ""; // the submission whose answer the page waits for
   let chord = 0;
 
-  const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || page.dataset.csrf;
-  const clock = () => new Date().toLocaleTimeString([], { hour12: false });
-  const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
   const part = (name) => card && card.querySelector("#" + name);
   const editor = () => part("text");
   const form = () => card && card.querySelector("form.write");
   const typed = () => (editor() ? editor().value : "");
-
-  function say(text) {
-    if (status.textContent !== text) status.textContent = text;
-  }
-
-  function warn(text) {
-    trouble.textContent = text || "";
-    trouble.hidden = !text;
-  }
-
-  function uuid() {
-    if (crypto.randomUUID) return crypto.randomUUID();
-    const bytes = crypto.getRandomValues(new Uint8Array(16));
-    bytes[6] = (bytes[6] & 15) | 64;
-    bytes[8] = (bytes[8] & 63) | 128;
-    const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
-  }
-
-  const post = (url, body, more) =>
-    fetch(url, {
-      method: "POST",
-      credentials: "same-origin",
-      headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRFToken": token() },
-      body: JSON.stringify(body),
-      ...more,
-    });
-
-  /* ---- time spent: only while the page is seen and somebody is there ---- */
-
-  function tick() {
-    const now = Date.now();
-    if (!document.hidden && watch.since && now - watch.last < IDLE) watch.seconds += (now - watch.since) / 1000;
-    watch.since = document.hidden ? 0 : now;
-    const shown = document.getElementById("elapsed");
-    if (shown) {
-      const total = Math.floor(watch.seconds);
-      shown.textContent = String(Math.floor(total / 60)).padStart(2, "0") + ":" + String(total % 60).padStart(2, "0");
-    }
-  }
-  setInterval(tick, 1000);
-  for (const name of ["keydown", "pointerdown", "pointermove", "scroll"]) {
-    document.addEventListener(name, () => { watch.last = Date.now(); }, { passive: true });
-  }
 
   /* ---- the candidate in hand ---- */
 
@@ -166,7 +115,7 @@
     const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.dropUrl, kind: "drop", held: before };
     entry.body = { submission: entry.id, candidate: before.candidate };
     outbox.add(entry);
-    localStorage.removeItem(draftKey(card.dataset.id));
+    draft.forget(card.dataset.id);
     if (card.dataset.rounds) {
       busy = entry.id; // the next candidate comes with the answer
       return;
@@ -200,7 +149,7 @@
     const late = setTimeout(() => stop.abort(), SCORE_TIMEOUT);
     let answer = null;
     try {
-      const response = await post(mine.dataset.scoreUrl, { ticket: number, ...body }, { signal: stop.signal });
+      const response = await desk.send("POST", mine.dataset.scoreUrl, { ticket: number, ...body }, { signal: stop.signal });
       if (response.ok) answer = await response.json();
     } catch (error) {
       answer = null;
@@ -304,51 +253,21 @@
     }
   }
 
-  /* ---- drafts: in this browser at once, on the server after a moment ---- */
-
-  const draftKey = (id) => "evalapp.draft." + page.dataset.user + "." + id;
+  /* ---- drafts ---- */
 
   function keepDraft() {
-    if (!form()) return;
-    try {
-      localStorage.setItem(draftKey(card.dataset.id), JSON.stringify(hold()));
-    } catch (error) {
-      // A full store costs the local copy only; the server's draft remains.
-    }
-    clearTimeout(draftTimer);
-    draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
+    if (form()) draft.keep(card.dataset.id, hold(), sendDraft);
   }
 
-  async function sendDraft() {
-    if (!card || !form() || draftSending || busy) return;
-    const mine = card;
-    draftSending = true;
-    try {
-      const response = await post(mine.dataset.draftUrl, { version: Number(mine.dataset.draftVersion), draft: hold() });
-      const body = await response.json().catch(() => ({}));
-      if (response.ok) {
-        mine.dataset.draftVersion = body.version;
-        say("Saved " + clock());
-      } else if (response.status === 409 && body.stored) {
-        // Another tab saved in between: this one is what the person sees now, so it goes on top of that version.
-        mine.dataset.draftVersion = body.stored.version;
-        draftTimer = setTimeout(sendDraft, DRAFT_DELAY);
-      } else if (response.status === 401 || response.status === 403) kept(body);
-    } catch (error) {
-      offline();
-    } finally {
-      draftSending = false;
-    }
+  function sendDraft() {
+    if (card && form() && !busy) draft.send(card, "POST", hold(), sendDraft, offline);
   }
 
   /* ---- the outbox ---- */
 
   const waitingTexts = () => outbox.entries().filter((entry) => entry.kind === "text");
 
-  function offline() {
-    const waiting = waitingTexts().length;
-    say(waiting ? "Offline, " + plural(waiting, "text") + " kept here" : "Offline, your text is kept here");
-  }
+  const offline = () => desk.offline(waitingTexts().length);
 
   function showWaiting() {
     const place = part("waiting");
@@ -360,7 +279,7 @@
     );
   }
 
-  const outbox = new window.evalapp.Outbox(page.dataset.user, token, {
+  const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
     changed() { showWaiting(); },
     waiting(entries) {
       offline();
@@ -370,7 +289,7 @@
         free();
         if (mine.kind === "text" && card && card.dataset.id === mine.task && typed() === mine.held.text && !card.dataset.rounds) {
           put({ text: "" });
-          localStorage.removeItem(draftKey(mine.task));
+          draft.forget(mine.task);
         }
       }
       showWaiting();
@@ -383,7 +302,7 @@
     },
     refused(entry, problem, code) {
       if (busy === entry.id) free();
-      if (code === 401 || code === 403) kept(problem);
+      if (code === 401 || code === 403) desk.kept(problem);
       else refused(entry, problem);
     },
   });
@@ -392,19 +311,6 @@
     busy = "";
     const button = card && card.querySelector("[data-submit]");
     if (button) button.removeAttribute("aria-disabled");
-  }
-
-  /** Signed out, or no right to write any more: the texts stay here. */
-  function kept(problem) {
-    if ((problem.type || "").endsWith("#not-allowed")) {
-      warn((problem.detail || "You may not write here.") + " Your texts are kept in this browser.");
-      return;
-    }
-    warn("You are signed out. Your texts are kept in this browser and leave when you are back. ");
-    const link = document.createElement("a");
-    link.href = page.dataset.login;
-    link.textContent = "Sign in";
-    trouble.append(link);
   }
 
   /* ---- what the server decided ---- */
@@ -438,7 +344,7 @@
   function answered(entry, answer) {
     if (!card || entry.task !== card.dataset.id) return;
     const next = parse(answer.html).querySelector("article[data-id]");
-    if (answer.finished || card.dataset.rounds) localStorage.removeItem(draftKey(card.dataset.id));
+    if (answer.finished || card.dataset.rounds) draft.forget(card.dataset.id);
     if (answer.finished || !next || next.dataset.id !== card.dataset.id) {
       if (!outbox.entries().length) leave(answer.message);
       return;
@@ -458,7 +364,7 @@
       for (const row of offered()) if (row.dataset.candidate === entry.held.candidate) row.remove();
       if (typed() === entry.held.text) {
         put({ text: "" });
-        localStorage.removeItem(draftKey(card.dataset.id));
+        draft.forget(card.dataset.id);
         const heading = part("heading");
         if (heading && document.activeElement === editor()) heading.focus({ preventScroll: true });
       }
@@ -526,18 +432,18 @@
     const mine = card;
     undoing = true;
     try {
-      const response = await post(back.action, { reference: back.elements.reference.value });
+      const response = await desk.send("POST", back.action, { reference: back.elements.reference.value });
       const answer = await response.json().catch(() => ({}));
       if (mine !== card) return;
-      if (response.status === 401 || response.status === 403) kept(answer);
+      if (response.status === 401 || response.status === 403) desk.kept(answer);
       else if (!response.ok) tell(answer.detail || "It could not be taken back. Look at the page again.", "bad");
       else {
         const next = parse(answer.html).querySelector("article[data-id]");
-        clearTimeout(draftTimer);
+        draft.stop();
         // A text in the editor stays; else the one that was taken back returns there.
         if (form() && typed().trim() && !card.dataset.rounds) refresh(next);
         else {
-          localStorage.removeItem(draftKey(card.dataset.id));
+          draft.forget(card.dataset.id);
           swap(next);
         }
         tell(answer.message, "good");
@@ -564,18 +470,17 @@
       tell("Begin with a candidate: c and its number, or the button beside it.", "bad");
       return;
     }
-    tick();
     const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.url, kind: "text", held: { ...hold(), text: typed() } };
     entry.body = {
       submission: entry.id,
       text,
       candidate: inHand() || null,
       relevant: relevant(),
-      seconds: Math.round(watch.seconds * 10) / 10,
+      seconds: desk.spent(),
     };
     if (unscored) entry.body.unscored = true;
-    watch = { seconds: 0, since: Date.now(), last: Date.now() };
-    clearTimeout(draftTimer);
+    desk.restart();
+    draft.stop();
     busy = entry.id;
     card.querySelector("[data-submit]").setAttribute("aria-disabled", "true");
     tell("", "");
@@ -732,17 +637,12 @@
   function mount() {
     card = stage.querySelector("article[data-id]");
     if (!card) return;
-    watch = { seconds: 0, since: document.hidden ? 0 : Date.now(), last: Date.now() };
+    desk.restart();
     aside = null;
     busy = "";
     known.clear();
     if (form()) {
-      let local = null;
-      try {
-        local = JSON.parse(localStorage.getItem(draftKey(card.dataset.id)));
-      } catch (error) {
-        local = null;
-      }
+      const local = draft.local(card.dataset.id);
       const sameHand = !card.dataset.rounds || !local || local.candidate === inHand();
       if (local && local.text && sameHand && local.text !== typed()) {
         put(local);

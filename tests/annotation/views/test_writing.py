@@ -153,7 +153,7 @@ def test_a_draft_is_kept_by_version_and_restored(anna: Client, cast: Cast, fake:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
     url = at(campaign, public, "draft")
-    assert post_json(anna, url, {"version": 0, "draft": {"text": "Half a"}}).json() == {"version": 1}
+    assert post_json(anna, url, {"version": 0, "draft": {"text": "Half a"}}).json() == {"draft_version": 1}
     stale = post_json(anna, url, {"version": 0, "draft": {"text": "other"}})
     assert (stale.status_code, stale.json()["stored"]["draft"]) == (409, {"text": "Half a"})
     assert post_json(anna, url, {"version": "x", "draft": {}}).status_code == 400
