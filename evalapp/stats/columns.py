@@ -4,8 +4,9 @@ are the same wherever the rows come from."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -89,11 +90,31 @@ class Labels:
         return new
 
 
+def number_raters(rater: IntArray, n_raters: int, what: Sequence[IntArray]) -> IntArray:
+    """The new number of every rater, by what they said and not by what they are called: an export may call them
+    otherwise, and draws of raters must be the same there. `what`: numbers from 0 that tell what each row says."""
+    order = np.lexsort((*reversed(what), rater))
+    said = np.stack([column[order] for column in what], axis=1).astype(">i8")
+    ends = np.searchsorted(rater[order], np.arange(n_raters + 1))
+    keys = [said[start:end].tobytes() for start, end in pairwise(ends.tolist())]
+    new = np.empty(n_raters, dtype=np.int64)
+    new[sorted(range(n_raters), key=keys.__getitem__)] = np.arange(n_raters)
+    return new
+
+
+def named_by(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
+    """The names in the order of the new numbers."""
+    found = [""] * len(raters)
+    for name, number in zip(raters, new.tolist(), strict=True):
+        found[number] = name
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Ratings:
     """Columns of equal length, one row per rating of an output, by item, system and rater. `output` is whatever
-    identifies an output where the rows come from; the others are numbers by sorted label, `raters` being the labels of
-    `rater`. `n_filtered` ratings were left out by a filter of raters."""
+    identifies an output where the rows come from; the others are numbers by sorted label, those of raters by
+    `number_raters`; `raters` are the labels of `rater`. `n_filtered` ratings were left out by a filter of raters."""
 
     output: IntArray
     item: IntArray

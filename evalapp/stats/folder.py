@@ -17,7 +17,8 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.columns import Comparisons, Labels, Ratings, Scores, Units
+from evalapp.stats.columns import Comparisons, Labels, Ratings, Scores, Units, named_by, number_raters
+from evalapp.stats.judged import FLIPPED, Judged, collect
 
 Row: TypeAlias = dict[str, Any]
 #: item, system, step
@@ -131,12 +132,14 @@ class ExportFolder:
         item_, cluster, system, rater, value, simulated = (np.array(column) for column in columns)
         item_, cluster = items.sort()[item_], groups.sort()[cluster]
         system, rater = units.sort()[system], raters.sort()[rater]
+        new = number_raters(rater, len(raters.names), (item_, system, np.unique(value, return_inverse=True)[1]))
+        rater = new[rater]
         order = np.lexsort((rater, value, system, item_))
         output = item_ * max(len(units.units), 1) + system
         made = Ratings(
             output=output[order], item=item_[order], cluster=cluster[order], system=system[order], rater=rater[order],
-            value=value[order], simulated=simulated[order].astype(bool), units=units, raters=raters.names,
-            n_filtered=n_filtered,
+            value=value[order], simulated=simulated[order].astype(bool), units=units,
+            raters=named_by(raters.names, new), n_filtered=n_filtered,
         )  # fmt: skip
         return made, items.names
 
@@ -170,11 +173,37 @@ class ExportFolder:
             raters.sort()[np.array(rater, dtype=np.int64)],
             np.array(longer, dtype=np.float64),
         ]
+        verdict_codes = np.unique(columns[4], return_inverse=True)[1]
+        names = number_raters(columns[6], len(raters.names), (columns[0], columns[2], columns[3] + 1, verdict_codes))
+        columns[6] = names[columns[6]]
         order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
         item_, cluster_, first, second, verdicts, flags, rater_, by = (column[order] for column in columns)
         return Comparisons(
-            item_, cluster_, first, second, verdicts, flags, units, rater_, raters.names, n_filtered,
-            None if turing else by,
+            item_, cluster_, first, second, verdicts, flags, units, rater_, named_by(raters.names, names),
+            n_filtered, None if turing else by,
+        )  # fmt: skip
+
+    def judged(self, aspect: str, way: str, *, filter: str = "") -> Judged:
+        """Judgements of one aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement. Where
+        and how fast each was made does not stand in these files."""
+        numeric = way in ("ratings", "dialogues")
+        table = "ratings" if numeric else "comparisons"
+        self._must_have(table)
+        out = self.left_out(filter)
+        found: list[tuple[Any, ...]] = []
+        n_filtered = 0
+        for row in self.rows(table):
+            if row.get("aspect") != aspect or _way_of(row) != way:
+                continue
+            if out(row["rater"]):
+                n_filtered += 1
+                continue
+            found.append((*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))))
+        value, unit, item, system, rater, simulated = zip(*found, strict=True) if found else ((),) * 6
+        unknown = [np.nan] * len(value)
+        return collect(
+            value=value, unit=unit, item=item, system=system, rater=rater, source=[""] * len(value), seconds=unknown,
+            at=unknown, simulated=simulated, numeric=numeric, n_filtered=n_filtered,
         )  # fmt: skip
 
     @cached_property
@@ -237,6 +266,32 @@ class ExportFolder:
             return self.groups[item]
         except KeyError:
             raise FolderError("items", f"there is no item “{item}”") from None
+
+
+def _way_of(row: Row) -> str:
+    if "verdict" in row:
+        return "turing" if isinstance(row["system_b"], dict) else "comparisons"
+    return "dialogues" if row.get("dialogue") else "ratings"
+
+
+def _judged_unit(row: Row, way: str) -> tuple[Any, str, str, str]:
+    """Value, unit, item and system, as `scoring.selectors.agreement` has them: verdicts with the sides in order."""
+    if way == "dialogues":
+        return float(row["value"]), row["dialogue"], row["dialogue"], ""
+    if way == "ratings":
+        system = _label(row["system"], row.get("step"))
+        return float(row["value"]), f"{row['item']}\t{system}", row["item"], system
+    a, verdict = _label(row["system_a"], row.get("step_a")), row["verdict"]
+    if way == "turing":
+        return verdict, f"{row['item']}\t{a}\t{row['system_b']['reference']}", row["item"], a
+    b = _label(row["system_b"], row.get("step_b"))
+    if b < a:
+        a, b, verdict = b, a, FLIPPED.get(verdict, verdict)
+    return verdict, f"{row['item']}\t{a}\t{b}", row["item"], ""
+
+
+def _label(system: str, step: int | None) -> str:
+    return system if step is None else f"{system} @ {step}"
 
 
 class _NamedSystems(Mapping[str, tuple[str, str]]):

@@ -16,6 +16,7 @@ import numpy as np
 
 from evalapp.stats.folder import ExportFolder, FolderError, Place
 from evalapp.stats.meta_tables import COEFFICIENTS, People, Scored, enhanced_table, evaluators_table
+from evalapp.stats.rater_tables import detail_table, overview_table
 from evalapp.stats.tables import systems_by_comparisons, systems_by_evaluator, systems_by_ratings
 
 Table = dict[str, Any]
@@ -176,11 +177,23 @@ def _enhanced(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -
     )
 
 
+def _agreement(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    """Agreement of all aspects, or of one. What such a table tells of single raters does not stand in an export."""
+    table, without = entry["table"], settings.get("filter") or ""
+    if settings["aspect"]:
+        columns = folder.judged(table["aspect"], table["judged"], filter=without)
+        return detail_table(columns, settings, aspect=table["aspect"], judged=table["judged"], controls={})
+    asked = [(row["aspect"], row["judged"]) for row in table["rows"]]
+    parts = ((aspect, way, folder.judged(aspect, way, filter=without)) for aspect, way in asked)
+    return overview_table(parts, settings)
+
+
 #: How a table of each kind is computed from the folder, its entry in `leaderboard.json` and its settings.
 COMPUTED: dict[str, Callable[[ExportFolder, Entry, Mapping[str, Any]], Table]] = {
     "systems": _systems,
     "evaluators": _evaluators,
     "enhanced": _enhanced,
+    "agreement": _agreement,
 }
 
 
@@ -265,6 +278,16 @@ def _row_lines(row: Mapping[str, Any]) -> Iterator[str]:
     elif "evaluator" in row and "cells" in row:
         cells = "  ".join(f"{name} {_interval(cell['pearson'])}" for name, cell in row["cells"].items())
         yield f"  {row['evaluator']:<24} {cells}"
+    else:
+        yield from _coefficient_lines(row)
+
+
+def _coefficient_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    if "coefficients" in row:
+        figures = "  ".join(f"{one['name']} {_interval(one)}" for one in row["coefficients"])
+        yield f"  {row['aspect']:<24} {row['judged']}: {figures}"
+    elif "name" in row and "value" in row:
+        yield f"  {row['name']:<24} {_interval(row)}"
 
 
 def _interval(estimate: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from evalapp.accounts.models import Project
 
 from ..models import Leaderboard, Score, ScoreSet
 from .enhanced import chosen_sets, newest_sets
-from .leaderboards import SHAPES, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
+from .leaderboards import SHAPES, AgreementQuery, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
 from .score_sets import current_sets, get_current_set
 
 Row = dict[str, Any]
@@ -95,12 +95,18 @@ def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Ro
     return {} if found is None else {"leaderboard.json": found}
 
 
+def of_campaign(query: Query) -> bool:
+    """Whether a table is about the judgements of one campaign, which an export does not tell from others."""
+    return isinstance(query, AgreementQuery) and bool(query.campaign)
+
+
 def leaderboard(*, project: Project) -> Row | None:
     """`leaderboard.json`: every kept table that tells the present state, with its settings and the names of its sets.
     None where no table is kept."""
     names, stamp = set_names(project), stamp_of(project)
     kept = Leaderboard.objects.filter(project=project, stamp=stamp, kind__in=EXPORTED).order_by("pk")
-    tables = [_entry(project, row, query, names) for row in kept if (query := query_of(row)) is not None]
+    queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not of_campaign(query)]
+    tables = [_entry(project, row, query, names) for row, query in queries]
     if not tables:
         return None
     libraries = {name: version(name) for name in ("numpy", "scipy")}
@@ -116,6 +122,8 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     # The advice that a page gives names the project.
     here = f" --project {project.slug}"
     table = {name: value for name, value in _elsewhere(row.table, names, here).items() if name not in _LOCAL}
+    if isinstance(query, AgreementQuery):
+        table = _without_raters(table)
     entry: Row = {"kind": row.kind, "params": row.params}
     if isinstance(query, SystemsQuery) and query.by:
         entry["sets"] = [names[_set_of_systems(project, query)]]
@@ -126,6 +134,19 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
         by_evaluator = newest_sets(project, entry["references"], table["aspect"])
         entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]
     return {**entry, "table": canonical(table)}
+
+
+#: What a table of agreement tells of all raters together; times and names of single ones stay out of an export.
+_OF_ALL = (
+    "kind", "aspect", "judged", "campaign", "scale", "signature", "n_units", "n_items", "n_raters", "n_judgements",
+    "n_repeats", "n_filtered", "n_simulated", "note", "rows", "notes", "prevalence", "filter",
+)  # fmt: skip
+
+
+def _without_raters(table: Row) -> Row:
+    """And without lines of single campaigns: an export does not say which judgement is of which."""
+    kept = {name: table[name] for name in _OF_ALL if name in table}
+    return {**kept, "rows": [row for row in table["rows"] if not row.get("source")]}
 
 
 def _set_of_systems(project: Project, query: SystemsQuery) -> int:
@@ -149,7 +170,7 @@ def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
 
 
 #: Kinds of tables that stand in an export: those that `evalapp.stats.recompute` computes.
-EXPORTED = ("systems", "evaluators", "enhanced")
+EXPORTED = ("systems", "evaluators", "enhanced", "agreement")
 
 
 def usual_queries(project: Project) -> list[Query]:
@@ -158,6 +179,8 @@ def usual_queries(project: Project) -> list[Query]:
 
     has_scores = ScoreSet.objects.filter(project=project, scored_at__isnull=False).exists()
     found: list[Query] = []
+    if Rating.objects.filter(project=project).exists() or Comparison.objects.filter(project=project).exists():
+        found.append(AgreementQuery())
     for aspect in Aspect.objects.filter(project=project):
         compared = Comparison.objects.filter(aspect=aspect)
         if Rating.objects.filter(aspect=aspect, output__isnull=False).exists():

@@ -12,7 +12,7 @@ from django.db.models.functions import Length
 from annotation.models import Aspect, Comparison, Rating, System
 from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
-from evalapp.stats.columns import Comparisons, Labels, Ratings, Units
+from evalapp.stats.columns import Comparisons, Labels, Ratings, Units, named_by, number_raters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,13 +57,17 @@ def load_ratings(project: Project, aspect: Aspect, *, filter: str = "") -> Ratin
     output, item, cluster, system, rater, value, simulated = (np.array(column) for column in columns)
     item, cluster = items.sort()[item], groups.sort()[cluster]
     system, rater = units.sort()[system], raters.sort()[rater]
-    # Raters come last, so that no sum depends on what they are called: an export may call them otherwise.
-    order = np.lexsort((rater, value, system, item))
     dropped = left_out(project, filter, raters.names)[rater]
-    n_filtered, order = int(dropped.sum()), order[~dropped[order]]
+    n_filtered = int(dropped.sum())
+    if n_filtered:
+        kept = [column[~dropped] for column in (output, item, cluster, system, rater, value, simulated)]
+        output, item, cluster, system, rater, value, simulated = kept
+    new = number_raters(rater, len(raters.names), (item, system, np.unique(value, return_inverse=True)[1]))
+    rater, names = new[rater], named_by(raters.names, new)
+    order = np.lexsort((rater, value, system, item))
     sorted_columns: list[Any] = [column[order] for column in (output, item, cluster, system, rater, value)]
     simulated = simulated[order].astype(bool)
-    return Ratings(*sorted_columns, simulated=simulated, units=units, raters=raters.names, n_filtered=n_filtered)
+    return Ratings(*sorted_columns, simulated=simulated, units=units, raters=names, n_filtered=n_filtered)
 
 
 def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: str = "") -> Comparisons:
@@ -111,8 +115,11 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
     item, group = items.sort()[np.array(item, dtype=np.int64)], groups.sort()[np.array(group, dtype=np.int64)]
     a, b = (new[np.array(side, dtype=np.int64)] for side in (system_a, system_b))
     verdict, simulated = np.array(verdict, dtype=np.str_), np.array(simulated, dtype=np.bool_)
+    said = np.unique(verdict, return_inverse=True)[1]
+    numbers = number_raters(rated[kept], len(raters.names), (item[kept], a[kept], b[kept] + 1, said[kept]))
+    rated, names = numbers[rated], named_by(raters.names, numbers)
     order = np.lexsort((rated, verdict, b, a, item))
     order = order[kept[order]]
     sides = (item[order], group[order], a[order], b[order], verdict[order], simulated[order])
     by = None if turing else np.array(longer, dtype=np.float64)[order]
-    return Comparisons(*sides, units, rated[order], raters.names, int((~kept).sum()), by)
+    return Comparisons(*sides, units, rated[order], names, int((~kept).sum()), by)

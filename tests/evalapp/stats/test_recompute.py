@@ -31,6 +31,11 @@ TABLES: list[dict[str, Any]] = [
         "kind": "enhanced", "params": {**META, "systems": "machine"}, "sets": ["ref@good", "ref@original"],
         "references": ["original", "good"],
     },
+    {"kind": "agreement", "params": {"aspect": "", "judged": "", "campaign": "", "scale": "auto", "filter": ""}},
+    {
+        "kind": "agreement",
+        "params": {"aspect": "quality", "judged": "comparisons", "campaign": "", "scale": "auto", "filter": "slow"},
+    },
 ]  # fmt: skip
 
 
@@ -52,7 +57,8 @@ def data(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
                 scores.append({"set": name, **where, "value": value, "in_training": name == "len" and k == 11})
             verdict = ("a", "tie", "b", "cannot_decide")[rng.integers(4)]
             beside = {"item": item["id"], "rater": "ann", "aspect": "quality"}
-            comparisons.append({**beside, "system_a": "gold", "system_b": {"reference": 0}, "verdict": verdict})
+            side = {"system_a": system, **({} if step is None else {"step_a": step})}
+            comparisons.append({**beside, **side, "system_b": {"reference": 0}, "verdict": verdict})
             if place and place < 3:
                 verdict = ("a", "b", "tie", "both_bad")[rng.integers(4)]
                 comparisons.append({**beside, "system_a": "gold", "system_b": system, "verdict": verdict})
@@ -106,11 +112,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write(tmp_path_factory.mktemp("exports") / "whole", data())
     tables = []
     for entry in TABLES:
-        first = {**entry, "table": {"aspect": "quality", "rows": [], "evaluator": {"slug": "len", "aspect": ""}}}
-        table = COMPUTED[entry["kind"]](ExportFolder(folder), first, entry["params"])
+        asked = [{"aspect": "quality", "judged": way} for way in ("ratings", "comparisons", "turing")]
+        told = {"aspect": "quality", "judged": "comparisons", "evaluator": {"slug": "len", "aspect": ""}}
+        first = {**entry, "table": {**told, "rows": asked if entry["kind"] == "agreement" else []}}
+        table = COMPUTED[str(entry["kind"])](ExportFolder(folder), first, entry["params"])
         if entry["params"]["filter"]:
             table["filter"] = {"name": entry["params"]["filter"], "digest": "0abc"}
             table["signature"] += "|filter:slow@0abc"
+        for individual in ("raters", "pairs", "calibration", "components"):
+            table.pop(individual, None)
         tables.append({**entry, "table": {"project": "somewhere", "lang": "en", **table}})
     (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": tables}))
     return folder
