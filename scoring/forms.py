@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
-LABELS |= {"filter": "Raters"}
+LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test"}
 
 
 class ApplyForm(forms.Form):

@@ -9,6 +9,8 @@ from typing import Any
 
 from .selectors.leaderboards import COEFFICIENTS, MODELS
 
+#: Figures besides the coefficients, and their heads.
+EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA"}
 #: Parts of the judgements of a system, as far as its method has them.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 #: Cells that a spreadsheet would run as a formula.
@@ -69,17 +71,25 @@ def _system_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 def _evaluator_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     parts = ("value", "low", "high", "n", "note")
-    head = ["evaluator", "kind"] + [f"{name}_{part}" for name in COEFFICIENTS for part in parts]
+    names = [*COEFFICIENTS, *_extra(table)]
+    head = ["evaluator", "kind"] + [f"{name}_{part}" for name in names for part in parts]
+    head += ["letters", "cluster", "of_ceiling"]
     head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
     head += ["n", "n_missing", "signature", "settings"]
     rows = [
         [row["evaluator"], row["kind"]]
-        + [row[name][part] for name in COEFFICIENTS for part in parts]
+        + [row[name][part] for name in names for part in parts]
+        + [row.get("letters", ""), row.get("cluster"), (row.get("corrected") or {}).get("value")]
         + _whole(row)
         + [row["n"], row["n_missing"], row["signature"], table["signature"]]
         for row in table["rows"]
     ]
     return head, rows
+
+
+def _extra(table: Mapping[str, Any]) -> list[str]:
+    """The figures that the rows have besides the coefficients."""
+    return [name for name in EXTRA if table["rows"] and name in table["rows"][0]]
 
 
 def _whole(row: Mapping[str, Any]) -> list[Any]:
@@ -117,12 +127,22 @@ def _won(shares: Mapping[str, float]) -> str:
 
 
 def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:
+    """Sentinels in italics; letters as exponents, where the evaluators were tested against each other."""
+    names = [*COEFFICIENTS, *_extra(table)]
     rows = []
     for row in table["rows"]:
         name = escape_latex(row["evaluator"])
         shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
-        rows.append(" & ".join([shown, *(_figure(row[c], 3) for c in COEFFICIENTS), str(row["n"])]) + r" \\")
-    return _tabular("lrrrr", r"Evaluator & Pearson & Spearman & Kendall & $n$ \\", rows)
+        shown += f"$^{{{row['letters']}}}$" if row.get("letters") else ""
+        rows.append(" & ".join([shown, *(_figure(row[c], 3) for c in names), str(row["n"])]) + r" \\")
+    head = " & ".join(["Evaluator", *(EXTRA.get(name, name.capitalize()) for name in names), "$n$"]) + r" \\"
+    lines = _tabular("l" + "r" * (len(names) + 1), head, rows)
+    ceiling, test = table.get("ceiling"), table.get("test")
+    if test and test["names"]:
+        lines.append(f"% Evaluators that share a letter do not differ: {test['signature']}")
+    if ceiling and ceiling["value"] is not None:
+        lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
+    return lines
 
 
 def _tabular(columns: str, head: str, rows: list[str]) -> list[str]:

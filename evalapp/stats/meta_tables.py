@@ -14,7 +14,17 @@ import numpy as np
 from evalapp.stats.coding import BoolArray, FloatArray
 from evalapp.stats.columns import Ratings, Units
 from evalapp.stats.correlation import Coefficient
+from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_evaluation import Correlations, correlate
+from evalapp.stats.meta_tests import (
+    by_place,
+    ceiling_of,
+    corrected,
+    described,
+    extra_figures,
+    no_figures,
+    tell_apart,
+)  # fmt: skip
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.paired import compare, holm
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
@@ -23,6 +33,7 @@ from evalapp.stats.tables import draws_of
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
 FIXED = "the evaluator's own value of each system is held fixed in the resamples"
+NOTHING = "no output can be compared"
 NOT_SCORED = "not scored with this set"
 
 Settings = Mapping[str, Any]
@@ -48,6 +59,10 @@ class People:
         self.output = kept.output[first]
         self.item, self.cluster, self.system = kept.item[first], kept.cluster[first], kept.system[first]
         self.units: Units = kept.units
+        #: The ratings behind the means; `place` is the place of their output here.
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        self.rating_place, self.rating_value, self.rating_rater = place[inverse], value[wanted], kept.rater
         self.n_ratings = len(kept)
         self.n_raters = len(np.unique(kept.rater))
         self.n_simulated = int(kept.simulated.sum())
@@ -60,6 +75,10 @@ class People:
         part = copy(self)
         for name in ("output", "mean", "item", "cluster", "system"):
             setattr(part, name, getattr(self, name)[rows])
+        place = np.cumsum(rows) - 1
+        of_part = rows[self.rating_place]
+        part.rating_place = place[self.rating_place[of_part]]
+        part.rating_value, part.rating_rater = self.rating_value[of_part], self.rating_rater[of_part]
         return part
 
 
@@ -104,17 +123,32 @@ def evaluators_table(
 ) -> Table:
     """Settings, counts and one row per evaluator, the highest Pearson first. `outside` marks the outputs that no
     evaluator of the table has learned from: all are compared on them. `unapplied`: name -> reason of the sentinels that
-    stand in the table, too. `settings`: level, grouping, systems, references, ratings."""
+    stand in the table, too. `settings`: level, grouping, systems, references, ratings; coefficient and test say by what
+    the evaluators are tested against each other, and of which coefficient there is a ceiling."""
     compared = people if outside.all() else people.only(outside)
+    coefficient = settings.get("coefficient") or "pearson"
+    columns = [one.column(people, settings["level"])[outside] for one in scored]
+    ceiling = _ceiling(compared, settings)
+    tested = (
+        tell_apart(columns, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster)
+        if len(compared)
+        else NOTHING
+    )
+    letters = by_place(tested)
     rows = []
     signature = ""
-    for one in scored:
+    for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
         found, note = _correlate(one, people, compared, outside, settings)
         signature = found.signature
         whole = None if compared is people else _correlate(one, people, people, np.ones_like(outside), settings)[0]
-        rows.append(_row(one, found, note, whole))
+        row = _row(one, found, note, whole)
+        row |= extra_figures(column, compared.mean, compared.item, compared.system, settings)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        row["corrected"] = corrected(row[coefficient], ceiling) if coefficient in row else None
+        rows.append(row)
     applied = {row["name"] for row in rows}
-    rows += [_unapplied(name, reason) for name, reason in (unapplied or {}).items() if name not in applied]
+    rows += [_unapplied(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
+    test = described(tested, [one.evaluator for one in scored])
     n_systems = len(np.unique(compared.system)) if len(compared) else 0
     of_people = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
     return {
@@ -125,7 +159,10 @@ def evaluators_table(
         "systems": settings["systems"],
         "references": settings["references"],
         "ratings": settings["ratings"],
-        "signature": f"{signature or 'level:' + settings['level']}|{of_people}",
+        "coefficient": coefficient,
+        "test": test,
+        "ceiling": ceiling.as_dict(),
+        "signature": f"{signature or 'level:' + settings['level']}|{_tested(test)}|{of_people}",
         "n_outputs": len(compared),
         "n_excluded": len(people) - len(compared),
         "n_ratings": people.n_ratings,
@@ -136,6 +173,22 @@ def evaluators_table(
         "note": _note(settings, len(people), len(compared), n_systems),
         "rows": sorted(rows, key=_order),
     }
+
+
+def _ceiling(people: People, settings: Settings) -> Estimate:
+    place = people.rating_place
+    if not len(place):
+        return Estimate.undefined("nothing was rated")
+    return ceiling_of(
+        people.rating_value, place, people.rating_rater, people.item[place], people.system[place], settings
+    )
+
+
+def _tested(test: Mapping[str, Any]) -> str:
+    """The part of the signature that tells the test; its level and grouping stand there anyway."""
+    kept = ("test", "coef", "k", "block", "seed", "adjust", "alpha")
+    parts = [part for part in str(test["signature"]).split("|") if part.partition(":")[0] in kept]
+    return "|".join(part.replace("seed:", "test-seed:") for part in parts)
 
 
 def _note(settings: Settings, n: int, n_compared: int, n_systems: int) -> str:
@@ -201,7 +254,7 @@ def _whole(found: Correlations) -> Table:
     return {**figures, "n": found.n_pairs}
 
 
-def _unapplied(name: str, reason: str) -> Table:
+def _unapplied(name: str, reason: str, settings: Settings) -> Table:
     undefined = {"value": None, "low": None, "high": None, "n": 0, "note": reason}
     return {
         "evaluator": name,
@@ -213,6 +266,10 @@ def _unapplied(name: str, reason: str) -> Table:
         "short_signature": "",
         "scored_at": None,
         **{coefficient: dict(undefined) for coefficient in COEFFICIENTS},
+        **no_figures(settings, reason),
+        "letters": "",
+        "cluster": None,
+        "corrected": dict(undefined),
         "n": 0,
         "n_missing": 0,
         "n_items": 0,

@@ -159,6 +159,24 @@ class WholeSerializer(serializers.Serializer):
     n = serializers.IntegerField()
 
 
+class AccuracySerializer(EstimateSerializer):
+    """Accuracy of pairs of outputs within items, ties calibrated; `epsilon` is the threshold that was found."""
+
+    epsilon = serializers.FloatField(allow_null=True, required=False)
+    cross_validated = EstimateSerializer(allow_null=True, required=False)
+
+
+class TestSerializer(serializers.Serializer):
+    """All evaluators against each other: one-sided p that the row's is better than the column's, in the order of
+    `names`; `p_holm` the same, adjusted for all pairs. `note` says why nothing was tested."""
+
+    names = serializers.ListField(child=serializers.CharField())
+    p = serializers.ListField(child=serializers.ListField(child=serializers.FloatField(allow_null=True)))
+    p_holm = serializers.ListField(child=serializers.ListField(child=serializers.FloatField(allow_null=True)))
+    signature = serializers.CharField()
+    note = serializers.CharField(allow_blank=True)
+
+
 class EvaluatorRowSerializer(serializers.Serializer):
     evaluator = serializers.CharField()
     name = serializers.CharField()
@@ -175,6 +193,12 @@ class EvaluatorRowSerializer(serializers.Serializer):
     n_items = serializers.IntegerField()
     n_systems = serializers.IntegerField()
     n_in_training = serializers.IntegerField(help_text="Rated outputs it learned from; they count in no figure.")
+    accuracy = AccuracySerializer(required=False, help_text="At the level of outputs.")
+    pa = EstimateSerializer(required=False, help_text="At the level of systems: pairs ordered as by people.")
+    spa = EstimateSerializer(required=False, help_text="At the level of systems: soft pairwise accuracy.")
+    letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter do not differ.")
+    cluster = serializers.IntegerField(allow_null=True, help_text="Rank cluster: a new one begins where one is beaten.")
+    corrected = EstimateSerializer(allow_null=True, help_text="The coefficient divided by the noise ceiling.")
     whole = WholeSerializer(allow_null=True)
     note = serializers.CharField(allow_blank=True)
 
@@ -183,6 +207,9 @@ class EvaluatorsBoardSerializer(BoardSerializer):
     level = serializers.CharField()
     grouping = serializers.CharField()
     references = serializers.CharField()
+    coefficient = serializers.CharField()
+    test = TestSerializer()
+    ceiling = EstimateSerializer(help_text="The highest coefficient that is possible with these raters’ means.")
     n_outputs = serializers.IntegerField()
     n_excluded = serializers.IntegerField(help_text="Rated outputs left out: some evaluator learned from their group.")
     n_ratings = serializers.IntegerField()

@@ -40,6 +40,24 @@ METHODS = {
 MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
 RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
 COEFFICIENTS = ("pearson", "spearman", "kendall")
+#: By what evaluators can be ordered and told apart, and what a row calls the figure.
+COMPARED = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "Kendall",
+    "acc-eq": "Accuracy of pairs",
+    "pa": "Pairwise accuracy of systems",
+    "spa": "Soft pairwise accuracy",
+}
+FIGURES = {"acc-eq": "accuracy"}
+TESTS = {
+    "perm-both": "PERM-BOTH",
+    "williams": "Williams",
+    "bootstrap": "Paired bootstrap",
+    "none": "no test",
+}
+#: What belongs to one level only.
+OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
 LEVELS = {"segment": "Outputs", "system": "Systems"}
 GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
 #: What can be judged of an aspect, in the order in which a page offers it.
@@ -77,7 +95,7 @@ class SystemsQuery:
 
 @dataclass(frozen=True)
 class EvaluatorsQuery:
-    """What `meta` and its page may ask for."""
+    """What `meta` and its page may ask for. `coefficient` is what evaluators are ordered and told apart by."""
 
     aspect: str = ""
     level: str = "segment"
@@ -85,6 +103,8 @@ class EvaluatorsQuery:
     systems: str = "all"
     references: str = ORIGINAL
     ratings: str = "raw"
+    coefficient: str = "pearson"
+    test: str = "perm-both"
     filter: str = ""
 
     kind = Leaderboard.Kind.EVALUATORS
@@ -135,6 +155,8 @@ CHOICES: dict[str, dict[str, str]] = {
     "systems": SUBSETS,
     "level": LEVELS,
     "grouping": GROUPINGS,
+    "coefficient": COMPARED,
+    "test": TESTS,
     "judged": JUDGED,
     "scale": SCALES,
 }
@@ -159,6 +181,9 @@ def parse_query(
     query = shape(**values)
     if isinstance(query, EvaluatorsQuery | EnhancedQuery) and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
+    if isinstance(query, EvaluatorsQuery) and OF_LEVEL.get(query.coefficient, query.level) != query.level:
+        text = f"{COMPARED[query.coefficient]} belongs to the level {OF_LEVEL[query.coefficient]}."
+        faults.append(Fault(text, field="coefficient"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query

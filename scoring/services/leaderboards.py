@@ -137,7 +137,9 @@ def is_large(project: Project, query: Query) -> bool:
     limit = MAX_ROWS_IN_REQUEST
     if isinstance(query, EvaluatorsQuery):
         n_sets = len(current_sets(project, query.references)) or 1
-        limit = min(limit, MAX_CORRELATED_IN_REQUEST // n_sets)
+        # Ranks are sorted anew in every resample of a test, sums are not.
+        slow = 4 if query.coefficient in ("spearman", "kendall") and query.test != "none" else 1
+        limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_sets * slow))
     if isinstance(query, EnhancedQuery):
         from ..selectors.enhanced import chosen_sets
 

@@ -21,15 +21,30 @@ from evalapp.common.pages import page
 from ..forms import QueryForm, aspect_names
 from ..models import ScoreSet
 from ..selectors.aspects import choose_aspect
-from ..selectors.leaderboards import COEFFICIENTS, METHODS, MODELS, EvaluatorsQuery, SystemsQuery, names_of, parse_query
+from ..selectors.leaderboards import (
+    COEFFICIENTS,
+    COMPARED,
+    FIGURES,
+    METHODS,
+    MODELS,
+    OF_LEVEL,
+    EvaluatorsQuery,
+    SystemsQuery,
+    names_of,
+    parse_query,
+)
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..tables import as_csv, as_latex, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
 #: Lines at the side of a table that can still be told from one another.
 MOST_LINES = 6
+#: What a row of evaluators has besides the coefficients, by level.
+EXTRA = {"segment": ("accuracy",), "system": ("pa", "spa"), "dialogue": ()}
 BY_EVALUATOR = ["by", "systems", "references"]
-EVALUATORS = ["aspect", "level", "grouping", "systems", "ratings", "references", "filter"]
+EVALUATORS = ["aspect", "level", "grouping", "systems", "coefficient", "test", "ratings", "references", "filter"]
+#: Evaluators whose p-values are shown pair by pair.
+MOST_PAIRS = 12
 
 
 @login_required
@@ -65,10 +80,10 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(EvaluatorsQuery, request.GET)
+    query = parse_query(EvaluatorsQuery, _fitting(request.GET))
     answer, reason = _answer(project, query, request.user)
     table = answer.table
-    shown = evaluators_shown(table, coefficient_of(request))
+    shown = evaluators_shown(table, query.coefficient)
     context = {
         "project": project,
         "query": query,
@@ -85,6 +100,17 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
         "may_write": may_write(request, project),
     }
     return page(request, "scoring/evaluation/show.html", context, fragment="board")
+
+
+def _fitting(given: Mapping[str, str]) -> dict[str, str]:
+    """What was chosen above the table, without what the level that was chosen last does not have."""
+    asked = dict(given.items())
+    level = asked.get("level") or "segment"
+    if OF_LEVEL.get(asked.get("coefficient", ""), level) != level:
+        del asked["coefficient"]
+    if level == "system":
+        asked.pop("grouping", None)
+    return asked
 
 
 def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -139,16 +165,42 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
 
 def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[str, Any]:
     """What the table of evaluators is drawn from, best first by this coefficient."""
-    rows = sorted(table["rows"], key=lambda row: _by(row, coefficient)) if table else []
+    key = FIGURES.get(coefficient, coefficient)
+    rows = sorted(table["rows"], key=lambda row: _by(row, key)) if table else []
+    names = (*COEFFICIENTS, *EXTRA[table["level"]]) if table else COEFFICIENTS
+    asked = {figure: name for name, figure in FIGURES.items()}
+    columns = [{"key": name, "name": asked.get(name, name), "label": COMPARED[asked.get(name, name)]} for name in names]
+    signed = key in COEFFICIENTS
+    drawn = _drawn(rows, _around_zero(rows, key) if signed else _of_shares(rows, key), key, signed=signed)
+    for row in drawn:
+        row["figures"] = [
+            {**row[name], "whole": row["whole"][name]["value"] if row["whole"] and name in row["whole"] else None}
+            for name in names
+        ]
+    tested = bool(table and table["test"]["names"]) and coefficient == (table or {}).get("coefficient")
     return {
-        "rows": _drawn(rows, _around_zero(rows, coefficient), coefficient),
+        "rows": drawn,
         "coefficient": coefficient,
-        "coefficients": COEFFICIENTS,
+        "coefficient_label": COMPARED[coefficient],
+        "columns": columns,
+        "has_letters": tested and any(row["letters"] for row in rows),
+        "has_ceiling": table is not None
+        and table["ceiling"]["value"] is not None
+        and coefficient == table["coefficient"],
+        "pairs": _pairs(table) if table else [],
     }
 
 
-def coefficient_of(request: HttpRequest) -> str:
-    coefficient = request.GET.get("coefficient", "pearson")
+def _pairs(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """p-values of all pairs, a row for each evaluator; of very many none, they stand in the JSON."""
+    names = table["test"]["names"]
+    if not 2 <= len(names) <= MOST_PAIRS:
+        return []
+    return [{"name": name, "cells": cells} for name, cells in zip(names, table["test"]["p_holm"], strict=True)]
+
+
+def coefficient_of(request: HttpRequest, default: str = "pearson") -> str:
+    coefficient = request.GET.get("coefficient", default)
     if coefficient not in COEFFICIENTS:
         raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
     return coefficient
@@ -183,6 +235,9 @@ def _form(
     if len(aspects) < 2:
         names = [name for name in names if name != "aspect"]
     form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=known)
+    if "coefficient" in form.fields:
+        fits = [(name, label) for name, label in COMPARED.items() if OF_LEVEL.get(name, query.level) == query.level]
+        form.fields["coefficient"].choices = fits  # type: ignore[attr-defined]
     for name in ("references", "filter"):
         if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
             del form.fields[name]
@@ -228,7 +283,18 @@ def _around_zero(rows: list[dict[str, Any]], coefficient: str) -> tuple[float, f
     return max(-1.0, min(found) - air), min(1.0, max(found) + air)
 
 
-def _drawn(rows: list[dict[str, Any]], span: tuple[float, float], part: str = "") -> list[dict[str, Any]]:
+def _of_shares(rows: list[dict[str, Any]], key: str) -> tuple[float, float]:
+    """All intervals of shares with some air, within 0 and 1."""
+    found = [row[key][end] for row in rows for end in ("value", "low", "high") if row[key][end] is not None]
+    if not found:
+        return 0.0, 1.0
+    air = 0.05 * ((max(found) - min(found)) or 1.0)
+    return max(0.0, min(found) - air), min(1.0, max(found) + air)
+
+
+def _drawn(
+    rows: list[dict[str, Any]], span: tuple[float, float], part: str = "", *, signed: bool = True
+) -> list[dict[str, Any]]:
     """Rows with the places of dot and line on an axis 200 wide, and what stands in the column of ranks."""
     low, high = span
 
@@ -241,7 +307,7 @@ def _drawn(rows: list[dict[str, Any]], span: tuple[float, float], part: str = ""
         estimate = row[part] if part else row
         number += estimate["value"] is not None
         drawn = {"x": at(estimate["value"]), "x_low": at(estimate["low"]), "x_high": at(estimate["high"])}
-        zero = at(0.0) if part else None
+        zero = at(0.0) if part and signed else None
         shown = place(row) if "rank" in row else str(number) if estimate["value"] is not None else "-"
         found.append({**row, "estimate": estimate, "drawn": drawn, "zero": zero, "place": shown})
     return found

@@ -18,6 +18,8 @@ from evalapp.common.selectors import find_run
 from .. import plots
 from ..selectors.leaderboards import (
     COEFFICIENTS,
+    COMPARED,
+    FIGURES,
     LEVELS,
     METHODS,
     MODELS,
@@ -66,22 +68,25 @@ def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpRes
 def evaluation_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(EvaluatorsQuery, request.GET)
-    coefficient = request.GET.get("coefficient", "pearson")
-    if coefficient not in COEFFICIENTS:
-        raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
 
     def draw() -> plots.Plot:
         table = _table(project, query, request.user)
+        key, name = FIGURES.get(query.coefficient, query.coefficient), COMPARED[query.coefficient]
         rows = [
-            {"label": row["evaluator"], "grey": row["is_sentinel"], **row[coefficient]}
-            for row in sorted(table["rows"], key=lambda row: -(row[coefficient]["value"] or 0.0))
+            {"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]}
+            for row in sorted(table["rows"], key=lambda row: -(row[key]["value"] or 0.0))
         ]
-        title = f"{coefficient.capitalize()} with {table['aspect']}, {LEVELS[query.level].lower()}"
+        title = f"{name} with {table['aspect']}, {LEVELS[query.level].lower()}"
         return plots.draw_forest(
-            rows, title=title, description=_in_words(rows), axis=coefficient, theme=_theme(request, ending), zero=True
+            rows,
+            title=title,
+            description=_in_words(rows),
+            axis=name,
+            theme=_theme(request, ending),
+            zero=key in COEFFICIENTS,
         )
 
-    return _sent(request, [stamp_of(project), "evaluation", query, coefficient], draw, ending)
+    return _sent(request, [stamp_of(project), "evaluation", query], draw, ending)
 
 
 @login_required

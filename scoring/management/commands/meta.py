@@ -10,10 +10,12 @@ from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
 from scoring.selectors.leaderboards import (
     COEFFICIENTS,
+    COMPARED,
     GROUPINGS,
     LEVELS,
     RATINGS,
     SUBSETS,
+    TESTS,
     EnhancedQuery,
     EvaluatorsQuery,
     parse_query,
@@ -36,6 +38,10 @@ class Command(commands.Command):
             help="the reference set; several are compared side by side, each with the first",
         )  # fmt: skip
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
+        parser.add_argument(
+            "--coefficient", default="pearson", choices=list(COMPARED), help="what evaluators are told apart by"
+        )
+        parser.add_argument("--test", default="perm-both", choices=list(TESTS), help="adjusted by Holm over all pairs")
 
     def work(self, **options: Any) -> dict[str, Any]:
         several = len(options["references"]) > 1
@@ -55,10 +61,12 @@ class Command(commands.Command):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated ratings are among these figures.")
+        extra = [name for name in ("accuracy", "pa", "spa") if found["rows"] and name in found["rows"][0]]
         rows = [
             [
                 row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else ""),
-                *(interval(row[name]) for name in COEFFICIENTS),
+                *(interval(row[name]) for name in (*COEFFICIENTS, *extra)),
+                row["letters"],
                 str(row["n"]),
                 row["pearson"]["note"] or row["note"],
             ]
@@ -76,7 +84,14 @@ class Command(commands.Command):
             ]
             self.stdout.write("\n".join(as_lines(["evaluator", *COEFFICIENTS, "n"], whole)))
             self.stdout.write("On what no evaluator learned from:")
-        self.stdout.write("\n".join(as_lines(["evaluator", *COEFFICIENTS, "n", ""], rows, left=(0, 5))))
+        head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
+        self.stdout.write("\n".join(as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))))
+        named = found["test"]["signature"]
+        told = "Evaluators that share a letter do not differ" if found["test"]["names"] else "Nothing was tested"
+        self.stdout.write(f"{told} ({named}). {found['test']['note']}".rstrip())
+        ceiling = found["ceiling"]
+        if ceiling["value"] is not None:
+            self.stdout.write(f"Noise ceiling of {found['coefficient']}: {interval(ceiling)}.")
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])

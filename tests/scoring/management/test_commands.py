@@ -82,8 +82,8 @@ def test_mistakes_say_the_way_out(cast, arguments, says):
 
 
 def test_only_methods_that_work_are_offered(cast):
-    with pytest.raises(CommandError, match="invalid choice: 'glicko2'"):
-        command("systems", "alpha", "--method", "glicko2")
+    with pytest.raises(CommandError, match="invalid choice: 'elo'"):
+        command("systems", "alpha", "--method", "elo")
 
 
 def test_subsets_leave_out_kinds(scored):

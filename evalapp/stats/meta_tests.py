@@ -1,0 +1,147 @@
+"""What stands beside the coefficients in a table of evaluators: accuracies of pairs, the noise ceiling of the people,
+and which evaluators differ. The table itself is in `meta_tables`; every part takes columns and settings only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from evalapp.stats.ceiling import disattenuated, noise_ceiling
+from evalapp.stats.coding import FloatArray, IntArray
+from evalapp.stats.correlation import Coefficient
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.letters import needed_draws
+from evalapp.stats.pairs import calibrate_ties
+from evalapp.stats.significance import AllPairs, compare_all
+from evalapp.stats.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
+
+#: What evaluators can be tested by: a coefficient, or the accuracy of pairs with calibrated ties.
+COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
+TESTS = ("perm-both", "williams", "bootstrap", "none")
+#: What a row has besides the coefficients, by level.
+EXTRA: dict[str, tuple[str, ...]] = {"segment": ("accuracy",), "system": ("pa", "spa")}
+#: Folds of items for the cross-validated accuracy.
+FOLDS = 5
+#: Resamples of ranks cost more than sums: after so many a decided pair stops.
+BLOCK = 500
+_FAST = ("pearson", "acc-eq")
+
+Table = dict[str, Any]
+Settings = Mapping[str, Any]
+
+
+def extra_figures(metric: FloatArray, human: FloatArray, item: IntArray, system: IntArray, settings: Settings) -> Table:
+    """Of one evaluator: at the level of outputs the accuracy of pairs within items with calibrated ties (with the
+    threshold and the cross-validated accuracy), at that of systems PA and SPA."""
+    if settings["level"] == "system":
+        return {
+            "pa": system_pairwise_accuracy(metric, human, system, **_resamples(settings)).as_dict(),
+            "spa": soft_pairwise_accuracy(metric, human, item, system, **_resamples(settings)).as_dict(),
+        }
+    found = calibrate_ties(metric, human, item, folds=FOLDS, **_resamples(settings))
+    validated = found.cross_validated
+    return {
+        "accuracy": {
+            **found.accuracy.as_dict(),
+            "epsilon": None if np.isnan(found.epsilon) else found.epsilon,
+            "cross_validated": validated.as_dict() if validated is not None else None,
+        }
+    }
+
+
+def no_figures(settings: Settings, reason: str) -> Table:
+    """The same for a row that has none."""
+    undefined = Estimate.undefined(reason).as_dict()
+    return {name: dict(undefined) for name in EXTRA[settings["level"]]}
+
+
+def ceiling_of(
+    value: FloatArray, output: IntArray, rater: IntArray, item: IntArray, system: IntArray, settings: Settings
+) -> Estimate:
+    """The highest coefficient that a metric without error would reach with these raters' means (split halves); (n,)
+    ratings. Undefined with the reason for what is no coefficient of correlation."""
+    coefficient = settings.get("coefficient", "pearson")
+    if coefficient not in get_args(Coefficient):
+        return Estimate.undefined("a ceiling is known for coefficients of correlation only")
+    return noise_ceiling(
+        value, output, rater, item=item, system=system, coefficient=coefficient,
+        level=settings["level"], grouping=settings["grouping"],
+    )  # fmt: skip
+
+
+def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
+    """A coefficient divided by the ceiling."""
+    value, low, high = (np.nan if estimate[end] is None else float(estimate[end]) for end in ("value", "low", "high"))
+    return disattenuated(Estimate(value, low, high, int(estimate["n"]), str(estimate["note"])), ceiling).as_dict()
+
+
+def tell_apart(
+    columns: Sequence[FloatArray],
+    human: FloatArray,
+    item: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    cluster: IntArray | None,
+) -> AllPairs | str:
+    """All evaluators against each other by the settings' `test` and `coefficient`, over the outputs that all of them
+    have scored, one column each in the order given (names are their places); or why nothing was tested."""
+    test: Any = settings.get("test") or "perm-both"
+    coefficient: Any = settings.get("coefficient") or "pearson"
+    if test == "none":
+        return "no test was asked for"
+    usable = {str(k): column for k, column in enumerate(columns) if np.isfinite(column).any()}
+    if len(usable) < 2:
+        return "there are not two evaluators to be compared"
+    if test == "williams" and (
+        coefficient != "pearson" or settings["level"] != "segment" or settings["grouping"] != "none"
+    ):
+        return "Williams’ test is for Pearson over all outputs together; choose PERM-BOTH"
+    if coefficient not in COMPARED:
+        return f"no test is known for {coefficient.upper()}; see the intervals"
+    if coefficient == "acc-eq" and settings["level"] == "system":
+        return "pairs with calibrated ties belong to the level of outputs"
+    return compare_all(
+        usable, human, item, system,
+        level=settings["level"],
+        # Pairs of outputs are made within items, as the accuracy of the rows is.
+        grouping="item" if coefficient == "acc-eq" else settings["grouping"],
+        coefficient=coefficient, cluster=cluster, test=test, k=needed_draws(len(usable)),
+        block=0 if coefficient in _FAST else BLOCK,
+    )  # fmt: skip
+
+
+def described(found: AllPairs | str, names: Sequence[str]) -> Table:
+    """The test as plain values, its evaluators by these names instead of their places."""
+    if isinstance(found, str):
+        return {"note": found, "signature": "test:none", "names": [], "p": [], "p_holm": []}
+    plain = found.as_dict()
+    kept = (
+        "p",
+        "p_holm",
+        "test",
+        "coefficient",
+        "adjust",
+        "alpha",
+        "k",
+        "k_used",
+        "seed",
+        "n_rows",
+        "note",
+        "signature",
+    )
+    return {name: plain[name] for name in kept} | {"names": [names[int(place)] for place in found.names]}
+
+
+def by_place(found: AllPairs | str) -> dict[int, tuple[str, int]]:
+    """Letters and cluster of every evaluator that was tested, by its place."""
+    if isinstance(found, str):
+        return {}
+    rows = zip(found.names, found.letters, found.rank, strict=True)
+    return {int(name): (letters, rank) for name, letters, rank in rows if letters}
+
+
+def _resamples(settings: Settings) -> dict[str, Any]:
+    return {} if settings.get("resamples") is None else {"resamples": int(settings["resamples"])}

@@ -1,0 +1,119 @@
+"""What a table of evaluators says beside the coefficients: the same figures as the functions themselves give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalapp.stats import calibrate_ties, compare_all, needed_draws, noise_ceiling, soft_pairwise_accuracy
+from evalapp.stats.columns import Ratings, Units
+from evalapp.stats.meta_tables import People, Scored, evaluators_table
+
+SETTINGS = {
+    "level": "segment", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
+    "coefficient": "pearson", "test": "perm-both",
+}  # fmt: skip
+ITEMS, SYSTEMS, RATERS = 30, 7, 3
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(4)
+    units = Units({k: (f"s{k}", "machine") for k in range(SYSTEMS)})
+    for k in range(SYSTEMS):
+        units.code(k, None)
+    item = np.repeat(np.arange(ITEMS), SYSTEMS * RATERS)
+    system = np.tile(np.repeat(np.arange(SYSTEMS), RATERS), ITEMS)
+    rater = np.tile(np.arange(RATERS), ITEMS * SYSTEMS)
+    truth = np.repeat(rng.normal(size=ITEMS * SYSTEMS), RATERS) + 0.3 * system
+    value = np.clip(np.round(3 + truth + rng.normal(size=len(item))), 1, 5)
+    output = item * SYSTEMS + system
+    ratings = Ratings(output, item, item, system, rater, value, np.zeros(len(item), bool), units, ("a", "b", "c"))
+    people = People(ratings, method="raw", subset="all")
+    quality = truth[::RATERS]
+    metrics = {
+        "good": quality + rng.normal(size=len(quality)), "twin": quality + rng.normal(size=len(quality)),
+        "noise": rng.normal(size=len(quality)),
+    }  # fmt: skip
+    scored = [Scored(name, name, "baseline", f"{name}|v:1", column) for name, column in metrics.items()]
+    return ratings, people, metrics, scored
+
+
+def table_of(world, outside=None, **settings):
+    _, people, _, scored = world
+    outside = np.ones(len(people), dtype=bool) if outside is None else outside
+    wished = {**SETTINGS, **settings}
+    return evaluators_table(people, scored, wished, aspect="q", outside=outside, unapplied={"length": "not applied"})
+
+
+def rows_of(table):
+    return {row["evaluator"]: row for row in table["rows"]}
+
+
+def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
+    ratings, people, metrics, _ = world
+    table = table_of(world)
+    rows = rows_of(table)
+    found = calibrate_ties(metrics["good"], people.mean, people.item, folds=5)
+    assert rows["good"]["accuracy"]["value"] == found.accuracy.value
+    assert rows["good"]["accuracy"]["epsilon"] == found.epsilon
+    assert rows["good"]["accuracy"]["cross_validated"]["value"] == found.cross_validated.value
+    ceiling = noise_ceiling(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    assert table["ceiling"]["value"] == pytest.approx(ceiling.value, abs=1e-12)
+    assert rows["good"]["corrected"]["value"] == pytest.approx(rows["good"]["pearson"]["value"] / ceiling.value)
+    named = dict(zip("012", metrics.values(), strict=True))
+    pairs = compare_all(named, people.mean, people.item, people.system, cluster=people.cluster, k=needed_draws(3))
+    assert table["test"]["p_holm"] == pairs.as_dict()["p_holm"]
+    assert set(rows["good"]["letters"]) & set(rows["twin"]["letters"])
+    assert not set(rows["good"]["letters"]) & set(rows["noise"]["letters"])
+    assert rows["length"]["accuracy"]["note"] == rows["length"]["corrected"]["note"] == "not applied"
+    assert "|test:perm-both|coef:pearson|k:1000|test-seed:13|adjust:holm|alpha:0.05|" in table["signature"]
+
+
+def test_the_level_of_systems_has_pairs_of_systems(world):
+    _, people, metrics, _ = world
+    table = table_of(world, level="system")
+    spa = soft_pairwise_accuracy(metrics["good"], people.mean, people.item, people.system)
+    row = rows_of(table)["good"]
+    assert row["spa"]["value"] == spa.value
+    assert row["pa"]["n"] == SYSTEMS * (SYSTEMS - 1) // 2
+    assert "accuracy" not in row
+    assert table["test"]["names"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"test": "none"}, "no test was asked for"),
+        ({"test": "williams", "coefficient": "kendall"}, "Williams’ test is for Pearson"),
+        ({"level": "system", "coefficient": "spa"}, "no test is known for SPA"),
+        ({"level": "system", "coefficient": "acc-eq"}, "belong to the level of outputs"),
+    ],
+)
+def test_what_is_not_tested_says_why(world, settings, reason):
+    table = table_of(world, **settings)
+    assert reason in table["test"]["note"]
+    assert {row["letters"] for row in table["rows"]} == {""}
+    assert "|test:none|" in table["signature"]
+
+
+def test_what_was_learned_from_counts_neither_in_tests_nor_in_the_ceiling(world):
+    ratings, people, metrics, _ = world
+    outside = people.item >= 10
+    table = table_of(world, outside=outside)
+    kept = ratings.item >= 10
+    ceiling = noise_ceiling(
+        ratings.value[kept], ratings.output[kept], ratings.rater[kept], item=ratings.item[kept],
+        system=ratings.system[kept],
+    )  # fmt: skip
+    assert table["ceiling"]["value"] == pytest.approx(ceiling.value, abs=1e-12)
+    assert table["ceiling"]["n"] == table["n_outputs"] == int(outside.sum())
+    found = calibrate_ties(metrics["good"][outside], people.mean[outside], people.item[outside], folds=5)
+    assert rows_of(table)["good"]["accuracy"]["value"] == found.accuracy.value
+
+
+def test_nothing_left_to_compare_on(world):
+    table = table_of(world, outside=np.zeros(ITEMS * SYSTEMS, dtype=bool))
+    assert "nothing left to compare on" in table["note"]
+    assert table["ceiling"]["value"] is None
+    assert table["test"]["note"] == "no output can be compared"
