@@ -51,7 +51,10 @@ def _send(corpus: Corpus, work: Work, anew: bool) -> None:
         if first:
             work.progress(first, index.count, "pairs", "Telling Elasticsearch")
             elastic.append(corpus, index.rows(first))
-            return
+            if _count_there(corpus) == index.count:
+                return
+            # An addition that was cut off before may have left a gap below those that had come.
+            work.log("Elasticsearch lacks rows of an earlier addition; all are sent anew.")
 
         def progress(done: int) -> None:
             work.progress(done, index.count, "pairs", "Telling Elasticsearch")

@@ -42,7 +42,8 @@ class Server:
         self.answer()
         rows = list(hits)
         self.sent += len(rows)
-        self.rows[elastic.name_of(corpus)] += rows
+        held = {row.row: row for row in [*self.rows[elastic.name_of(corpus)], *rows]}
+        self.rows[elastic.name_of(corpus)] = list(held.values())
 
     def drop(self, name: str) -> None:
         self.answer()

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from evalapp.common.models import Run
+from retrieval.index.hits import Hit
 from retrieval.models import Corpus, OutboxRow
 from retrieval.pipelines.elastic import catch_up
 from retrieval.services import handles
@@ -121,6 +122,21 @@ def test_what_the_server_lost_is_sent_anew(cast, server):
     assert "no such index" in checks()[1].found
     add(corpus)
     assert len(held(server)) == 6
+
+
+def test_a_gap_that_an_interrupted_addition_left_is_filled(cast, server):
+    """Several requests are under way at once: a later one may have come through where an earlier one did not."""
+    corpus = make_corpus(cast.project)
+    server.down = True
+    add(corpus, as_jsonl([("Where to?", "Home."), ("And then?", "To bed.")]))
+    server.down = False
+    (held_rows,) = server.rows.values()
+    held_rows.append(Hit(6, 0.0, "And then?", "To bed."))
+    OutboxRow.objects.update(tried_at=None)
+    catch_up()
+    execute(corpus)
+    assert sorted(row.row for row in next(iter(server.rows.values()))) == list(range(7))
+    assert (corpus.elastic_revision, find_like(corpus, "where to", 1)[0][0].response) == (2, "Home.")
 
 
 def test_corpora_of_before_wait_for_reindex(cast, monkeypatch, settings):
