@@ -5,11 +5,13 @@ Correlation of an evaluator with people over items and systems, with intervals, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from evalapp.stats.coding import FloatArray, IntArray, float_column, is_constant
 from evalapp.stats.estimate import Estimate
@@ -55,6 +57,28 @@ def kendall_c(x: ArrayLike, y: ArrayLike) -> Estimate:
     For tables that are not square: a metric with many values against people's few (Stuart 1953).
     """
     return _coefficient(x, y, kendall_c_value)
+
+
+def fisher_interval(r: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """tanh(atanh(r) -+ q / sqrt(n - 3)), q the normal quantile: for a plain Pearson r of n independent pairs only.
+
+    Everywhere else intervals come from the bootstrap. (-1, 1) below 4 pairs; (r, r) where |r| = 1.
+    """
+    if n < 4:
+        return -1.0, 1.0
+    if abs(r) >= 1:
+        return r, r
+    half = float(special.ndtri((1 + confidence) / 2)) / math.sqrt(n - 3)
+    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+
+def critical_correlation(n: int, alpha: float = 0.05) -> float:
+    """The smallest |r| of n independent pairs that differs from 0 at `alpha`, two-sided: t / sqrt(n - 2 + t^2) with t
+    the quantile of Student's t on n - 2 degrees of freedom. nan below 3 pairs."""
+    if n < MIN_PAIRS:
+        return math.nan
+    t = float(special.stdtrit(n - 2, 1 - alpha / 2))
+    return t / math.sqrt(n - 2 + t * t)
 
 
 def pearson_value(x: FloatArray, y: FloatArray) -> float:

@@ -22,13 +22,15 @@ from evalapp.stats.weighted import standardise
 
 Test: TypeAlias = Literal["perm-both", "williams", "bootstrap"]
 Compared: TypeAlias = Coefficient | Literal["acc-eq"]
+Adjustment: TypeAlias = Literal["holm", "none"]
 
 TESTS: tuple[Test, ...] = ("perm-both", "williams", "bootstrap")
 
 # Differences below this are rounding.
 _ROUNDING = 1e-12
-# A pair is decided early when its p leaves this range (WMT).
-_CLEAR, _HOPELESS = 0.02, 0.5
+# A pair is decided early when its p leaves this range: WMT's. Under Holm a small p is needed exactly, and one above .2
+# after a block can no longer count.
+_EARLY = {"none": (0.02, 0.5), "holm": (0.0, 0.2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Settings:
     k: int
     seed: int
     block: int
+    adjust: Adjustment = "holm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,8 @@ def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], se
             undefined[open_] += np.isnan(deltas).sum(axis=1)
             drawn[open_] += taken.shape[1]
         p = (above + 1) / (drawn - undefined + 1)
-        open_ = open_[(p[open_] >= _CLEAR) & (p[open_] <= _HOPELESS)] if settings.block else open_
+        low, high = _EARLY[settings.adjust]
+        open_ = open_[(p[open_] >= low) & (p[open_] <= high)] if settings.block else open_
         if len(open_) == 0:
             break
     table_p, table_k = np.full((m, m), np.nan), np.zeros((m, m), dtype=np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +17,19 @@ from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, float_
 from evalapp.stats.correlation import ALL_COEFFICIENTS
 from evalapp.stats.letters import compact_letters, needed_draws, rank_clusters
 from evalapp.stats.meta_evaluation import Grouping, Level, NanRule
-from evalapp.stats.pair_tests import TESTS, Compared, Settings, Table, Test, in_order, taken, test_pairs, values_of
+from evalapp.stats.pair_tests import (
+    TESTS,
+    Adjustment,
+    Compared,
+    Settings,
+    Table,
+    Test,
+    in_order,
+    taken,
+    test_pairs,
+    values_of,
+)
 from evalapp.stats.paired import holm
-
-Adjustment: TypeAlias = Literal["holm", "none"]
 
 #: With fewer systems a ranking at the system level is not tested.
 MIN_SYSTEMS = 6
@@ -107,15 +116,15 @@ def compare_all(
       with probability 1/2; p = (x + 1) / (k + 1), x = exchanges with a difference at least as large as the observed
       one. At the system level outputs are exchanged before they are averaged. With "acc-eq" what is exchanged is
       whether a metric is right on a pair of outputs. All pairs of metrics share the draws. With `cluster` whole
-      clusters are exchanged. `block` > 0 stops a pair after that many draws, or a multiple, once its p is below .02
-      or above .5.
+      clusters are exchanged. `block` > 0 stops a pair after that many draws, or a multiple, once its p is decided:
+      below .02 or above .5 without adjustment, above .2 with Holm's, which needs small p in full.
     - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference <= 0.
     - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
 
     With Holm's adjustment over m (m - 1) / 2 pairs no p below alpha can come of k resamples unless k is large enough:
     `needed_draws`; the note says so. Fewer than 6 systems are not tested at the system level.
     """
-    settings = Settings(level, grouping, coefficient, nan_rule, test, k, seed, block)
+    settings = Settings(level, grouping, coefficient, nan_rule, test, k, seed, block, adjust)
     _check(settings, alpha, adjust)
     table, names, empty, notes = _complete(metrics, human, item, system, cluster)
     values, epsilons = values_of(table, settings)

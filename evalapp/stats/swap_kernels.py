@@ -68,33 +68,56 @@ class _Spearman:
     def __init__(self, scores: FloatArray, human: FloatArray) -> None:
         self._scores = scores
         self._centred = 2.0 * midranks(human) - len(human) - 1.0
+        self._spread = float(self._centred @ self._centred)
 
     def prepare(self, swapped: BoolArray) -> None:
         """Nothing is shared between pairs."""
 
     def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
         union = _Union(self._scores[:, pair[0]], self._scores[:, pair[1]])
-        people = self._centred[union.row][:, None]
-        totals = union.on_levels(people)
-        spread = float(self._centred @ self._centred)
+        people = self._centred[union.row]
         b = swapped.shape[1]
         found = np.empty((2, b))
         step = max(_CACHED // len(people), 8)
         for start in range(0, b, step):
-            chosen = union.chosen(swapped[:, start : start + step])
-            counts, sums = union.on_levels(chosen), union.on_levels(chosen * people)
-            for side in range(2):
-                if side == 1:
-                    counts, sums = union.sizes - counts, totals - sums
-                ranks = np.cumsum(counts, axis=0)
-                ranks *= 2.0
-                ranks -= counts
-                ranks -= union.n
-                joint = np.einsum("lb,lb->b", sums, ranks)
-                ties = np.einsum("lb,lb,lb->b", counts, counts, counts) if union.has_ties else float(union.n)
-                own = (float(union.n) ** 3 - ties) / 3.0
-                found[side, start : start + step] = _quotient(joint, np.sqrt(own * spread))
+            part = slice(start, start + step)
+            chosen = union.chosen(swapped[:, part])
+            found[:, part] = (
+                self._tied(union, people, chosen) if union.has_ties else self._untied(union, people, chosen)
+            )
         return found[0], found[1]
+
+    def _tied(self, union: _Union, people: FloatArray, chosen: FloatArray) -> FloatArray:
+        weighted = people[:, None]
+        counts, sums = union.on_levels(chosen), union.on_levels(chosen * weighted)
+        totals = union.on_levels(weighted)
+        found = np.empty((2, chosen.shape[1]))
+        for side in range(2):
+            if side == 1:
+                counts, sums = union.sizes - counts, totals - sums
+            ranks = np.cumsum(counts, axis=0)
+            ranks *= 2.0
+            ranks -= counts
+            ranks -= union.n
+            ties = np.einsum("lb,lb,lb->b", counts, counts, counts)
+            own = (float(union.n) ** 3 - ties) / 3.0
+            found[side] = _quotient(np.einsum("lb,lb->b", sums, ranks), np.sqrt(own * self._spread))
+        return found
+
+    def _untied(self, union: _Union, people: FloatArray, chosen: FloatArray) -> FloatArray:
+        """With w the 2n choices, c their running count and k = 1 ... 2n, A* has rank c where w is 1 and B* rank k - c
+        where it is 0. All sums but that of w h c are linear in w."""
+        n = union.n
+        places = np.arange(1.0, 2 * n + 1)
+        from_here = np.cumsum(people[::-1])[::-1]
+        sums, placed, counted = np.stack([people, people * places, from_here]) @ chosen
+        running = np.cumsum(chosen, axis=0)
+        running *= chosen
+        inside = people @ running
+        first = 2.0 * inside - (n + 1) * sums
+        outside = (people @ places - placed) - (counted - inside)
+        second = 2.0 * outside - (n + 1) * (people.sum() - sums)
+        return _quotient(np.stack([first, second]), np.sqrt((float(n) ** 3 - n) / 3.0 * self._spread))
 
 
 class _DenseKendall:

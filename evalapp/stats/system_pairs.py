@@ -30,12 +30,13 @@ def system_pairwise_accuracy(
 ) -> Estimate:
     """Share of the pairs of systems that the metric's means order as people's means do (a tie of both is right).
 
-    Means over the outputs that have both scores; n = pairs of systems. The interval is a bootstrap over systems; a
-    system drawn twice makes no pair with itself.
+    Means over the outputs that have both scores; the note counts those without a metric score. n = pairs of systems.
+    The interval is a bootstrap over systems; a system drawn twice makes no pair with itself.
     """
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     complete = np.isfinite(x) & np.isfinite(y)
+    note = _left_out(x, y)
     codes, labels = encode(identifiers(system, "system", len(x))[complete], "system")
     if len(labels) < 2:
         return Estimate.undefined("fewer than 2 systems")
@@ -43,7 +44,8 @@ def system_pairwise_accuracy(
     means = [snap(np.bincount(codes, weights=column[complete]) / sizes) for column in (x, y)]
     signs = [np.sign(mean[:, None] - mean[None, :]) for mean in means]
     right = (signs[0] == signs[1]).astype(np.float64)
-    return _over_system_pairs(right, resamples, seed, confidence)
+    found = _over_system_pairs(right, resamples, seed, confidence)
+    return found.with_note(note) if note else found
 
 
 def soft_pairwise_accuracy(
@@ -85,7 +87,15 @@ def soft_pairwise_accuracy(
     shared = ~np.isnan(p_metric)
     found = _over_system_pairs(1.0 - np.abs(p_human - p_metric), resamples, 0, confidence)
     lost = int((~shared).sum() - len(labels)) // 2
-    return found.with_note(f"{lost} pairs of systems share no item") if lost and found.is_defined else found
+    notes = [f"{lost} pairs of systems share no item"] if lost and found.is_defined else []
+    for note in (*notes, _left_out(x, y)):
+        found = found.with_note(note) if note else found
+    return found
+
+
+def _left_out(metric: FloatArray, human: FloatArray) -> str:
+    missing = int((np.isfinite(human) & ~np.isfinite(metric)).sum())
+    return f"{missing} outputs without a metric score are left out" if missing else ""
 
 
 def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: int) -> FloatArray:

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evalapp.stats import kendall, kendall_c, midranks, pearson, spearman
+from evalapp.stats import (
+    critical_correlation,
+    fisher_interval,
+    kendall,
+    kendall_c,
+    midranks,
+    pearson,
+    spearman,
+)
 from evalapp.stats.correlation import CONSTANT_HUMAN, CONSTANT_METRIC, TOO_FEW
 
 ALL = {"pearson": pearson, "spearman": spearman, "kendall": kendall, "kendall-c": kendall_c}
@@ -121,3 +129,30 @@ def test_huge_and_tiny_values_stay_finite():
 @settings(max_examples=40, deadline=None)
 def test_midranks_are_those_of_scipy(values):
     assert midranks(np.array(values, dtype=float)).tolist() == stats.rankdata(values).tolist()
+
+
+# EVALUATORS 7.4, checked there; for plain Pearson.
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(4, 0.950), (5, 0.878), (6, 0.811), (8, 0.707), (10, 0.632), (14, 0.532), (20, 0.444), (28, 0.374)],
+)
+def test_critical_correlations(n, expected):
+    assert critical_correlation(n) == pytest.approx(expected, abs=5e-4)
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(2, n))
+    r, p = stats.pearsonr(x, y)
+    assert (abs(r) > critical_correlation(n)) == (p < 0.05)
+
+
+@pytest.mark.parametrize(("n", "low", "high"), [(6, -0.41, 0.95), (10, -0.05, 0.89), (28, 0.29, 0.80)])
+def test_fisher_intervals(n, low, high):
+    assert fisher_interval(0.6, n) == pytest.approx((low, high), abs=5e-3)
+    x, y = np.random.default_rng(n).normal(size=(2, n))
+    found = stats.pearsonr(x, y)
+    assert fisher_interval(found[0], n) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
+
+
+def test_fisher_and_critical_values_where_there_are_none():
+    assert fisher_interval(0.5, 3) == (-1.0, 1.0)
+    assert fisher_interval(-1.0, 9) == (-1.0, -1.0)
+    assert math.isnan(critical_correlation(2))
