@@ -17,7 +17,7 @@ from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
 from evalapp.stats.recompute import recompute_folder
 from scoring.models import Evaluator, Leaderboard, ScoreSet
-from scoring.selectors.leaderboards import EnhancedQuery, EvaluatorsQuery, SystemsQuery
+from scoring.selectors.leaderboards import AgreementQuery, EnhancedQuery, EvaluatorsQuery, SystemsQuery
 from scoring.services.leaderboards import get_leaderboard
 from tests.taking import faults_of, take_in
 
@@ -27,6 +27,8 @@ QUERIES = (
     SystemsQuery(aspect="quality", ratings="z"),
     SystemsQuery(aspect="quality", ratings="rank", systems="machine"),
     SystemsQuery(aspect="quality", by="token-f1"),
+    SystemsQuery(aspect="quality", method="davidson"),
+    AgreementQuery(aspect="quality", judged="ratings"),
     SystemsQuery(aspect="quality", filter="without-r1"),
     EvaluatorsQuery(aspect="quality", grouping="item", ratings="z", filter="without-r1"),
     EnhancedQuery(aspect="quality", references="original,good"),
@@ -99,8 +101,10 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
     assert "r0" not in (tmp_path / "out" / "ratings.jsonl").read_text()
     outcomes = recompute_folder(tmp_path / "out")
     kinds = [outcome.title.split(",")[0] for outcome in outcomes]
-    # Usual: mean, win rate, M1, evaluators at two levels; and those asked for.
-    assert (kinds.count("systems"), kinds.count("evaluators"), kinds.count("enhanced")) == (7, 3, 1)
+    # Usual: mean, win rate, M1, evaluators at two levels, agreement; and those asked for.
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "systems": 8, "evaluators": 3, "enhanced": 1, "agreement": 2,
+    }  # fmt: skip
     assert [str(d) for outcome in outcomes for d in outcome.differences] == []
     assert all(outcome.is_equal and outcome.largest < 1e-12 for outcome in outcomes)
     program = (
@@ -114,6 +118,6 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
         [sys.executable, "-c", program, tmp_path / "out"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "11 tables: all equal."
+    assert done.stdout.splitlines()[-1] == f"{len(outcomes)} tables: all equal."
     mean = Leaderboard.objects.get(project=whole.project, params__ratings="z", kind="systems").table["rows"][0]
     assert f"{mean['label']:<32} {mean['value']:.4f} [{mean['low']:.4f}, {mean['high']:.4f}]" in done.stdout
