@@ -3,8 +3,11 @@
 FROM python:3.11-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 UV_LINK_MODE=copy UV_NO_CACHE=1
 RUN pip install uv==0.13.8 && python -m venv /app/.venv
-COPY requirements.txt /tmp/requirements.txt
-RUN uv pip install --python /app/.venv/bin/python --compile-bytecode -r /tmp/requirements.txt
+# Every package by its hash; REQUIREMENTS=requirements.txt takes other builds of the same versions, too.
+ARG REQUIREMENTS=requirements.lock
+COPY requirements.txt requirements.lock /tmp/
+RUN uv pip install --python /app/.venv/bin/python --compile-bytecode -r "/tmp/$REQUIREMENTS" \
+    $(case "$REQUIREMENTS" in *.lock) echo --require-hashes ;; esac)
 
 FROM python:3.11-slim-bookworm
 # libgomp1: OpenMP for torch and scikit-learn.

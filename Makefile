@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test test-fast lint format typecheck bench soak services schema docs clean
+.PHONY: help demo serve install test test-fast lint format typecheck bench soak fuzz lock licences sbom vulnerabilities services schema docs clean
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -50,11 +50,16 @@ $(VENV)/.python:
 	$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
 	touch $@
 
-$(VENV)/.installed: requirements.txt | $(VENV)/.python
-	@$(PY) evalapp/ops/install.py requirements.txt
+# HASHES=1: every package must be the very file that requirements.lock knows; without it another build of the same
+# version, such as torch for the CPU from an index of its own, is taken, too.
+LOCKED := $(if $(HASHES),requirements.lock,requirements.txt)
+
+$(VENV)/.installed: requirements.txt requirements.lock | $(VENV)/.python
+	@$(PY) evalapp/ops/install.py $(LOCKED)
 	@touch $@
 
-$(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/.python
+$(VENV)/.installed-dev: requirements.txt requirements.lock requirements-dev.txt | $(VENV)/.python
+	@$(if $(HASHES),$(PY) evalapp/ops/install.py requirements.lock,true)
 	@$(PY) evalapp/ops/install.py requirements.txt requirements-dev.txt
 	@touch $(VENV)/.installed $@
 
@@ -85,6 +90,23 @@ bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH
 
 soak: $(VENV)/.installed-dev ## 32 threads at one campaign on PostgreSQL, 2,000 claims each (fewer: EACH=100)
 	@SOAK=$(or $(EACH),2000) $(RUN) test tests/annotation/services/test_judging_rows.py -m server $(ARGS)
+
+FUZZ_ENV := $(VENV)/bin/uv run --no-project --isolated --python $(PY) --with atheris==3.0.0 --with $(shell grep '^orjson==' requirements.txt) --
+fuzz: $(VENV)/.installed-dev ## the readers of uploads by coverage and the API by its schema, for some minutes (SECONDS=300)
+	@$(FUZZ_ENV) python tests/security/fuzz_parsers.py -max_total_time=$(or $(SECONDS),300) -max_len=4096
+	@FUZZ=100 $(PY) -m pytest -q tests/security/test_openapi.py $(ARGS)
+
+lock: $(VENV)/.installed-dev ## requirements.lock: every version of requirements.txt with the hashes of its files
+	@$(PY) evalapp/ops/install.py --lock requirements.txt requirements.lock
+
+licences: $(VENV)/.installed ## the licence of every package; fails where one does not fit
+	@$(PY) -m evalapp.ops.inventory licences
+
+sbom: $(VENV)/.installed ## a bill of materials (CycloneDX 1.5) on the screen
+	@$(PY) -m evalapp.ops.inventory sbom requirements.lock
+
+vulnerabilities: $(VENV)/.installed ## ask the vulnerability database about what is locked (needs the network)
+	@$(VENV)/bin/uv tool run --from pip-audit==2.10.1 pip-audit --require-hashes --disable-pip -r requirements.lock
 
 services: $(VENV)/.installed-dev ## start the test servers and leave them up until Ctrl-C (some: NAMES="redis postgres")
 	@$(RUN) stay $(NAMES)

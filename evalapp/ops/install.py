@@ -56,21 +56,29 @@ def uv_environment(
 
 
 def main(files: list[str]) -> int:
-    if not files:
-        print("usage: install.py REQUIREMENTS_FILE ...", file=sys.stderr)
+    if not files or (files[0] == "--lock" and len(files) != 3):
+        print(
+            "usage: install.py REQUIREMENTS_FILE ... | install.py --lock REQUIREMENTS_FILE LOCK_FILE", file=sys.stderr
+        )
         return 2
     binaries = Path(sys.executable).parent
     listing = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     ).stdout
+    certificates = any(Path(path).exists() for path in _SYSTEM_CERTIFICATES)
+    environment = uv_environment(os.environ, parse_pip_config(listing), system_certificates=certificates)
+    if files[0] == "--lock":
+        options = ["--quiet", "--no-deps", "--no-annotate", "--no-header", "--generate-hashes", "--universal"]
+        command = [str(binaries / "uv"), "pip", "compile", *options, files[1], "-o", files[2]]
+        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
     command = [str(binaries / "uv"), "pip", "install", "--python", sys.executable]
     for file in files:
         command += ["-r", file]
+        if file.endswith(".lock"):
+            command.append("--require-hashes")  # what was not built from the same source is refused
     if not sys.stderr.isatty():
         command.append("--quiet")  # the list of 170 packages belongs on no log
     print(f"installing {' '.join(files)}", file=sys.stderr, flush=True)
-    certificates = any(Path(path).exists() for path in _SYSTEM_CERTIFICATES)
-    environment = uv_environment(os.environ, parse_pip_config(listing), system_certificates=certificates)
     return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
 

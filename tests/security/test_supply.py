@@ -1,0 +1,104 @@
+"""What is installed: pinned by hash, licences that fit, a bill of materials; and the readers under any bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from evalapp.ops import install, inventory
+from tests.security.fuzz_parsers import one_input
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.promise("supply")
+def test_the_lock_has_every_pin_with_its_hashes():
+    """`make lock` writes it."""
+    pins, locked = inventory.read_pins(ROOT / "requirements.txt"), inventory.read_pins(ROOT / "requirements.lock")
+    assert {name: version for name, (version, _) in pins.items()} == {
+        name: version for name, (version, _) in locked.items()
+    }
+    assert [name for name, (_, hashes) in locked.items() if not hashes] == []
+    for file in ("requirements.txt", "requirements-dev.txt"):
+        for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
+            assert not line or line.lstrip().startswith("#") or "==" in line, f"{file}: {line} is not pinned"
+
+
+@pytest.mark.promise("supply")
+def test_a_lock_is_installed_by_its_hashes_alone(monkeypatch):
+    asked: list[list[str]] = []
+    done = SimpleNamespace(stdout="", returncode=0)
+    monkeypatch.setattr(install.subprocess, "run", lambda command, **_: (asked.append(command), done)[1])
+    assert install.main(["requirements.lock"]) == 0
+    assert install.main(["requirements.txt", "requirements-dev.txt"]) == 0
+    assert "--require-hashes" in asked[1]
+    assert "--require-hashes" not in asked[3]
+
+
+@pytest.mark.promise("supply")
+def test_every_licence_fits():
+    found = inventory.packages(ROOT / "requirements.txt")
+    assert len(found) > 100
+    assert [
+        f"{package.name}: {package.licence}" for package in found if not inventory.is_compatible(package.licence)
+    ] == []
+    assert not inventory.is_compatible("")
+    assert not inventory.is_compatible("GPL-3.0-only")
+    assert not inventory.is_compatible("MIT AND AGPL-3.0-only")
+    assert inventory.is_compatible("GPL-2.0-only OR MIT")
+
+
+@pytest.mark.promise("supply")
+def test_the_bill_names_what_is_installed():
+    command = [sys.executable, "-m", "evalapp.ops.inventory", "sbom", "requirements.lock"]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    bill = json.loads(text)
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    django = next(part for part in bill["components"] if part["name"] == "django")
+    assert django["version"] == metadata.version("django")
+    assert django["purl"] == f"pkg:pypi/django@{django['version']}"
+    assert all(len(row["content"]) == 64 for row in django["hashes"])
+    refs = {part["bom-ref"] for part in bill["components"]}
+    edges = {edge["ref"]: edge["dependsOn"] for edge in bill["dependencies"]}
+    assert refs | {"pkg:pypi/evalapp@0.1.0"} == set(edges)
+    assert {need for needs in edges.values() for need in needs} <= refs
+    assert any(need.startswith("pkg:pypi/sqlparse@") for need in edges[django["bom-ref"]])
+
+
+ROW = b'{"id": "i1", "item": "i1", "system": "s", "text": "t", "aspect": "q", "value": 1, "rater": "r"}\n'
+PIECES = st.sampled_from(
+    [b'"', b"{", b"}", b"[", b"]", b":", b",", b"\n", b"\r\n", b"\t", b"\\u0000", b"\\ud800", b"\xef\xbb\xbf",
+     b"\xff\xfe", b"\x1f\x8b\x08", b"1e999", b"NaN", b"-0", b"null", b"id", b"item", b"meta", b"id,item\n", b"\x00",
+     b"\xc3", ROW]
+)  # fmt: skip
+
+
+@pytest.mark.promise("parser-fuzz")
+@given(
+    st.integers(0, 255),
+    st.integers(0, 255),
+    st.lists(PIECES | st.binary(max_size=12), max_size=12).map(b"".join) | st.binary(max_size=200),
+)
+@example(0, 3, ROW)
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_end_in_rows_faults_or_a_message(first, second, content):
+    """Every format, every table, packed or not; `make fuzz` goes on for minutes, by coverage."""
+    one_input(bytes([first, second]) + content)
+
+
+@pytest.mark.promise("parser-fuzz")
+def test_what_is_whole_is_seen_to_be_whole():
+    """The fuzzing reaches the rows: a good one counts, packed or not."""
+    from annotation.parsers import KINDS
+
+    outputs = sorted(KINDS).index("outputs")
+    assert one_input(bytes([0, outputs]) + ROW + ROW) == 2
+    assert one_input(bytes([128, outputs + len(KINDS) * -(-64 // len(KINDS))]) + ROW) == 1
