@@ -20,6 +20,8 @@ DEFAULT_SIMULATIONS = 2000
 #: Ratings an output may get in the designs that are searched.
 MAX_RATINGS = 15
 
+# Beyond this noncentrality the tail on the wrong side is below 1e-8 at any usual level.
+_ONE_TAIL = 5.0
 # Normal numbers drawn at once.
 _CHUNK = 1 << 20
 _LARGEST_ITEMS = 1_000_000
@@ -160,10 +162,10 @@ class _Model:
 
         freedom = items - 1.0
         shift = (self.difference if difference is None else difference) * math.sqrt(items / self.noise(ratings))
-        if shift > 30:
-            return 1.0
         critical = float(stdtrit(freedom, 1.0 - self.alpha / 2.0))
-        return float(1.0 - nctdtr(freedom, shift, critical) + nctdtr(freedom, shift, -critical))
+        found = 1.0 - float(nctdtr(freedom, shift, critical))
+        # The other tail is nothing for larger shifts, and cannot be computed there.
+        return found + float(nctdtr(freedom, shift, -critical)) if shift < _ONE_TAIL else found
 
     def design(self, items: int, ratings: int, simulations: int) -> Design:
         simulated = Estimate.undefined("no simulations were asked for")

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 PowerTest: TypeAlias = Literal["preference", "correlation", "williams"]
 POWER_TESTS: tuple[PowerTest, ...] = ("preference", "correlation", "williams")
 Effect: TypeAlias = float | Sequence[float]
+_Strength: TypeAlias = Callable[[float, float], tuple[float, float]]
 
 DEFAULT_POWER = 0.8
 DEFAULT_ALPHA = 0.05
@@ -42,6 +43,7 @@ def power_of(
     - `preference`: a true share p of decisive verdicts against 1/2;
       power = Phi((|p - 1/2| sqrt(m) - z_a / 2) / sqrt(p (1 - p))), m = n (1 - ties) decisive ones, two-sided.
     - `correlation`: a true Pearson r against 0 over n items; Phi(|atanh r| sqrt(n - 3) - z_a), two-sided.
+      Two-sided tests may also find the effect on the wrong side: the same with -|...|, which matters below .1 only.
     - `williams`: (r12, r13, r23), whether metric 2 correlates with 1 (people) more than metric 3 does, r23 between the
       metrics, over n segments; Phi(t - z_a) with t the statistic at those correlations, one-sided.
 
@@ -51,9 +53,10 @@ def power_of(
     """
     _check(alpha, ties, design_effect)
     strength = _strength(test, effect)
-    z = _critical(test, alpha, two_sided)
+    z, both = _critical(test, alpha, two_sided)
     usable = n * (1.0 - (ties if test == "preference" else 0.0)) / design_effect
-    return _NORMAL.cdf(strength(usable, z))
+    right, wrong = strength(usable, z)
+    return _NORMAL.cdf(right) + (_NORMAL.cdf(wrong) if both else 0.0)
 
 
 def needed_judgements(
@@ -75,18 +78,18 @@ def needed_judgements(
     if not 0 < power < 1:
         raise EffectError(f"power lies between 0 and 1, it cannot be {power:g}")
     strength = _strength(test, effect)
-    z = _critical(test, alpha, two_sided)
+    z, _ = _critical(test, alpha, two_sided)
     target = _NORMAL.inv_cdf(power)
     share = (1.0 - (ties if test == "preference" else 0.0)) / design_effect
     # The closed forms are exact in whole judgements only up to rounding, so the last digit is searched.
     low, high = 0, 1
-    while strength(high * share, z) < target:
+    while strength(high * share, z)[0] < target:
         low, high = high, high * 2
         if high > _LARGEST:
             raise EffectError("the effect is too small to be found with any number of judgements")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if strength(middle * share, z) < target else (low, middle)
+        low, high = (middle, high) if strength(middle * share, z)[0] < target else (low, middle)
     return high
 
 
@@ -106,13 +109,13 @@ def _check(alpha: float, ties: float, effect: float) -> None:
         raise EffectError(f"the design effect is above 0, it cannot be {effect:g}")
 
 
-def _critical(test: PowerTest, alpha: float, two_sided: bool | None) -> float:
+def _critical(test: PowerTest, alpha: float, two_sided: bool | None) -> tuple[float, bool]:
     both = test != "williams" if two_sided is None else two_sided
-    return _NORMAL.inv_cdf(1.0 - alpha / (2.0 if both else 1.0))
+    return _NORMAL.inv_cdf(1.0 - alpha / (2.0 if both else 1.0)), both
 
 
-def _strength(test: PowerTest, effect: Effect) -> Callable[[float, float], float]:
-    """What the normal distribution function is taken of, as a function of n and the critical value."""
+def _strength(test: PowerTest, effect: Effect) -> _Strength:
+    """What the normal distribution function is taken of, on the right and the wrong side, by n and critical value."""
     if test == "williams":
         return _williams(effect)
     if test not in POWER_TESTS:
@@ -124,20 +127,20 @@ def _strength(test: PowerTest, effect: Effect) -> Callable[[float, float], float
     return _correlation(float(effect))
 
 
-def _preference(share: float) -> Callable[[float, float], float]:
+def _preference(share: float) -> _Strength:
     if not 0 < share < 1 or share == 0.5:
         raise EffectError(f"the true share of preferences lies between 0 and 1 and is not 1/2, it cannot be {share:g}")
     distance, spread = abs(share - 0.5), math.sqrt(share * (1.0 - share))
-    return lambda n, z: (distance * math.sqrt(n) - z / 2.0) / spread
+    return lambda n, z: _sides(distance * math.sqrt(n) / spread, z / 2.0 / spread)
 
 
-def _correlation(r: float) -> Callable[[float, float], float]:
+def _correlation(r: float) -> _Strength:
     if not -1 < r < 1 or r == 0:
         raise EffectError(f"the true correlation lies between -1 and 1 and is not 0, it cannot be {r:g}")
-    return lambda n, z: abs(math.atanh(r)) * math.sqrt(max(n - 3.0, 0.0)) - z
+    return lambda n, z: _sides(abs(math.atanh(r)) * math.sqrt(max(n - 3.0, 0.0)), z)
 
 
-def _williams(effect: Effect) -> Callable[[float, float], float]:
+def _williams(effect: Effect) -> _Strength:
     if isinstance(effect, int | float) or len(effect) != 3:
         raise EffectError("the effect of williams is three correlations: r12, r13 and r23")
     r12, r13, r23 = (float(r) for r in effect)
@@ -148,10 +151,14 @@ def _williams(effect: Effect) -> Callable[[float, float], float]:
         raise EffectError("r12 is the larger one: williams asks whether it is larger than r13")
     mean = (r12 + r13) / 2.0
 
-    def strength(n: float, z: float) -> float:
+    def strength(n: float, z: float) -> tuple[float, float]:
         if n <= 3:
-            return -math.inf
+            return -math.inf, -math.inf
         below = 2.0 * (n - 1.0) / (n - 3.0) * k + mean**2 * (1.0 - r23) ** 3
-        return (r12 - r13) * math.sqrt((n - 1.0) * (1.0 + r23) / below) - z
+        return _sides((r12 - r13) * math.sqrt((n - 1.0) * (1.0 + r23) / below), z)
 
     return strength
+
+
+def _sides(shift: float, critical: float) -> tuple[float, float]:
+    return shift - critical, -shift - critical

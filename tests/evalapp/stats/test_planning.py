@@ -31,6 +31,9 @@ def test_power_is_that_of_the_paired_t_test():
     same = plan(pilot(), 0.3, items=100, ratings=3, same_raters=True, simulations=0)
     spread = math.sqrt(2 * (0.2 + 0.6 / 3))
     assert same.asked.power == pytest.approx(TTestPower().power(0.3 / spread, 100, 0.05), abs=1e-9)
+    # Large differences: a noncentral t far out.
+    assert plan(pilot(), 3.0, items=50, ratings=3, simulations=0).asked.power == pytest.approx(1)
+    assert plan(pilot(), 300.0, items=500, ratings=3, simulations=0).asked.power == pytest.approx(1)
     again = TTestPower().power(found.detectable / math.sqrt(2 * 0.45), 100, 0.05)
     assert again == pytest.approx(0.8, abs=1e-6)
 
