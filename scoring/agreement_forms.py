@@ -91,6 +91,8 @@ class PowerForm(forms.Form):
         self.fields["effect"].widget.attrs["placeholder"] = USUAL[test]
         for name in ("power", "alpha", "ties"):
             self.fields[name].widget.attrs["step"] = "any"
+        for name, usual in (("power", 0.8), ("alpha", 0.05)):
+            self.fields[name].widget.attrs["placeholder"] = usual
         if test != "preference":
             del self.fields["ties"]
         if len(aspects) > 1:

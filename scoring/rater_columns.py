@@ -20,11 +20,11 @@ class Column:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.2f}"
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def _plain(value: float) -> str:
-    return f"{value:.2f}"
+    return f"{value:.2f}".replace("-", "−")
 
 
 def _share(value: float) -> str:

@@ -3,6 +3,7 @@ and lists are in `campaigns_watch`."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +108,10 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     import numpy as np
 
     from evalapp.stats.raters import rater_reports
+    from evalapp.stats.watching import one_sided
 
     points = {"a": 1.0, "b": 0.0}
+    sides: dict[str, Counter] = defaultdict(Counter)
     pseudonyms = pseudonyms_of(campaign)
     value, unit, rater, seconds, failed, repeat, at = [], [], [], [], [], [], []
     for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
@@ -117,6 +120,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
         said = turn(answer, swapped).get(name)
         if said is None:
             continue
+        sides[pseudonyms.get(user, "")][answer.get(name)] += 1
         is_control = kind == Unit.Kind.CONTROL
         plain = said if campaign.kind == Campaign.Kind.LIKERT else points.get(said, 0.5)
         if campaign.kind == Campaign.Kind.PAIRWISE and number % 2:
@@ -129,11 +133,15 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
         repeat.append(number if repeated else None)
         at.append(when.timestamp())
     found = rater_reports(
-        value, unit, rater, seconds=seconds, at=at,
+        value, unit, rater, seconds=seconds, at=at if campaign.kind == Campaign.Kind.LIKERT else None,
         control_failed=np.array(failed, dtype=object) if any(row is not None for row in failed) else None,
         repeat_of=np.array(repeat, dtype=object) if any(row is not None for row in repeat) else None,
     )  # fmt: skip
     reports = [report.as_dict() for report in found]
+    if campaign.kind != Campaign.Kind.LIKERT:
+        for row in reports:
+            row["left"], row["right"] = sides[row["rater"]]["a"], sides[row["rater"]]["b"]
+            row["reasons"] += one_sided(row["left"], row["right"], raters=len(reports))
     return sorted(reports, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
 
 

@@ -39,6 +39,7 @@ LABELS = {
 #: What a line of the overview shows; the others are in the detail.
 IN_LINE = ("alpha", "fleiss", "icc_a1", "icc_ak", "percent")
 UPLOADED = "uploaded"
+_OF_SCALES = {"bias", "spread", "drift", "most_given", "most_given_share"}
 
 
 def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings) -> Table:
@@ -181,9 +182,12 @@ def _raters(columns: Judged, controls: Mapping[str, tuple[int, int]]) -> list[Ta
         seconds=np.concatenate([columns.seconds, blank]) if np.isfinite(columns.seconds).any() else None,
         control_failed=np.array(failed, dtype=object) if extra else None,
         repeat_of=_repeats(columns, extra) if columns.repeat.any() else None,
-        at=np.concatenate([columns.at, blank]) if np.isfinite(columns.at).all() else None,
+        at=np.concatenate([columns.at, blank]) if columns.is_numeric and np.isfinite(columns.at).all() else None,
     )
     rows = [{**report.as_dict(), "rater": columns.raters[int(report.rater)]} for report in found]
+    if not columns.is_numeric:
+        # Of verdicts these would be of sides that mean nothing.
+        rows = [{name: cell for name, cell in row.items() if name not in _OF_SCALES} for row in rows]
     return sorted(rows, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
 
 

@@ -236,6 +236,17 @@ def sides(judged: Watched) -> Table | None:
     return found
 
 
+def one_sided(left: int, right: int, *, raters: int) -> list[str]:
+    """A reason to look at somebody who chose one side of the page in three of four comparisons or more, where that is
+    not chance over all `raters` (exact binomial test, 5 %, Bonferroni)."""
+    from scipy.stats import binomtest
+
+    n, most = left + right, max(left, right)
+    if not n or most < 0.75 * n or binomtest(most, n).pvalue >= 0.05 / max(raters, 1):
+        return []
+    return [f"Chose the {'first' if left > right else 'second'} side in {most / n:.0%} of {n} decided comparisons."]
+
+
 def _turned(verdict: NDArray[Any]) -> NDArray[Any]:
     return np.select([verdict == "a", verdict == "b"], ["b", "a"], verdict)
 

@@ -192,7 +192,7 @@ def _given(query: AgreementQuery) -> dict[str, str]:
 
 
 #: Columns of the overview beside the first coefficient, which is drawn.
-SHORT = {"fleiss": "Fleiss", "icc_a1": "ICC(A,1)", "icc_ak": "ICC(A,k)", "percent": "same answer"}
+SHORT = {"fleiss": "Fleiss", "icc_a1": "ICC(A,1)", "percent": "same answer"}
 
 
 def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalapp.stats.watching import LEAST, Watched, drift, growth, sides, watch
+from evalapp.stats.watching import LEAST, Watched, drift, growth, one_sided, sides, watch
 
 
 def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Watched:
@@ -90,3 +90,11 @@ def test_nothing_judged():
     assert found["growth"][0]["note"] == "no unit was rated twice"
     assert found["power"] is None
     assert found["precision"] is None
+
+
+def test_somebody_who_always_takes_one_side():
+    assert one_sided(20, 0, raters=4) == ["Chose the first side in 100% of 20 decided comparisons."]
+    assert one_sided(3, 12, raters=1) == ["Chose the second side in 80% of 15 decided comparisons."]  # p = .035
+    assert one_sided(3, 12, raters=4) == []
+    assert one_sided(30, 20, raters=1) == []
+    assert one_sided(0, 0, raters=1) == []
