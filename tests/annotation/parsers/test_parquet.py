@@ -1,0 +1,98 @@
+"""Parquet files as uploads: typed rows, JSON in text columns, and what cannot be read."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from annotation.parsers import Limits, StopReading, is_derived, name_file
+from annotation.parsers.rows import read_rows
+
+LIMITS = Limits(row_bytes=10_000, rows=100, total_bytes=100_000)
+
+
+def read(raw: bytes, limits: Limits = LIMITS) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
+    faults: list[tuple[Any, ...]] = []
+    rows = read_rows(io.BytesIO(raw), "parquet", limits, lambda *fault: faults.append(fault), "comparisons")
+    return [row for _, row in rows], faults
+
+
+def as_parquet(rows: list[dict[str, Any]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue()
+
+
+def test_nulls_are_absent_and_objects_are_json() -> None:
+    rows, faults = read(
+        as_parquet(
+            [
+                {"item": "i1", "step_a": 5, "system_b": '{"reference": 1}', "meta": '{"p": 0.5}', "simulated": False},
+                {"item": "i2", "step_a": None, "system_b": "{curly}", "meta": None, "simulated": None},
+            ]
+        )
+    )
+    assert faults == []
+    assert rows == [
+        {"item": "i1", "step_a": 5, "system_b": {"reference": 1}, "meta": {"p": 0.5}, "simulated": False},
+        {"item": "i2", "system_b": "{curly}"},
+    ]
+
+
+def test_what_is_no_json_and_what_no_database_keeps() -> None:
+    from datetime import date
+
+    rows, faults = read(as_parquet([{"item": "a", "meta": "{"}, {"item": "b\0", "meta": None}]))
+    assert rows == []
+    assert [(line, field) for line, field, _ in faults] == [(1, "meta"), (2, "")]
+    _, faults = read(as_parquet([{"item": "a", "day": date(2026, 5, 1)}]))
+    assert faults == [(1, "day", "day is date; write text, a number, true or false, or a list.")]
+
+
+def test_what_is_no_parquet_or_too_much_stops() -> None:
+    whole = as_parquet([{"item": f"i{k}"} for k in range(50)])
+    for raw, message in (
+        (b"PAR1 nothing", "is not Parquet"),
+        (whole[:-20], "is not Parquet"),
+        (as_parquet([{"item": "x"}] * 101), "more than 100 rows"),
+    ):
+        with pytest.raises(StopReading, match=message):
+            read(raw)
+    with pytest.raises(StopReading, match="unpacks to more than 100 bytes"):
+        read(whole, Limits(row_bytes=10, rows=100, total_bytes=100))
+    with pytest.raises(StopReading, match="has no rows"):
+        read(as_parquet([{"item": "x"}])[:0] + _empty())
+
+
+def _empty() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"item": pa.array([], pa.string())}), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "format"),
+    [
+        ("ratings.parquet", "ratings", "parquet"),
+        ("ratings-2026.safe.csv", "ratings", "safe-csv"),
+        ("ratings.safe.csv.gz", "ratings", "safe-csv"),
+        ("score_sets.jsonl", "score_sets", "jsonl"),
+        ("scores.tsv", "scores", "tsv"),
+        ("leaderboard.json", "leaderboard", "json"),
+    ],
+)
+def test_names_of_an_export(name: str, kind: str, format: str) -> None:
+    found = name_file(name)
+    assert found is not None
+    assert (found.kind, found.format) == (kind, format)
+
+
+@pytest.mark.parametrize("name", ["README.md", "DATASHEET.md", "aggregated_ratings.safe.csv", "audit.jsonl"])
+def test_what_is_made_anew_is_neither_read_nor_complained_about(name: str) -> None:
+    assert name_file(name) is None
+    assert is_derived(name)
+    assert not is_derived(f"my-{name}")

@@ -1,0 +1,108 @@
+"""Scores and filters out of an upload: what is faulty, what is never overwritten, what undo refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from annotation.models import Campaign, RaterFilter
+from annotation.services.undo import take_back_upload
+from evalapp.common.errors import Conflict
+from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
+from tests.taking import WHOLE, faults_of, take_in
+
+pytestmark = pytest.mark.django_db
+
+SET = {
+    "id": "ream-1@original", "evaluator": "ream-1", "name": "ream", "kind": "trained", "options": {"seed": 13},
+    "aspect": "", "references": "original", "signature": "ream|v:1|refs:original|data:0123456789abcdef",
+    "short_signature": "ream|refs:original|data:0123456789abcdef", "data": "0123456789abcdef",
+    "scored_at": "2026-05-01T12:00:00+00:00", "n_in_training": 1, "systems": [],
+}  # fmt: skip
+SCORES = [
+    {"set": SET["id"], "item": "i1", "system": "s", "value": 0.5, "input": 2**62},
+    {"set": SET["id"], "item": "i1", "system": "t", "value": None, "note": "empty", "empty": True, "input": -3},
+    {"set": SET["id"], "item": "i2", "system": "s", "value": 0.25, "in_training": True, "input": 4},
+]
+
+
+def scores(*rows: dict[str, Any], of: dict[str, Any] = SET) -> dict[str, Any]:
+    return {"score_sets.jsonl": [of], "scores.jsonl": list(rows or SCORES)}
+
+
+def test_scores_come_with_the_outputs_they_are_of(cast, client):
+    upload = take_in(cast.project, {**WHOLE, **scores()})
+    assert upload.state == "done", faults_of(upload)
+    (found,) = ScoreSet.objects.filter(project=cast.project)
+    assert (found.signature, found.full_signature) == ("ream|v:1", SET["signature"])
+    assert (found.n_scores, found.n_undefined, found.n_empty, found.n_in_training) == (3, 1, 1, 1)
+    assert found.scored_at.isoformat() == SET["scored_at"]
+    assert [row["label"] for row in found.summary] == ["s", "t"]
+    assert Score.objects.get(score_set=found, value=0.5).input_hash == 2**62
+    # Its weights did not come: it says so and cannot be applied.
+    evaluator = Evaluator.objects.get(slug="ream-1")
+    assert (evaluator.state, evaluator.options) == ("damaged", {"seed": 13})
+    assert "weights did not come" in evaluator.damage
+    client.force_login(cast.viewer)
+    for page in ("evaluators/", "evaluators/ream-1/", "evaluation/", "scores/"):
+        assert client.get(f"/projects/alpha/{page}").status_code in (200, 404), page
+    assert b"weights did not come" in client.get("/projects/alpha/evaluators/ream-1/").content
+    with pytest.raises(Conflict) as refused:
+        take_back_upload(upload=upload, user=cast.owner)
+    assert ["3 scores" in fault.message for fault in refused.value.faults] == [True]
+
+
+def test_the_same_again_and_more_and_other(cast):
+    take_in(cast.project, {**WHOLE, **scores(*SCORES[:2])})
+    more = take_in(cast.project, scores())
+    assert more.counts["scores"] == {"rows": 3, "added": 1, "same": 2, "replaced": 0, "faulty": 0}
+    assert ScoreSet.objects.get().n_scores == 3
+    other = take_in(cast.project, scores({**SCORES[0], "value": 0.75}), replace=True)
+    assert other.state == "faulty"
+    assert "has another score of this output here" in faults_of(other)[0]
+    assert Score.objects.filter(value=0.5).exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (scores({**SCORES[0], "system": "nobody"}), "There is no output of “nobody” for the item “i1”"),
+        (scores({**SCORES[0], "step": 7}), "There is no output of “s” for the item “i1” at step 7"),
+        (scores({**SCORES[0], "set": "x"}), "does not describe the set of scores “x”"),
+        (scores(SCORES[0], SCORES[0]), "The same key stands already in scores.jsonl:1"),
+        (scores({**SCORES[0], "input": "4"}), "input must be the hash of what was scored"),
+        (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a moment with its time zone"),
+        (scores(of={**SET, "kind": "oracle"}), "kind must be one of sentinel"),
+        ({"filters.jsonl": [{"name": "Slow!", "raters": ["r"]}]}, "name must be small letters"),
+        ({"filters.jsonl": [{"name": "slow", "raters": []}]}, "at least one rater"),
+        ({"campaigns.jsonl": [{"campaign": "c", "kind": "likert"}]}, "told must be an object"),
+    ],
+)
+def test_faults(cast, files, message):
+    upload = take_in(cast.project, {**WHOLE, **files})
+    assert upload.state == "faulty"
+    assert message in "; ".join(faults_of(upload))
+    assert not ScoreSet.objects.exists()
+
+
+def test_filters_never_change_and_campaigns_here_know_better(cast):
+    slow = {"name": "slow", "raters": ["r"], "reason": "slow", "withdrawn_at": "2026-05-01T12:00:00+00:00"}
+    told = {"campaign": "c", "kind": "likert", "told": {"units": 3}}
+    take_in(cast.project, {**WHOLE, "filters.jsonl": [slow], "campaigns.jsonl": [told]})
+    assert not RaterFilter.objects.get(project=cast.project).is_active
+    other = take_in(cast.project, {"filters.jsonl": [{**slow, "raters": ["q"]}]}, replace=True)
+    assert "leaves out other raters here" in faults_of(other)[0]
+    changed = {**told, "told": {"units": 4}}
+    assert "stored with other content" in faults_of(take_in(cast.project, {"campaigns.jsonl": [changed]}))[0]
+    assert take_in(cast.project, {"campaigns.jsonl": [changed]}, replace=True).state == "done"
+    Campaign.objects.create(project=cast.project, slug="own", name="Own", kind="likert")
+    own = take_in(cast.project, {"campaigns.jsonl": [{**told, "campaign": "own"}]})
+    assert own.counts["campaigns"]["same"] == 1
+
+
+def test_a_table_that_is_no_table_is_passed_over(cast):
+    document = {"tables": [{"kind": "systems", "params": {"aspect": "x"}}, {"kind": "mystery"}, 7]}
+    upload = take_in(cast.project, {**WHOLE, "leaderboard.json": document})
+    assert upload.state == "done", faults_of(upload)
+    assert not Leaderboard.objects.exists()
