@@ -32,11 +32,64 @@ from evalapp.stats.coding import (
 )  # fmt: skip
 from evalapp.stats.connectivity import Connectivity, is_strongly_connected, largest_class
 from evalapp.stats.estimate import NAN
-from evalapp.stats.judgements import TIE, Judgements
+from evalapp.stats.judgements import Judgements
 from evalapp.stats.resampling import ClusterDraws, chunk_sizes
 
 #: Standard deviation of the raters' own advantage of the first side, on the scale of theta.
 RATER_SD = 1.0
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The judgements of the rated systems by kind: `counts` (u, 3) of the design's kinds (weights summed), `n`
+    judgements. Where single rows matter `cell` is 3 kind + outcome of each row, beside its cluster and weight."""
+
+    design: Design
+    names: tuple[Any, ...]
+    counts: FloatArray
+    n: int
+    cell: IntArray | None = None
+    cluster: IntArray | None = None
+    weight: FloatArray | None = None
+
+    @property
+    def squares(self) -> FloatArray:
+        """(u, 3) sums of squared weights."""
+        if self.weight is None or self.cell is None:
+            return self.counts
+        found = np.bincount(self.cell, weights=self.weight**2, minlength=self.counts.size)
+        return np.asarray(found.reshape(self.counts.shape), dtype=np.float64)
+
+    @property
+    def by_cluster(self) -> csr_array:
+        """(clusters, 3 u) sums of weights."""
+        assert self.cluster is not None
+        assert self.cell is not None
+        n, width = int(self.cluster.max()) + 1, self.counts.size
+        cells, at = np.unique(self.cluster * width + self.cell, return_inverse=True)
+        sums = np.bincount(at.reshape(-1), weights=self.weight).astype(np.float64)
+        return csr_array((sums, (cells // width, cells % width)), shape=(n, width))
+
+    def draws(self, resamples: int, seed: int) -> Iterator[FloatArray]:
+        """(size, 3 u) counts of clusters, or of judgements, drawn with replacement."""
+        width = self.counts.size
+        if self.cluster is not None:
+            clusters = self.by_cluster
+            drawn, turned = ClusterDraws(clusters.shape[0], seed), clusters.T.tocsr()
+            for size in chunk_sizes(resamples, max(clusters.shape)):
+                yield np.ascontiguousarray((turned @ drawn.take(size)).T)
+            return
+        if self.weight is None or self.cell is None:
+            times, places, values = self.counts.ravel(), np.arange(width), np.ones(width)
+        else:
+            # Judgements of one cell and one weight are alike.
+            both, n_each = np.unique(np.stack([self.cell.astype(np.float64), self.weight]), axis=1, return_counts=True)
+            times = n_each.astype(np.float64)
+            places, values = both[0].astype(np.int64), both[1]
+        spread = csr_array((values, (np.arange(len(values)), places)), shape=(len(values), width))
+        generator = np.random.default_rng([seed, 0])
+        for size in chunk_sizes(resamples, max(width, len(values))):
+            yield np.asarray(generator.multinomial(self.n, times / times.sum(), size=size).astype(np.float64) @ spread)
 
 
 @dataclass(frozen=True)
@@ -58,15 +111,17 @@ class ComparisonFit:
     connectivity: Connectivity
     reasons: tuple[str, ...]
     note: str
-    kind: IntArray
-    outcome: IntArray
-    cluster: IntArray | None
-    weight: FloatArray | None
+    kinds: Kinds | None
 
     @property
     def n_judgements(self) -> int:
         """Judgements between rated systems."""
-        return len(self.kind)
+        return 0 if self.kinds is None else self.kinds.n
+
+    @property
+    def n_units(self) -> int | None:
+        """Clusters that are taken as independent; None where judgements are."""
+        return None if self.kinds is None or self.kinds.cluster is None else int(self.kinds.cluster.max()) + 1
 
     @property
     def log_likelihood(self) -> float | None:
@@ -81,41 +136,20 @@ class ComparisonFit:
     def resampled(self, resamples: int, seed: int) -> FloatArray:
         """(resamples, parameters) refitted on clusters (or judgements) drawn with replacement; nan without a fit."""
         size = len(self.theta) + len(self.others)
-        if self.fit is None or not resamples:
+        if self.fit is None or self.kinds is None or not resamples or self.n_units == 1:
             return np.empty((0, size))
-        if self.cluster is not None and len(np.unique(self.cluster)) < 2:
-            return np.empty((0, size))
-        u = len(self.fit.design.first)
-        draws = self._counts(u, resamples, seed)
-        if self.cluster is not None:
-            cells = _cluster_cells(self.kind, self.outcome, self.cluster, self.weight, u)
-            draws = _cluster_counts(cells, resamples, seed)
-        parts = []
-        for counts in draws:
-            again = fit_counts(self.model, self.fit.design, counts.reshape(-1, u, 3), start=self.fit)
+        design, parts = self.fit.design, []
+        for counts in self.kinds.draws(resamples, seed):
+            tables = counts.reshape(len(counts), -1, 3)
+            again = fit_counts(self.model, design, tables, start=self.fit)
             defined = again.converged.copy()
-            if not self.fit.design.has_prior:
-                defined &= [_linked(self.fit.design, table) for table in counts.reshape(-1, u, 3)]
+            if not design.has_prior:
+                defined &= [_linked(design, table) for table in tables]
             columns = [again.theta, again.covariates]
             if self.model != "bradley-terry":
                 columns.append(again.tie[:, None])
             parts.append(np.where(defined[:, None], np.concatenate(columns, axis=1), NAN))
         return np.concatenate(parts)
-
-    def _counts(self, u: int, resamples: int, seed: int) -> Iterator[FloatArray]:
-        """Judgements drawn one by one, as counts of each distinct (kind, outcome, weight)."""
-        width = 3 * u
-        cell, weight = 3 * self.kind + self.outcome, self.weight
-        if weight is None:
-            chances, places, values = np.bincount(cell, minlength=width), np.arange(width), np.ones(width)
-        else:
-            both, chances = np.unique(np.stack([cell.astype(np.float64), weight]), axis=1, return_counts=True)
-            places, values = both[0].astype(np.int64), both[1]
-        spread = csr_array((values, (np.arange(len(values)), places)), shape=(len(values), width))
-        generator = np.random.default_rng([seed, 0])
-        for size in chunk_sizes(resamples, max(width, len(values))):
-            drawn = generator.multinomial(len(cell), chances / chances.sum(), size=size).astype(np.float64)
-            yield np.asarray(drawn @ spread)
 
 
 def fit_judgements(
@@ -125,33 +159,50 @@ def fit_judgements(
     k = len(judged.labels)
     connectivity = judged.connectivity
     rated = largest_class(judged.beats, judged.n_ratings) if prior_sd is None else np.ones(k, dtype=np.bool_)
-    kept = rated[judged.a] & rated[judged.b] if len(judged) else np.zeros(0, dtype=np.bool_)
-    if not kept.any() or (model != "bradley-terry" and (judged.outcome[kept] == TIE).all()):
+    among = judged.outcomes[np.ix_(rated, rated)]
+    if not among.any() or (model != "bradley-terry" and not among[..., ::2].any()):
         reason = "no judgement between two systems" if not len(judged) else "all verdicts are ties"
-        return _nothing(judged, model, connectivity, reason if not len(judged) or kept.any() else connectivity.note)
-    place = np.cumsum(rated) - 1
-    design, kind, turned, names = _design(judged, kept, place, int(rated.sum()), side, raters, prior_sd)
-    outcome = np.where(turned, 2 - judged.outcome[kept], judged.outcome[kept])
-    weight = None if judged.weight is None else judged.weight[kept]
-    u = len(design.first)
-    counts = np.bincount(3 * kind + outcome, weights=weight, minlength=3 * u).reshape(u, 3).astype(np.float64)
-    fit = fit_counts(model, design, counts)
+        return _nothing(judged, model, connectivity, reason if not len(judged) or among.any() else connectivity.note)
+    if side or raters or judged.length is not None or judged.cluster is not None or judged.weight is not None:
+        kinds = _kinds_of_rows(judged, rated, side, raters, prior_sd)
+    else:
+        kinds = _kinds_of_pairs(among, prior_sd)
+    fit = fit_counts(model, kinds.design, kinds.counts)
     if not fit.converged[0]:
         return _nothing(judged, model, connectivity, "ties and decided verdicts fit perfectly: no finite ratings")
-    cluster = None if judged.cluster is None else encode(judged.cluster[kept], "cluster")[0]
-    others = fit.covariates[0]
+    others, names = fit.covariates[0], kinds.names
     if model != "bradley-terry":
         others, names = np.append(others, fit.tie[0]), (*names, "tie")
-    covariance, note = _covariance(fit, kind, outcome, cluster, weight)
+    covariance, note = _covariance(fit, kinds)
     if note.startswith("the effects"):
         return _nothing(judged, model, connectivity, note)
     if prior_sd is not None and not connectivity.connected:
         note = "; ".join(part for part in (note, f"{connectivity.note}: only the prior puts them on one scale") if part)
     reasons = tuple("" if rated[number] else _reason(judged, rated, number) for number in range(k))
     return ComparisonFit(
-        model, rated, fit.theta[0], others, names, covariance, fit, connectivity, reasons, note,
-        kind, outcome, cluster, weight,
+        model, rated, fit.theta[0], others, names, covariance, fit, connectivity, reasons, note, kinds
     )  # fmt: skip
+
+
+def _kinds_of_pairs(among: FloatArray, prior_sd: float | None) -> Kinds:
+    """A kind for each pair that was compared: enough without covariates, clusters and weights."""
+    first, second = np.nonzero(np.triu(among.any(axis=2), 1))
+    design = Design.of_pairs(len(among), first, second, 0.0 if prior_sd is None else prior_sd**-2.0)
+    counts = np.ascontiguousarray(among[first, second])
+    return Kinds(design, (), counts, round(float(counts.sum())))
+
+
+def _kinds_of_rows(judged: Judgements, rated: BoolArray, side: bool, raters: bool, prior_sd: float | None) -> Kinds:
+    kept = rated[judged.a] & rated[judged.b]
+    place = np.cumsum(rated) - 1
+    design, kind, turned, names = _design(judged, kept, place, int(rated.sum()), side, raters, prior_sd)
+    outcome = judged.outcome[kept]
+    cell = 3 * kind + np.where(turned, 2 - outcome, outcome)
+    weight = None if judged.weight is None else judged.weight[kept]
+    u = len(design.first)
+    counts = np.bincount(cell, weights=weight, minlength=3 * u).reshape(u, 3).astype(np.float64)
+    cluster = None if judged.cluster is None else encode(judged.cluster[kept], "cluster")[0]
+    return Kinds(design, names, counts, len(cell), cell, cluster, weight)
 
 
 def _design(
@@ -196,40 +247,20 @@ def _design(
     return design, kinds, np.asarray(turned), tuple(names)
 
 
-def _covariance(
-    fit: Fit, kind: IntArray, outcome: IntArray, cluster: IntArray | None, weight: FloatArray | None
-) -> tuple[FloatArray, str]:
-    u, size = len(fit.design.first), fit.design.n_linear + (fit.model != "bradley-terry")
-    nothing = np.full((size, size), NAN)
+def _covariance(fit: Fit, kinds: Kinds) -> tuple[FloatArray, str]:
+    size = fit.design.n_linear + (fit.model != "bradley-terry")
     try:
-        if cluster is None:
-            squares = np.bincount(3 * kind + outcome, weights=None if weight is None else weight**2, minlength=3 * u)
-            return sandwich(fit, meat_of_rows(fit, squares.reshape(u, 3).astype(np.float64))), ""
-        cells = _cluster_cells(kind, outcome, cluster, weight, u)
-        covariance = sandwich(fit, meat_of_clusters(fit, cells))
+        if kinds.cluster is None:
+            return sandwich(fit, meat_of_rows(fit, kinds.squares)), ""
+        clusters = kinds.by_cluster
+        covariance = sandwich(fit, meat_of_clusters(fit, clusters))
     except np.linalg.LinAlgError:
-        return nothing, "the effects cannot be told apart from the systems: pairs were always shown the same way"
-    if cells.shape[0] <= fit.design.n_systems:
-        return (
-            nothing,
-            f"no interval: {cells.shape[0]} independent units are too few for {fit.design.n_systems} systems",
-        )
+        reason = "the effects cannot be told apart from the systems: pairs were always shown the same way"
+        return np.full((size, size), NAN), reason
+    if (n := clusters.shape[0]) <= fit.design.n_systems:
+        reason = f"no interval: {n} independent units are too few for {fit.design.n_systems} systems"
+        return np.full((size, size), NAN), reason
     return covariance, ""
-
-
-def _cluster_cells(
-    kind: IntArray, outcome: IntArray, cluster: IntArray, weight: FloatArray | None, u: int
-) -> csr_array:
-    """(clusters, 3 u) sums of weights."""
-    values = np.ones(len(kind)) if weight is None else weight
-    return csr_array((values, (cluster, 3 * kind + outcome)), shape=(int(cluster.max()) + 1, 3 * u))
-
-
-def _cluster_counts(cells: csr_array, resamples: int, seed: int) -> Iterator[FloatArray]:
-    """(size, 3 u) sums over clusters drawn with replacement."""
-    draws, turned = ClusterDraws(cells.shape[0], seed), cells.T.tocsr()
-    for size in chunk_sizes(resamples, max(cells.shape)):
-        yield np.ascontiguousarray((turned @ draws.take(size)).T)
 
 
 def _linked(design: Design, counts: FloatArray) -> bool:
@@ -256,8 +287,7 @@ def _reason(judged: Judgements, rated: BoolArray, number: int) -> str:
 
 def _nothing(judged: Judgements, model: Model, connectivity: Connectivity, reason: str) -> ComparisonFit:
     none, empty = np.zeros(len(judged.labels), dtype=np.bool_), np.empty(0)
-    codes = np.empty(0, dtype=np.int64)
     reasons = (reason or "no judgement of this system",) * len(judged.labels)
     return ComparisonFit(
-        model, none, empty, empty, (), np.empty((0, 0)), None, connectivity, reasons, reason, codes, codes, None, None
-    )
+        model, none, empty, empty, (), np.empty((0, 0)), None, connectivity, reasons, reason, None
+    )  # fmt: skip

@@ -256,8 +256,8 @@ def _score_rows(
 def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidence: float) -> dict[str, Any]:
     extras: dict[str, Any] = {"connectivity": found.connectivity.as_dict(), **judged.verdict_shares}
     extras["log_likelihood"] = found.log_likelihood
-    if found.cluster is not None:
-        extras["n_units"] = int(found.cluster.max()) + 1
+    if found.n_units is not None:
+        extras["n_units"] = found.n_units
     raters = []
     for name, estimate, p in zip(found.names, spread.others, spread.other_p, strict=True):
         effect = estimate.as_dict() | {"p": None if math.isnan(p) else p}

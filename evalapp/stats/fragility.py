@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from evalapp.stats.bradley_terry import MODELS, Design, Model, fit_counts
 from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.comparison_fit import fit_judgements
-from evalapp.stats.judgements import Judgements, read_judgements
+from evalapp.stats.judgements import read_judgements
 from evalapp.stats.ranking import CannotDecide
 
 # Keeps ratings finite when changed verdicts leave a system without a win; it moves none by more than rounding.
@@ -97,7 +97,8 @@ def fragility(
         return Fragility(None, None, None, None, None, float("nan"), len(judged), note)
     names = np.asarray(judged.labels)[found.rated].tolist()
     one, two = (int(k) for k in np.argsort(-np.round(found.theta, 9), kind="stable")[:2])
-    wins, ties = _tables(judged, found.rated)
+    among = judged.outcomes[np.ix_(found.rated, found.rated)]
+    wins, ties = among[..., 0], among[..., 1]
     n = round(float(np.triu(wins + wins.T + ties, 1).sum()))
     if found.theta[one] - found.theta[two] < _ROUNDING:
         return Fragility(names[one], names[two], 0, 0, 0, 0.0, n)
@@ -134,19 +135,6 @@ class _Steps:
 
     def take(self, rows: IntArray) -> _Steps:
         return _Steps(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
-
-def _tables(judged: Judgements, rated: Any) -> tuple[FloatArray, FloatArray]:
-    """Wins (i over j) and ties (both ways round) of the rated systems."""
-    k = len(judged.labels)
-    wins, ties = np.zeros((k, k)), np.zeros((k, k))
-    a, b, outcome = judged.a, judged.b, judged.outcome
-    np.add.at(wins, (a[outcome == 0], b[outcome == 0]), 1.0)
-    np.add.at(wins, (b[outcome == 2], a[outcome == 2]), 1.0)
-    np.add.at(ties, (a[outcome == 1], b[outcome == 1]), 1.0)
-    ties = ties + ties.T
-    kept = np.flatnonzero(rated)
-    return wins[np.ix_(kept, kept)], ties[np.ix_(kept, kept)]
 
 
 def _steps(wins: FloatArray, ties: FloatArray, one: int, two: int) -> _Steps:

@@ -65,10 +65,25 @@ class Judgements:
         return len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
 
     @cached_property
+    def table(self) -> IntArray:
+        """(systems, systems, verdicts): judgements of a on the first side and b on the second, by verdict."""
+        k, v = len(self.labels), len(VERDICTS)
+        cells = (self.a * k + self.b) * v + self.verdict
+        return np.bincount(cells, minlength=k * k * v).reshape(k, k, v).astype(np.int64, copy=False)
+
+    @cached_property
+    def outcomes(self) -> FloatArray:
+        """(systems, systems, 3): wins, ties and losses of a against b, whoever stood first."""
+        one = self.table
+        ties = one[..., 2:].sum(axis=2)
+        shown = np.stack([one[..., 0], ties, one[..., 1]], axis=2)
+        return (shown + shown.transpose(1, 0, 2)[..., ::-1]).astype(np.float64)
+
+    @cached_property
     def n_ratings(self) -> IntArray:
         """Judgements of each system."""
-        k = len(self.labels)
-        return np.bincount(self.a, minlength=k) + np.bincount(self.b, minlength=k)
+        pairs = self.table.sum(axis=2)
+        return np.asarray(pairs.sum(axis=0) + pairs.sum(axis=1), dtype=np.int64)
 
     @cached_property
     def n_outputs(self) -> IntArray:
@@ -82,11 +97,7 @@ class Judgements:
     @cached_property
     def shares(self) -> dict[str, FloatArray]:
         """Parts of each system's judgements: win, tie, both_bad, cannot_decide, loss."""
-        k, counts = len(self.labels), []
-        for side in (self.a, self.b):
-            cells = np.bincount(side * len(VERDICTS) + self.verdict, minlength=k * len(VERDICTS))
-            counts.append(cells.reshape(k, len(VERDICTS)))
-        first, second = counts
+        first, second = self.table.sum(axis=1), self.table.sum(axis=0)
         both = first + second
         columns = {"win": first[:, 0] + second[:, 1], "tie": both[:, 2], "both_bad": both[:, 3],
                    "cannot_decide": both[:, 4], "loss": first[:, 1] + second[:, 0]}  # fmt: skip
@@ -98,17 +109,14 @@ class Judgements:
         """Parts of all judgements that count: ties of any kind, and `both_bad`."""
         n = len(self)
         return {
-            "tie_share": float((self.outcome == TIE).mean()) if n else None,
-            "both_bad_share": float((self.verdict == VERDICTS.index("both_bad")).mean()) if n else None,
+            "tie_share": float(self.table[..., 2:].sum() / n) if n else None,
+            "both_bad_share": float(self.table[..., VERDICTS.index("both_bad")].sum() / n) if n else None,
         }
 
     @cached_property
     def beats(self) -> BoolArray:
         """(systems, systems): who did not lose to whom at least once."""
-        found = np.zeros((len(self.labels), len(self.labels)), dtype=np.bool_)
-        found[self.a[self.outcome <= TIE], self.b[self.outcome <= TIE]] = True
-        found[self.b[self.outcome >= TIE], self.a[self.outcome >= TIE]] = True
-        return found
+        return np.asarray(self.outcomes[..., :2].any(axis=2))
 
     @property
     def connectivity(self) -> Connectivity:
@@ -157,11 +165,14 @@ def read_judgements(
     units = coded["cluster"] or coded["item"]
     raters = coded["rater"]
 
-    def rows(column: tuple[IntArray, NDArray[Any]] | None) -> IntArray | None:
-        return None if column is None else column[0][kept]
+    whole = bool(kept.all())
 
+    def rows(column: tuple[IntArray, NDArray[Any]] | None) -> IntArray | None:
+        return None if column is None else column[0] if whole else column[0][kept]
+
+    a, b, codes = (a, b, codes) if whole else (a[kept], b[kept], codes[kept])
     return Judgements(
-        labels, a[kept], b[kept], codes[kept], rows(coded["item"]), rows(units), rows(raters),
+        labels, a, b, codes, rows(coded["item"]), rows(units), rows(raters),
         raters[1] if raters else np.empty(0), None if length is None else length[kept],
         None if weights is None else weights[kept] / weights[kept].mean() if kept.any() else weights[kept],
         totals, f"both_bad:tie|cannot_decide:{cannot_decide}",
