@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from annotation.exporters.formats import FORMATS
@@ -68,10 +69,11 @@ def delete_export(*, run: Run, user: Any) -> None:
     """The files go; the run stays among the runs and says so."""
     if run.is_active:
         raise Conflict("This export is still being written. Cancel it first.")
-    shutil.rmtree(folder_of(run), ignore_errors=True)
-    run.result = {**(run.result or {}), "files": [], "archive": None, "deleted": True}
-    run.save(update_fields=["result"])
-    audit.record(verb="export.deleted", project=run.project, actor=user, object=f"run {run.pk}")
+    with transaction.atomic():
+        run.result = {**(run.result or {}), "files": [], "archive": None, "deleted": True}
+        run.save(update_fields=["result"])
+        audit.record(verb="export.deleted", project=run.project, actor=user, object=f"run {run.pk}")
+        transaction.on_commit(lambda: shutil.rmtree(folder_of(run), ignore_errors=True))
 
 
 def folder_of(run: Run) -> Path:
