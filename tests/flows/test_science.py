@@ -1,0 +1,89 @@
+"""From a plan to a table that leaves somebody out, by clicks and commands: comparisons with adaptive choice of pairs,
+the quality page, agreement, a named filter, the leaderboard without those it names, how many judgements are needed."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Campaign, Comparison, Unit
+from annotation.services.judging import next_assignment, submit_answer
+from evalapp.accounts.roles import Role
+from tests.cast import PASSWORD, join, person
+from tests.factories import make_items, make_outputs
+from tests.flows.visitor import Visitor
+
+pytestmark = pytest.mark.django_db
+#: From worst to best.
+SYSTEMS = ("able", "zoo", "mid")
+
+
+def command(name: str, *arguments: str) -> dict[str, Any]:
+    out = StringIO()
+    call_command(name, *arguments, "--json", stdout=out, stderr=StringIO())
+    return json.loads(out.getvalue())
+
+
+def judge(user: Any, campaign: Campaign, *, honest: bool) -> None:
+    """The better system wins; who is not honest always takes the first side, in a second."""
+    shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+    while shown is not None:
+        unit = Unit.objects.select_related("output_a__system", "output_b__system").get(pk=shown.unit_id)
+        a, b = (SYSTEMS.index(output.system.name) for output in (unit.output_a, unit.output_b))
+        better = "a" if (a > b) is not shown.swapped else "b"
+        sent = submit_answer(
+            user=user, public=shown.public, submission=uuid4(), answer={"preference": better if honest else "a"},
+            seconds=9.0 if honest else 1.0, then="next",
+        )  # fmt: skip
+        shown = sent.next
+
+
+def test_from_a_plan_to_a_table_without_somebody(cast):
+    make_outputs(cast.project, make_items(cast.project, 20), SYSTEMS)
+    rita = Visitor()
+    rita.go("/account/sign-in/").send("Sign in", {"username": "rita", "password": PASSWORD})
+    rita.go("/projects/alpha/").follow("Campaigns").follow("New campaign")
+    plan = {
+        "name": "Which is better?", "kind": "pairwise", "aspects-0-name": "preference", "pairs": "30", "overlap": "3",
+        "adaptive": "on", "adaptive_floor": "30",
+    }  # fmt: skip
+    rita.send("Store the draft", plan).send("Open")
+    campaign = Campaign.objects.get()
+    assert campaign.options["adaptive_floor"] == 0.3
+    people = [person(name) for name in ("ann", "bob", "cem")]
+    for user in people:
+        join(cast.project, user, Role.ANNOTATOR)
+        judge(user, campaign, honest=user.username != "cem")
+    assert Comparison.objects.filter(meta__propensity__gte=0.1).count() == 90
+
+    rita.go(f"/projects/alpha/campaigns/{campaign.pk}/").follow("Quality")
+    rita.sees("30 of 30 pairs of texts were begun", "Chose the first side in 100% of 30 decided comparisons.")
+    rita.follow("Agreement").sees("Every aspect, with 95 % intervals", "Krippendorff's alpha (nominal)")
+    rita.follow("Raters").sees("Takes 1.0 s a judgement; the middle rater takes 9.0 s.")
+    ticks = {"raters": ["p-cem"], "name": "hasty", "reason": "One second each."}
+    rita.send("Make the filter", ticks).sees("The filter hasty is there", "One second each.")
+    rita.follow("Systems").go("/projects/alpha/systems/?filter=hasty&method=win-rate")
+    assert [row[1] for row in rita.table()] == ["mid", "zoo", "able"]
+
+    whole, without = (
+        command("systems", "alpha", "--method", "win-rate", *more) for more in ((), ("--filter", "hasty"))
+    )
+    assert without["signature"].startswith(whole["signature"] + "|filter:hasty@")
+    assert (whole["rows"][0]["n_ratings"] * 2, without["filter"]["reason"]) == (
+        without["rows"][0]["n_ratings"] * 3,
+        "One second each.",
+    )
+    assert without["rows"][0]["value"] == 1.0
+    agreed = command("agreement", "alpha", "--aspect", "preference", "--filter", "hasty")
+    assert (agreed["rows"][0]["value"], agreed["n_filtered"]) == (1.0, 30)
+    assert command("power", "alpha", "--effect", "0.6")["pilot"]["n"] == 90
+
+    rita.follow("Agreement").follow("Raters").send("Withdraw").sees("withdrawn")
+    with pytest.raises(CommandError, match="was withdrawn"):
+        command("systems", "alpha", "--filter", "hasty")
+    assert Comparison.objects.count() == 90
