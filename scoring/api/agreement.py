@@ -26,7 +26,7 @@ from .serializers import PendingSerializer
 EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
 
 
-class AgreementSerializer(serializers.Serializer):
+class AgreementTableSerializer(serializers.Serializer):
     """Without an aspect `rows` has a line for every aspect with its `coefficients`; with one, `rows` are the
     coefficients, and prevalence, pairs of raters, reports of raters, calibrated means and components stand beside."""
 
@@ -51,7 +51,7 @@ class AgreementSerializer(serializers.Serializer):
     run = serializers.IntegerField(allow_null=True)
 
 
-class FilterSerializer(serializers.ModelSerializer):
+class RaterFilterSerializer(serializers.ModelSerializer):
     """A named exclusion of raters; its raters never change. `active` false: withdrawn, no table takes it."""
 
     raters = serializers.ListField(child=serializers.CharField(max_length=100), min_length=1)
@@ -65,11 +65,11 @@ class FilterSerializer(serializers.ModelSerializer):
         read_only_fields = ["created_at", "withdrawn_at"]
 
 
-class FiltersSerializer(serializers.Serializer):
-    results = FilterSerializer(many=True)
+class RaterFiltersSerializer(serializers.Serializer):
+    results = RaterFilterSerializer(many=True)
 
 
-class MoveSerializer(serializers.Serializer):
+class RaterFilterMoveSerializer(serializers.Serializer):
     active = serializers.BooleanField(help_text="false withdraws the filter, true takes it up again.")
 
 
@@ -94,7 +94,7 @@ class Agreement(APIView):
             OpenApiParameter(name, OpenApiTypes.STR, enum=list(CHOICES[name]) if name in CHOICES else None)
             for name in AgreementQuery.__dataclass_fields__
         ],
-        responses={200: AgreementSerializer, 202: PendingSerializer},
+        responses={200: AgreementTableSerializer, 202: PendingSerializer},
     )
     def get(self, request: Request, slug: str) -> Response:
         """How far people agree: every aspect, or one in detail."""
@@ -109,42 +109,46 @@ class Agreement(APIView):
         if answer.table is None or answer.leaderboard is None:
             return Response({"run": run, "detail": "The table is large and is being computed in this run."}, status=202)
         table = {**answer.table, "computed_at": answer.leaderboard.computed_at}
-        return Response(AgreementSerializer({**table, "is_current": answer.is_current, "run": run}).data)
+        return Response(AgreementTableSerializer({**table, "is_current": answer.is_current, "run": run}).data)
 
 
 class FilterList(APIView):
-    @extend_schema(operation_id="rater_filters_list", responses=FiltersSerializer)
+    @extend_schema(operation_id="rater_filters_list", responses=RaterFiltersSerializer)
     def get(self, request: Request, slug: str) -> Response:
         """Every filter of the project, withdrawn ones among them."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response({"results": FilterSerializer(list_filters(project), many=True).data})
+        return Response({"results": RaterFilterSerializer(list_filters(project), many=True).data})
 
-    @extend_schema(operation_id="rater_filters_create", request=FilterSerializer, responses={201: FilterSerializer})
+    @extend_schema(
+        operation_id="rater_filters_create", request=RaterFilterSerializer, responses={201: RaterFilterSerializer}
+    )
     def post(self, request: Request, slug: str) -> Response:
         """A new filter; it needs a reason."""
         project = get_project(user=request.user, slug=slug, need="write")
-        found = FilterSerializer(data=request.data)
+        found = RaterFilterSerializer(data=request.data)
         found.is_valid(raise_exception=True)
         given: dict[str, Any] = found.validated_data
         made = create_filter(project=project, user=request.user, **{k: given[k] for k in ("name", "raters", "reason")})
-        return Response(FilterSerializer(made).data, status=201)
+        return Response(RaterFilterSerializer(made).data, status=201)
 
 
 class FilterShow(APIView):
-    @extend_schema(operation_id="rater_filters_show", responses=FilterSerializer)
+    @extend_schema(operation_id="rater_filters_show", responses=RaterFilterSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
         """One filter."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response(FilterSerializer(get_filter(project, name)).data)
+        return Response(RaterFilterSerializer(get_filter(project, name)).data)
 
-    @extend_schema(operation_id="rater_filters_move", request=MoveSerializer, responses=FilterSerializer)
+    @extend_schema(
+        operation_id="rater_filters_move", request=RaterFilterMoveSerializer, responses=RaterFilterSerializer
+    )
     def patch(self, request: Request, slug: str, name: str) -> Response:
         """Withdraw it, or take it up again."""
         project = get_project(user=request.user, slug=slug, need="write")
-        wanted = MoveSerializer(data=request.data)
+        wanted = RaterFilterMoveSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         move = restore_filter if wanted.validated_data["active"] else withdraw_filter
-        return Response(FilterSerializer(move(found=get_filter(project, name), user=request.user)).data)
+        return Response(RaterFilterSerializer(move(found=get_filter(project, name), user=request.user)).data)
 
 
 class Power(APIView):
