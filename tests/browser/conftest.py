@@ -7,6 +7,7 @@ models are seen by the web process. The database is a file; with BROWSER_DATABAS
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -75,25 +76,27 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 @contextmanager
-def _new_database(folder: Path) -> Iterator[str]:
+def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """With all tables."""
     from tests.services.plugin import _database
 
     if ON_POSTGRES:
-        with _database("browser") as address:
+        with _database("browser", request.getfixturevalue("_migrated_database")) as address:
             yield address
     else:
+        shutil.copy(request.getfixturevalue("migrated_file"), folder / "evalapp.sqlite3")
         yield f"sqlite:///{folder / 'evalapp.sqlite3'}"
 
 
 @pytest.fixture(scope="package")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One web process for all browser tests."""
     folder = tmp_path_factory.mktemp("site")
-    with _new_database(folder) as database:
-        yield from _running_site(folder, database)
+    with new_database(request, folder) as database:
+        yield from running_site(folder, database)
 
 
-def _running_site(folder: Path, database: str) -> Iterator[Site]:
+def running_site(folder: Path, database: str) -> Iterator[Site]:
     from django.conf import settings
 
     port = _free_port()
@@ -108,7 +111,6 @@ def _running_site(folder: Path, database: str) -> Iterator[Site]:
         "OMP_NUM_THREADS": "1",
     }
     found = Site(f"http://127.0.0.1:{port}", folder, env, database)
-    found.manage("migrate", "-v0")
     found.manage("collectstatic", "--noinput", "-v0")
     log = folder / "web.log"
     command = [
@@ -198,11 +200,15 @@ def page_for(browser: Any, site: Site, db: None) -> Iterator[Callable[..., Any]]
 
 @pytest.fixture
 def axe() -> Callable[..., list[str]]:
-    """`axe(page)`: what axe-core finds wrong on it, one line each; an empty list is good."""
+    """`axe(page)`: what axe-core finds wrong on it, one line each; an empty list is good. `colours`: only what can
+    differ between light and dark."""
     from axe_playwright_python.sync_playwright import Axe
 
-    def check(page: Any, context: str | None = None) -> list[str]:
-        found = Axe().run(page, context=context).response["violations"]
+    def check(page: Any, context: str | None = None, *, colours: bool = False) -> list[str]:
+        options: dict[str, Any] = {"resultTypes": ["violations"]}
+        if colours:
+            options["runOnly"] = {"type": "tag", "values": ["cat.color"]}
+        found = Axe().run(page, context=context, options=options).response["violations"]
         return [f"{row['id']}: {row['help']} {[node['target'] for node in row['nodes'][:5]]}" for row in found]
 
     return check

@@ -4,6 +4,7 @@ sideways scrolling at 360 px, in light and dark; with data, with strange texts a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_every_page_is_walked(cast: Cast, db: None) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages(cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str) -> None:
     world = make_world(cast)
-    walk = Walk(page_for, axe, scheme=scheme)
+    walk = Walk(page_for, partial(axe, colours=scheme == "dark"), scheme=scheme)
     for pages in world.pages.values():
         for who, path in pages:
             walk.open(who, path, (200, 404) if "not-a-secret" in path else (200,))

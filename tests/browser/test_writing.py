@@ -14,7 +14,7 @@ import pytest
 from annotation.models import WritingAttempt, WritingCampaign, WritingTask, WrittenReference
 from annotation.services.writing import create_writing, open_writing
 from evalapp.accounts.roles import Role
-from tests.browser.conftest import Site, _new_database, _running_site
+from tests.browser.conftest import Site, new_database, running_site
 from tests.browser.live_worker import PlayedWorker
 from tests.cast import Cast, join, person
 from tests.factories import make_items
@@ -42,14 +42,14 @@ def queue_url() -> str:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, queue_url: str) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, queue_url: str) -> Iterator[Site]:
     """A web process of this file, with a queue."""
     folder = tmp_path_factory.mktemp("writing-site")
     before = os.environ.get("REDIS_URL")
     os.environ["REDIS_URL"] = queue_url
     try:
-        with _new_database(folder) as database:
-            yield from _running_site(folder, database)
+        with new_database(request, folder) as database:
+            yield from running_site(folder, database)
     finally:
         os.environ.pop("REDIS_URL")
         if before is not None:

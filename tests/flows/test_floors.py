@@ -71,6 +71,12 @@ FLOORS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared are the values; a few resamples do for the intervals beside them."""
+    monkeypatch.setattr("evalapp.stats.meta_tables.draws_of", lambda settings: {"resamples": 20})
+
+
 def command(name: str, *arguments: str) -> dict[str, Any]:
     out = StringIO()
     call_command(name, *arguments, "--json", stdout=out, stderr=StringIO())

@@ -41,7 +41,7 @@ def lines(*rows: dict[str, Any]) -> SimpleUploadedFile:
 
 
 @pytest.fixture
-def demo(monkeypatch) -> dict[str, str]:
+def demo(monkeypatch, written_demo) -> dict[str, str]:
     """The demonstration with its cheap metrics; its passwords."""
     monkeypatch.setattr("evalapp.management.commands.demo.EVALUATORS", ("length", "overlap", "random", "token-f1"))
     return command("demo")["passwords"]

@@ -4,15 +4,19 @@ missing is skipped and the last lines say why; with CI=true such a skip fails th
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -30,6 +34,7 @@ SERVERS = {
 _FIXTURES = {
     "postgres_url": "postgres",
     "postgres_db": "postgres",
+    "migrated_url": "postgres",
     "redis_url": "redis",
     "elasticsearch_url": "elasticsearch",
     "chromium_path": "chromium",
@@ -37,6 +42,8 @@ _FIXTURES = {
 # Why a server could not be had, as {"name": "reason"}; written by `tests/services/run.py`.
 REASONS_VARIABLE = "TEST_SERVERS_MISSING"
 _PROPERTY = "missing-server"
+_LONG = ("slow", "browser", "server")
+ROOT = Path(__file__).resolve().parents[2]
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -63,6 +70,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker(pytest.mark.browser)
         elif name:
             item.add_marker(pytest.mark.server(name))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of several processes: files that drive servers, a browser or much work come first, so that none is left alone
+    with one of them at the end."""
+    if not hasattr(config, "workerinput"):
+        return
+    long = {item.path for item in items if any(map(item.get_closest_marker, _LONG))}
+    items.sort(key=lambda item: item.path not in long)
 
 
 def needs(item: pytest.Item) -> set[str]:
@@ -148,28 +165,42 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # ---- fixtures ---------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _database(name: str, template: str = "template1") -> Iterator[str]:
-    """A database that exists for the length of the block: its address."""
+def _on_server(*statements: Any) -> None:
     import psycopg2
-    from psycopg2 import sql
 
-    server = location("postgres")
-    name = re.sub(r"\W+", "_", f"t_{os.getpid()}_{name}".lower())[:60]
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
-    connection = psycopg2.connect(server)
+    connection = psycopg2.connect(location("postgres"))
     connection.autocommit = True
     try:
         with connection.cursor() as cursor:
-            cursor.execute(drop)
-            cursor.execute(create)
-            try:
-                yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
-            finally:
-                cursor.execute(drop)
+            for statement in statements:
+                cursor.execute(statement)
     finally:
         connection.close()
+
+
+def _create(name: str, template: str = "template1") -> str:
+    """Its address, on the server of the tests."""
+    from psycopg2 import sql
+
+    _drop(name)
+    _on_server(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+    return urlunsplit(urlsplit(location("postgres"))._replace(path=f"/{name}"))
+
+
+def _drop(name: str) -> None:
+    from psycopg2 import sql
+
+    _on_server(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def _database(name: str, template: str = "template1") -> Iterator[str]:
+    """A database that exists for the length of the block: its address."""
+    name = re.sub(r"\W+", "_", f"t_{os.getpid()}_{name}".lower())[:60]
+    try:
+        yield _create(name, template)
+    finally:
+        _drop(name)
 
 
 @contextmanager
@@ -199,25 +230,96 @@ def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _migrated_database(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """The name of a database with all tables, to be copied: faster than migrating for each test."""
-    from django.core.management import call_command
+def _common_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that all processes of this run have in common."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if hasattr(request.config, "workerinput") else folder
 
-    with _database("migrated") as url:
-        with django_db_blocker.unblock(), _django_on(url):
-            call_command("migrate", interactive=False, verbosity=0)
-        yield urlsplit(url).path.lstrip("/")
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process of the run at a time."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _migrate(url: str) -> None:
+    """By the command, in a process of its own: in this one migrations are switched off (`--nomigrations`)."""
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings.test", "DATABASE_URL": url}
+    command = [sys.executable, "manage.py", "migrate", "--no-input", "-v0"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def migrated_file(_common_folder: Path) -> Path:
+    """A SQLite file with all tables, to be copied: migrating takes ten seconds, so one process of the run does it
+    for all."""
+    path = _common_folder / "migrated.sqlite3"
+    with _alone(_common_folder):
+        if not path.exists():
+            made = path.with_suffix(".new")
+            made.unlink(missing_ok=True)
+            _migrate(f"sqlite:///{made}")
+            made.rename(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def _migrated_database(_common_folder: Path) -> Iterator[str]:
+    """The name of a database with all tables, to be copied, for all processes of the run; the last one drops it."""
+    name = f"t_migrated_{hashlib.sha256(str(_common_folder).encode()).hexdigest()[:16]}"
+    users = _common_folder / "users-of-migrated"
+    with _alone(_common_folder):
+        count = int(users.read_text()) if users.exists() else 0
+        if not count:
+            _migrate(_create(name))
+        users.write_text(str(count + 1))
+    yield name
+    with _alone(_common_folder):
+        count = int(users.read_text()) - 1
+        users.write_text(str(count))
+        if not count:
+            _drop(name)
 
 
 @pytest.fixture
-def postgres_db(
-    request: pytest.FixtureRequest, _migrated_database: str, django_db_blocker: DjangoDbBlocker
-) -> Iterator[str]:
+def migrated_url(request: pytest.FixtureRequest, _migrated_database: str) -> Iterator[str]:
+    """A new PostgreSQL database with all tables, for other processes; Django of this one knows nothing of it."""
+    with _database(request.node.name, _migrated_database) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_db(migrated_url: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """Django on a new PostgreSQL database with all tables, for this test alone; gives its address. What is
     written is really committed, threads see it, and other processes may join with DATABASE_URL. In place of the
     `db` marker, not beside it."""
-    with _database(request.node.name, _migrated_database) as url, django_db_blocker.unblock(), _django_on(url):
-        yield url
+    with django_db_blocker.unblock(), _django_on(migrated_url):
+        yield migrated_url
+
+
+@pytest.fixture(scope="session")
+def demo_files(_common_folder: Path) -> Path:
+    """The folder of the demonstration's data as `evalapp.demo.build` writes them, which takes ten seconds: once for
+    all processes of the run. Tests only read it."""
+    from evalapp.demo.build import build
+
+    path = _common_folder / "demo"
+    with _alone(_common_folder):
+        if not path.exists():
+            build(path.with_suffix(".new"))
+            path.with_suffix(".new").rename(path)
+    return path
+
+
+@pytest.fixture
+def written_demo(demo_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command `demo` takes these files instead of making the same ones anew."""
+    monkeypatch.setattr(
+        "evalapp.demo.build.build", lambda folder: shutil.copytree(demo_files, folder, dirs_exist_ok=True)
+    )
 
 
 @pytest.fixture

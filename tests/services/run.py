@@ -80,8 +80,10 @@ def pytest(arguments: list[str], env: dict[str, str] | None = None, quiet: bool 
 
 
 def wanted(arguments: list[str]) -> list[str]:
-    """What the selected tests need. When they cannot even be collected nothing is started: the run itself will
-    say what is wrong with them."""
+    """What the selected tests need; the whole suite needs all, and is not collected just to hear that. When tests
+    cannot even be collected nothing is started: the run itself will say what is wrong with them."""
+    if not arguments:
+        return sorted(SERVERS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "needed.json"
         pytest(["--collect-only", "-q", "-p", "no:cacheprovider", f"--servers-needed={path}", *arguments], quiet=True)
@@ -89,10 +91,11 @@ def wanted(arguments: list[str]) -> list[str]:
 
 
 def parallel(arguments: list[str]) -> list[str]:
-    """Two processes for the whole suite; the tests of one file stay together, for they may share a server."""
+    """Two processes for the whole suite; the tests of one file stay together, for they may share a server, and the
+    plugin says which files come first."""
     chosen = os.environ.get("WORKERS", "")
     count = int(chosen) if chosen.isdigit() else (0 if arguments else 2)
-    return ["-n", str(count), "--dist", "loadfile"] if count > 1 else []
+    return ["-n", str(count), "--dist", "loadfile", "--no-loadscope-reorder"] if count > 1 else []
 
 
 def test(arguments: list[str]) -> int:

@@ -17,12 +17,17 @@ RUN = [sys.executable, "tests/services/run.py"]
 
 def test_the_whole_suite_runs_on_two_processes_and_a_selection_on_one(monkeypatch):
     monkeypatch.delenv("WORKERS", raising=False)
-    assert run.parallel([]) == ["-n", "2", "--dist", "loadfile"]
+    assert run.parallel([]) == ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     assert run.parallel(["tests/flows"]) == []
     monkeypatch.setenv("WORKERS", "4")
     assert run.parallel(["tests/flows"])[:2] == ["-n", "4"]
     monkeypatch.setenv("WORKERS", "1")
     assert run.parallel([]) == []
+
+
+def test_the_whole_suite_is_not_collected_to_hear_that_it_needs_all(monkeypatch):
+    monkeypatch.setattr(run, "pytest", lambda *_, **__: pytest.fail("must not collect"))
+    assert run.wanted([]) == ["chromium", "elasticsearch", "postgres", "redis"]
 
 
 def test_without_root_it_says_what_to_install(monkeypatch):

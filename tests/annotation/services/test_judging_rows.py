@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -25,8 +26,6 @@ EACH = int(os.environ.get("SOAK", "0"))
 CROWD = Path(__file__).with_name("judging_crowd.py")
 PREPARE = """
 import django; django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from tests.cast import make_cast, person, join
 from tests.annotation.services.judging_helpers import open_for
 cast = make_cast()
@@ -85,10 +84,10 @@ def check(env: dict[str, str], answers: list[dict[str, Any]], overlap: int) -> d
 
 @pytest.mark.slow
 @pytest.mark.server("postgres")
-def test_32_threads_share_2000_claims_on_postgres(tmp_path, postgres_url):
+def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url):
     """With `make soak` not 2,000 claims for all, but for each of them."""
     claims = 32 * EACH or 2000
-    env = environment(tmp_path, postgres_url)
+    env = environment(tmp_path, migrated_url)
     # Of each item 2 systems x overlap 3 = 6 slots: 2,400 for 2,000 claims.
     campaign = inside(env, PREPARE.format(people=32, items=claims // 5, overlap=3))
     process = crowd(env, campaign, claims, [f"judge{k:02d}" for k in range(32)])
@@ -101,9 +100,9 @@ def test_32_threads_share_2000_claims_on_postgres(tmp_path, postgres_url):
 
 @pytest.mark.slow
 @pytest.mark.server("postgres")
-def test_the_last_slots_are_fought_over_on_postgres(tmp_path, postgres_url):
+def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url):
     """More people than slots: every slot is used, and everybody is told the truth."""
-    env = environment(tmp_path, postgres_url)
+    env = environment(tmp_path, migrated_url)
     campaign = inside(env, PREPARE.format(people=16, items=10, overlap=4))
     process = crowd(env, campaign, 10_000, [f"judge{k:02d}" for k in range(16)])
     out, err = process.communicate(timeout=120)
@@ -114,7 +113,8 @@ def test_the_last_slots_are_fought_over_on_postgres(tmp_path, postgres_url):
 
 
 @pytest.mark.slow
-def test_processes_share_claims_on_sqlite(tmp_path):
+def test_processes_share_claims_on_sqlite(tmp_path, migrated_file):
+    shutil.copy(migrated_file, tmp_path / "judging.sqlite3")
     env = environment(tmp_path, f"sqlite:///{tmp_path / 'judging.sqlite3'}")
     campaign = inside(env, PREPARE.format(people=6, items=30, overlap=2))
     names = [f"judge{k:02d}" for k in range(6)]

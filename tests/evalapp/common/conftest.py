@@ -38,21 +38,11 @@ def _django_on_file(path: Path) -> Iterator[None]:
         connections["default"] = usual
 
 
-@pytest.fixture(scope="session")
-def _migrated_file(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) -> Path:
-    from django.core.management import call_command
-
-    path = tmp_path_factory.mktemp("migrated") / "evalapp.sqlite3"
-    with django_db_blocker.unblock(), _django_on_file(path):
-        call_command("migrate", interactive=False, verbosity=0)
-    return path
-
-
 @pytest.fixture
-def file_database(tmp_path: Path, _migrated_file: Path, django_db_blocker: Any) -> Iterator[Path]:
+def file_database(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -> Iterator[Path]:
     """Django on a new SQLite file with all tables: threads and other processes see what is written. Gives the
     data folder."""
-    shutil.copy(_migrated_file, tmp_path / "evalapp.sqlite3")
+    shutil.copy(migrated_file, tmp_path / "evalapp.sqlite3")
     with django_db_blocker.unblock(), _django_on_file(tmp_path / "evalapp.sqlite3"):
         yield tmp_path
 

@@ -12,7 +12,6 @@ import pytest
 
 from annotation.parsers import KINDS, check_dataset
 from annotation.parsers.writer import COLUMNS
-from evalapp.demo.build import build
 from evalapp.demo.systems import STEPS
 
 pytestmark = pytest.mark.slow
@@ -30,10 +29,8 @@ def read(folder: Path) -> Folder:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("demo")
-    build(folder)
-    return folder
+def built(demo_files: Path) -> Path:
+    return demo_files
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,13 @@ from django.core.management import call_command
 from django.db.models import Q
 
 from annotation.models import Campaign, Unit, WritingCampaign
-from evalapp.demo.build import build
 from evalapp.demo.texts import CAMPAIGNS, WRITING, WRITING_SCORED
 
 
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_every_plan_opens_and_leaves_its_checks_out(tmp_path: Path) -> None:
-    build(tmp_path)
-    call_command("load", str(tmp_path), project="demo", verbosity=0)
+def test_every_plan_opens_and_leaves_its_checks_out(demo_files: Path) -> None:
+    call_command("load", str(demo_files), project="demo", verbosity=0)
     call_command("campaign", "demo", str(CAMPAIGNS), open=True, verbosity=0)
     found = {row.slug: row for row in Campaign.objects.all()}
     assert {slug: row.state for slug, row in found.items()} == {

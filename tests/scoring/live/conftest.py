@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.cast import Cast, make_cast
-from tests.evalapp.common.conftest import Installation, _migrated_file, file_database, installation
+from tests.evalapp.common.conftest import Installation, file_database, installation
 from tests.scoring.training import fill, put_toy_into_catalogue
 
-__all__ = ["_migrated_file", "file_database", "installation"]
+__all__ = ["file_database", "installation"]
 
 
 @pytest.fixture

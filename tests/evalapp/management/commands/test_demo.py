@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch):
+def _quick(monkeypatch, written_demo):
     """Two evaluators are enough to see that they are asked for; no worker is waited for."""
     monkeypatch.setattr(demo, "EVALUATORS", ("length", "random"))
     monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: False)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,6 +103,10 @@ def test_it_starts_heals_refuses_a_second_and_ends_all(up):
     first = up.children()
     assert set(first) == NAMES
 
+    # neither the supervisor nor the web process has loaded torch
+    for pid in (up.process.pid, first["web"]):
+        assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+
     # what dies comes back
     for name in ("work", "redis", "web"):
         os.kill(first[name], signal.SIGKILL)
@@ -139,6 +144,13 @@ def test_it_starts_heals_refuses_a_second_and_ends_all(up):
     assert "Traceback" not in "".join(up.lines)
 
 
+@pytest.fixture
+def earlier_start(tmp_path, migrated_file):
+    """The database of an earlier start."""
+    shutil.copy(migrated_file, tmp_path / "evalapp.sqlite3")
+
+
+@pytest.mark.usefixtures("earlier_start")
 def test_a_killed_supervisor_takes_its_children_along_and_the_folder_can_be_used_again(up):
     up.until(r"work +\| .*ready")
     groups = list(up.children().values())
@@ -169,13 +181,6 @@ def test_a_used_port_is_refused_before_anything_starts(tmp_path):
     assert f"Port {port} on 127.0.0.1 is used by another program" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert not (tmp_path / "redis.sock").exists()
-
-
-def test_the_supervisor_and_the_web_process_do_not_load_torch(up):
-    up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
-    up.get("/health/live")
-    for pid in (up.process.pid, up.children()["web"]):
-        assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):
