@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
-LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test"}
+LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by"}
 
 
 class ApplyForm(forms.Form):
@@ -98,6 +98,10 @@ class QueryForm(forms.Form):
             choices = [(slug, slug) for slug in self.known["by"]]
         elif name == "references":
             choices = [(found, found) for found in self.known["references"]]
+        elif name == "key":
+            from .selectors.evaluator_boards import item_keys
+
+            choices = [(key, key) for key in item_keys(project)]
         elif name == "filter":
             choices = [("", "nobody left out"), *((found, found) for found in self.known["filter"])]
         else:

@@ -120,6 +120,38 @@ def draw_lines(
     return _plot(layers.properties(width=WIDTH - 90, height=260), title, description, theme)
 
 
+def draw_heat(
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    description: str,
+    axis: str,
+    theme: Theme,
+) -> Plot:
+    """A field for each `{"row", "column", "value"}`, darker where the value is farther from 0, blue above and orange
+    below; the figure stands in it."""
+    import altair as alt
+
+    ink, _, _ = INK[theme]
+    shown = [dict(cell) for cell in cells if cell["value"] is not None]
+    scale = alt.Scale(domain=[-1, 0, 1], range=[PALETTE[1], "#f4f4f4" if theme == "light" else "#22272e", PALETTE[0]])
+    order = {"x": list(columns), "y": list(rows)}
+    base = alt.Chart(_data(shown)).encode(
+        x=alt.X("column:N", sort=order["x"], title=None, axis=alt.Axis(labelAngle=-40, labelLimit=160, orient="top")),
+        y=alt.Y("row:N", sort=order["y"], title=None, axis=alt.Axis(labelLimit=200)),
+    )
+    field = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=axis))
+    # Strong fields carry light text on either ground.
+    light = alt.value("#ffffff")
+    text = base.mark_text(fontSize=11).encode(
+        text=alt.Text("value:Q", format=".2f"), color=alt.condition("abs(datum.value) > 0.55", light, alt.value(ink))
+    )
+    size = {"width": max(44 * len(columns), 60), "height": max(ROW * len(rows), ROW)}
+    return _plot((field + text).properties(**size), title, description, theme)
+
+
 def _data(values: list[dict[str, Any]]) -> Any:
     import altair as alt
 

@@ -31,7 +31,7 @@ SPECIAL = {
 
 def as_csv(table: Mapping[str, Any]) -> str:
     """One row per system or evaluator, figures at full precision, undefined figures empty."""
-    head, rows = _system_rows(table) if table["kind"] == "systems" else _evaluator_rows(table)
+    head, rows = ROWS[table["kind"]](table)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
@@ -41,11 +41,11 @@ def as_csv(table: Mapping[str, Any]) -> str:
 
 def as_latex(table: Mapping[str, Any]) -> str:
     """A table for `booktabs`, with the signature as a comment, so that the figures can be computed again."""
-    body = _systems_latex(table) if table["kind"] == "systems" else _evaluators_latex(table)
+    body = LATEX[table["kind"]](table)
     lines = [f"% {table['signature']}"]
     if table["n_simulated"]:
         lines.append("% Simulated judgements are among these figures.")
-    if table["kind"] == "evaluators":
+    if table["kind"] != "systems":
         lines += [f"% {row['evaluator']}: {row['signature']}" for row in table["rows"] if row["signature"]]
     elif table.get("evaluator"):
         lines.append(f"% {table['evaluator']['signature']}")
@@ -165,3 +165,62 @@ def place(row: Mapping[str, Any]) -> str:
         return "-"
     low, high = row["rank_low"], row["rank_high"]
     return str(low) if low == high else f"{low}–{high}"
+
+
+# ---- tables with a cell for every row and column ----------------------------------------------------------
+
+
+def columns_of(table: Mapping[str, Any]) -> list[str]:
+    """The heads of the cells, in their order."""
+    if table["kind"] == "slices":
+        return [part["name"] for part in table["parts"]]
+    if table["kind"] == "aspects":
+        return [aspect["aspect"] for aspect in table["aspects"]]
+    return [row["evaluator"] for row in table["rows"]]
+
+
+def cells_of(table: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any] | None, Mapping[str, Any]]]:
+    """(row, column, estimate, the cell itself) for every cell; the estimate of a slice is the shrunken one, and that
+    of an evaluator with itself is None."""
+    found = []
+    for row in table["rows"]:
+        for name, cell in zip(columns_of(table), row["cells"], strict=True):
+            estimate = cell["shrunken"] if table["kind"] == "slices" else cell
+            found.append((row["evaluator"], name, estimate, cell or {}))
+    return found
+
+
+def _cell_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """A line for every cell, so that programs need not know how many columns there are."""
+    parts = ("value", "low", "high", "n", "note")
+    slices = table["kind"] == "slices"
+    head = ["evaluator", "column", *parts] + (["raw", "raw_low", "raw_high", "weight"] if slices else [])
+    rows = []
+    for row, column, estimate, cell in cells_of(table):
+        if estimate is None:
+            continue
+        raw = [cell["raw"][end] for end in ("value", "low", "high")] + [cell["weight"]] if slices else []
+        rows.append([row, column, *(estimate[part] for part in parts), *raw, table["signature"]])
+    return [*head, "settings"], rows
+
+
+def _cells_latex(table: Mapping[str, Any]) -> list[str]:
+    names = columns_of(table)
+    rows = []
+    for row in table["rows"]:
+        name = escape_latex(row["evaluator"])
+        cells = [cell["shrunken"] if table["kind"] == "slices" else cell for cell in row["cells"]]
+        shown = ["" if cell is None else _figure({**cell, "low": None}, 3) for cell in cells]
+        rows.append(" & ".join([rf"\textit{{{name}}}" if row["is_sentinel"] else name, *shown]) + r" \\")
+    head = " & ".join(["Evaluator", *(escape_latex(name) for name in names)]) + r" \\"
+    return _tabular("l" + "r" * len(names), head, rows)
+
+
+Rows = Callable[[Mapping[str, Any]], tuple[list[str], list[list[Any]]]]
+ROWS: dict[str, Rows] = {"systems": _system_rows, "evaluators": _evaluator_rows}
+ROWS |= dict.fromkeys(("slices", "matrix", "aspects"), _cell_rows)
+LATEX: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "systems": _systems_latex,
+    "evaluators": _evaluators_latex,
+    **dict.fromkeys(("slices", "matrix", "aspects"), _cells_latex),
+}

@@ -8,12 +8,14 @@ from .views import (
     boards,
     combining,
     enhanced,
+    evaluator_boards,
     evaluators,
     items,
     live,
     plots,
     reference_sets,
     snapshots,
+    steps,
     trained,
     writing_gold,
 )
@@ -37,7 +39,14 @@ class FilterMove(Ending):
     regex = "withdraw|restore"
 
 
+class Further(Ending):
+    """Tables of evaluators beside the main one."""
+
+    regex = "slices|aspects|matrix"
+
+
 register_converter(Ending, "table_ending")
+register_converter(Further, "further")
 register_converter(FilterMove, "filter_move")
 
 app_name = "scoring"
@@ -60,11 +69,25 @@ urlpatterns = [
     path(P + "runs/<int:pk>/curve/", trained.training_curve, name="training-curve"),
     path(P + "systems/", boards.systems, name="systems"),
     path(P + "systems/plot.svg", plots.systems_svg, name="systems-svg"),
+    path(P + "systems/plot.pdf", plots.systems_svg, {"ending": "pdf"}, name="systems-pdf"),
+    path(P + "systems/steps/", steps.steps, name="steps"),
+    path(P + "systems/steps/<slug:panel>.svg", plots.steps_svg, name="steps-svg"),
+    path(P + "systems/steps/<slug:panel>.pdf", plots.steps_svg, {"ending": "pdf"}, name="steps-pdf"),
     path(P + "systems/table.<table_ending:ending>", boards.systems_file, name="systems-file"),
     path(P + "evaluation/", boards.evaluation, name="evaluation"),
     path(P + "evaluation/plot.svg", plots.evaluation_svg, name="evaluation-svg"),
+    path(P + "evaluation/plot.pdf", plots.evaluation_svg, {"ending": "pdf"}, name="evaluation-pdf"),
     path(P + "evaluation/table.<table_ending:ending>", boards.evaluation_file, name="evaluation-file"),
+    path(P + "evaluation/<further:kind>/", evaluator_boards.board, name="evaluation-board"),
+    path(P + "evaluation/<further:kind>/plot.svg", plots.board_svg, name="evaluation-board-svg"),
+    path(P + "evaluation/<further:kind>/plot.pdf", plots.board_svg, {"ending": "pdf"}, name="evaluation-board-pdf"),
+    path(
+        P + "evaluation/<further:kind>/table.<table_ending:ending>",
+        evaluator_boards.board_file,
+        name="evaluation-board-file",
+    ),
     path(P + "evaluation/<slug:evaluator>/scatter.svg", plots.scatter_svg, name="scatter-svg"),
+    path(P + "evaluation/<slug:evaluator>/scatter.pdf", plots.scatter_svg, {"ending": "pdf"}, name="scatter-pdf"),
     path(P + "snapshots/", snapshots.snapshot_list, name="snapshots"),
     path(P + "snapshots/compare/", snapshots.compare, name="snapshots-compare"),
     path(P + "snapshots/<slug:name>/", snapshots.snapshot, name="snapshot"),

@@ -120,7 +120,7 @@ class BoardSerializer(serializers.Serializer):
     project = serializers.CharField()
     kind = serializers.CharField()
     aspect = serializers.CharField(allow_blank=True)
-    ratings = serializers.CharField()
+    ratings = serializers.CharField(allow_blank=True)
     systems = serializers.CharField()
     signature = serializers.CharField()
     n_items = serializers.IntegerField()
@@ -216,6 +216,27 @@ class EvaluatorsBoardSerializer(BoardSerializer):
     n_raters = serializers.IntegerField()
     n_systems = serializers.IntegerField()
     rows = EvaluatorRowSerializer(many=True)
+
+
+class FurtherRowSerializer(serializers.Serializer):
+    """An evaluator with a cell for every column; of a part of the items `raw`, `shrunken` and `weight`."""
+
+    evaluator = serializers.CharField()
+    kind = serializers.CharField()
+    is_sentinel = serializers.BooleanField()
+    signature = serializers.CharField(allow_blank=True)
+    cells = serializers.ListField(child=serializers.DictField(allow_null=True))
+
+
+class FurtherBoardSerializer(BoardSerializer):
+    """A table with a cell for every evaluator and column: parts of the items, aspects, or evaluators again."""
+
+    coefficient = serializers.CharField()
+    references = serializers.CharField()
+    key = serializers.CharField(required=False, help_text="Of slices: the key of the items’ meta.")
+    parts = serializers.ListField(child=serializers.DictField(), required=False, help_text="Of slices: name and n.")
+    aspects = serializers.ListField(child=serializers.DictField(), required=False, help_text="Of aspects: the columns.")
+    rows = FurtherRowSerializer(many=True)
 
 
 class PendingSerializer(serializers.Serializer):

@@ -39,5 +39,8 @@ urlpatterns = [
     path(P + "rater-filters/<slug:name>/", agreement.FilterShow.as_view(), name="api-rater-filter"),
     path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
     path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
+    path(P + "leaderboards/slices/", views.SlicesBoard.as_view(), name="api-leaderboard-slices"),
+    path(P + "leaderboards/aspects/", views.AspectsBoard.as_view(), name="api-leaderboard-aspects"),
+    path(P + "leaderboards/matrix/", views.MatrixBoard.as_view(), name="api-leaderboard-matrix"),
     path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),
 ]

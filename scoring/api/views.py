@@ -17,13 +17,14 @@ from evalapp.common.pagination import KeysetPagination
 from ..models import Score
 from ..selectors.catalogue import entries, entry_as_dict
 from ..selectors.inputs import count_outputs
-from ..selectors.leaderboards import CHOICES, EvaluatorsQuery, SystemsQuery, parse_query
+from ..selectors.leaderboards import CHOICES, SHAPES, EvaluatorsQuery, SystemsQuery, parse_query
 from ..selectors.score_sets import current_sets, list_states
 from ..services.leaderboards import answer_leaderboard
 from .serializers import (
     CatalogueSerializer,
     EvaluatorsBoardSerializer,
     EvaluatorsSerializer,
+    FurtherBoardSerializer,
     PendingSerializer,
     ScoreSerializer,
     ScoreSetSerializer,
@@ -128,3 +129,24 @@ class EvaluatorsBoard(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """Evaluators by their correlation with people, sentinels among them."""
         return _board(request, slug, EvaluatorsQuery, EvaluatorsBoardSerializer)
+
+
+def _further(kind: str, words: str) -> Any:
+    """The address of one further table of evaluators."""
+
+    class Further(APIView):
+        @extend_schema(
+            operation_id=f"leaderboards_{kind}",
+            description=words,
+            parameters=_parameters(SHAPES[kind]),
+            responses={200: FurtherBoardSerializer, 202: PendingSerializer},
+        )
+        def get(self, request: Request, slug: str) -> Response:
+            return _board(request, slug, SHAPES[kind], FurtherBoardSerializer)
+
+    return Further
+
+
+SlicesBoard = _further("slices", "Evaluators in every part of the items, as found and shrunken towards the whole.")
+AspectsBoard = _further("aspects", "Evaluators by aspect: one figure for each, with its interval and letters.")
+MatrixBoard = _further("matrix", "Evaluators against each other over all outputs.")

@@ -54,14 +54,19 @@ def file_of(score_set: ScoreSet) -> Path | None:
 
 def load_columns(score_set: ScoreSet) -> ScoreColumns:
     """From the file where one is kept, else from the database. The same values either way."""
+    return find_columns(score_set) or read_columns(score_set)
+
+
+def find_columns(score_set: ScoreSet) -> ScoreColumns | None:
+    """From the file; None where none is kept."""
     path = file_of(score_set)
     if path is not None and path.is_file():
         try:
             with np.load(path, allow_pickle=False) as kept:
                 return ScoreColumns(kept["output"], kept["value"], kept["in_training"])
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            pass  # cut short or removed meanwhile: the database has it all
-    return read_columns(score_set)
+            return None  # cut short or removed meanwhile: the database has it all
+    return None
 
 
 def read_columns(score_set: ScoreSet) -> ScoreColumns:

@@ -127,6 +127,50 @@ class EnhancedQuery:
 
 
 @dataclass(frozen=True)
+class SlicesQuery:
+    """What the table of evaluators by part of the items may ask for. `key` is a key of the items' `meta`."""
+
+    key: str = ""
+    aspect: str = ""
+    coefficient: str = "pearson"
+    systems: str = "all"
+    references: str = ORIGINAL
+    ratings: str = "raw"
+    filter: str = ""
+
+    kind = Leaderboard.Kind.SLICES
+
+
+@dataclass(frozen=True)
+class MatrixQuery:
+    """What the matrix of evaluators against each other may ask for. `aspect` chooses the scores of an evaluator that
+    learned several."""
+
+    aspect: str = ""
+    level: str = "segment"
+    coefficient: str = "pearson"
+    systems: str = "all"
+    references: str = ORIGINAL
+
+    kind = Leaderboard.Kind.MATRIX
+
+
+@dataclass(frozen=True)
+class AspectsQuery:
+    """What the table of evaluators by aspect may ask for."""
+
+    level: str = "segment"
+    grouping: str = "none"
+    systems: str = "all"
+    references: str = ORIGINAL
+    ratings: str = "raw"
+    coefficient: str = "pearson"
+    filter: str = ""
+
+    kind = Leaderboard.Kind.ASPECTS
+
+
+@dataclass(frozen=True)
 class AgreementQuery:
     """What `agreement` and its pages may ask for. Without an aspect: a line for every aspect. `campaign` is a slug,
     `judged` one way of judging; empty means all."""
@@ -140,13 +184,16 @@ class AgreementQuery:
     kind = Leaderboard.Kind.AGREEMENT
 
 
-Query = SystemsQuery | EvaluatorsQuery | EnhancedQuery | AgreementQuery
-Shape = type[SystemsQuery] | type[EvaluatorsQuery] | type[EnhancedQuery] | type[AgreementQuery]
+Query = SystemsQuery | EvaluatorsQuery | EnhancedQuery | AgreementQuery | SlicesQuery | MatrixQuery | AspectsQuery
+Shape = type[Query]
 SHAPES: dict[str, Shape] = {
     "systems": SystemsQuery,
     "evaluators": EvaluatorsQuery,
     "enhanced": EnhancedQuery,
     "agreement": AgreementQuery,
+    "slices": SlicesQuery,
+    "matrix": MatrixQuery,
+    "aspects": AspectsQuery,
 }
 
 CHOICES: dict[str, dict[str, str]] = {
@@ -178,10 +225,18 @@ def parse_query(
     ]
     if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
         values["method"] = _usual_method(project, values.get("aspect", ""))
-    query = shape(**values)
-    if isinstance(query, EvaluatorsQuery | EnhancedQuery) and query.level == "system" and query.grouping != "none":
+    query: Any = shape(**values)
+    levelled = isinstance(query, EvaluatorsQuery | EnhancedQuery | AspectsQuery)
+    if levelled and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
-    if isinstance(query, EvaluatorsQuery) and OF_LEVEL.get(query.coefficient, query.level) != query.level:
+    of_all = {"slices": tuple(COEFFICIENTS), "matrix": ("pearson", "spearman")}.get(str(query.kind))
+    if of_all and query.coefficient not in of_all:
+        text = f"coefficient is one of {', '.join(of_all)} here, not “{query.coefficient}”."
+        faults.append(Fault(text, field="coefficient"))
+    if (
+        isinstance(query, EvaluatorsQuery | AspectsQuery)
+        and OF_LEVEL.get(query.coefficient, query.level) != query.level
+    ):
         text = f"{COMPARED[query.coefficient]} belongs to the level {OF_LEVEL[query.coefficient]}."
         faults.append(Fault(text, field="coefficient"))
     if faults:

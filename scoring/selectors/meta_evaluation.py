@@ -16,6 +16,7 @@ from evalapp.stats.meta_tables import People, Scored, evaluators_table
 from ..models import Score, ScoreSet
 from .aspects import choose_aspect
 from .catalogue import entries
+from .columns import find_columns
 from .leaderboards import EvaluatorsQuery
 from .people import CHUNK, load_ratings
 from .score_sets import current_sets
@@ -43,6 +44,9 @@ def load_people(project: Project, query: EvaluatorsQuery) -> tuple[Any, People]:
 
 def load_scores(score_set: ScoreSet, aspect: Any, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
     """The scores of rated outputs in the order given, nan where there is none."""
+    kept = find_columns(score_set)
+    if kept is not None:
+        return kept.of(outputs)
     rated = Rating.objects.filter(aspect=aspect, output__isnull=False).values("output")
     rows = Score.objects.filter(score_set=score_set, value__isnull=False, output__in=rated)
     found = dict(rows.values_list("output_id", "value").iterator(chunk_size=CHUNK))
@@ -50,14 +54,19 @@ def load_scores(score_set: ScoreSet, aspect: Any, outputs: NDArray[np.int64]) ->
 
 
 def load_scored(score_set: ScoreSet, aspect: Any, people: People) -> Scored:
-    """A set of scores as the tables take it."""
+    """A set of scores as the tables take it, over the outputs that people rated."""
+    return describe_set(score_set, load_scores(score_set, aspect, people.output))
+
+
+def describe_set(score_set: ScoreSet, metric: NDArray[np.float64]) -> Scored:
+    """What the tables tell of a set, with its scores of whatever outputs they are about."""
     evaluator = score_set.evaluator
     return Scored(
         evaluator=evaluator.slug,
         name=evaluator.name,
         kind=evaluator.kind,
         signature=score_set.full_signature,
-        metric=load_scores(score_set, aspect, people.output),
+        metric=metric,
         aspect=score_set.aspect,
         references=score_set.references,
         short_signature=score_set.full_short_signature,

@@ -19,9 +19,12 @@ from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.leaderboards import (
     AgreementQuery,
+    AspectsQuery,
     EnhancedQuery,
     EvaluatorsQuery,
+    MatrixQuery,
     Query,
+    SlicesQuery,
     SystemsQuery,
     find_leaderboard,
     key_of,
@@ -37,6 +40,8 @@ MAX_JUDGED_IN_REQUEST = 8_000
 MAX_CORRELATED_IN_REQUEST = 120_000
 #: Systems whose games a page may simulate in a request (about two seconds).
 MAX_GLICKO_IN_REQUEST = 3
+#: Tables of single aspects that a page may compute in a request.
+MOST_ASPECTS_IN_REQUEST = 4
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def compute_leaderboard(*, project: Project, query: Query, stamp: str = "") -> L
     """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old."""
     stamp = stamp or stamp_of(project)
     began = time.monotonic()
-    used = get_active_filter(project, query.filter) if query.filter else None
+    used = get_active_filter(project, filter_of(query)) if filter_of(query) else None
     table = {"project": project.slug, "lang": project.lang, **_rank(project, query)}
     if used is not None:
         table["signature"] += filter_signature(used)
@@ -74,6 +79,11 @@ def compute_leaderboard(*, project: Project, query: Query, stamp: str = "") -> L
     return row
 
 
+def filter_of(query: Query) -> str:
+    """The named filter of raters; where nobody's judgements are asked for there is none."""
+    return "" if isinstance(query, MatrixQuery) else query.filter
+
+
 def _rank(project: Project, query: Query) -> dict[str, Any]:
     # Imported by the first table: numpy is a tenth of the time in which the web process starts.
     if isinstance(query, SystemsQuery):
@@ -84,6 +94,8 @@ def _rank(project: Project, query: Query) -> dict[str, Any]:
         from ..selectors.enhanced import rank_by_references
 
         return rank_by_references(project, query)
+    if isinstance(query, SlicesQuery | MatrixQuery | AspectsQuery):
+        return _rank_further(project, query)
     if isinstance(query, AgreementQuery):
         from ..selectors.agreement import tabulate_agreement
 
@@ -93,12 +105,24 @@ def _rank(project: Project, query: Query) -> dict[str, Any]:
     return rank_evaluators(project, query)
 
 
+def _rank_further(project: Project, query: SlicesQuery | MatrixQuery | AspectsQuery) -> dict[str, Any]:
+    from ..selectors import evaluator_boards as boards
+
+    if isinstance(query, SlicesQuery):
+        return boards.rank_slices(project, query)
+    if isinstance(query, MatrixQuery):
+        return boards.tabulate_matrix(project, query)
+    # The main tables, as far as they are kept; those that are computed here are kept for their own pages.
+    kept = [get_leaderboard(project=project, query=one) for one in boards.queries_by_aspect(project, query)]
+    return boards.tabulate_aspects([row.table for row in kept], query)
+
+
 def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     """The present table, computed here and now if it must be: for commands and the API's small tables."""
     stamp = stamp_of(project)
     kept = find_leaderboard(project, query)
-    if query.filter:
-        get_active_filter(project, query.filter)  # a table that is kept is no way round its withdrawal
+    if filter_of(query):
+        get_active_filter(project, filter_of(query))  # a table that is kept is no way round its withdrawal
     if kept is not None and kept.stamp == stamp:
         return kept
     return compute_leaderboard(project=project, query=query, stamp=stamp)
@@ -108,8 +132,8 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
     stamp = stamp_of(project)
     kept = find_leaderboard(project, query)
-    if query.filter:
-        get_active_filter(project, query.filter)  # a table that is kept is no way round its withdrawal
+    if filter_of(query):
+        get_active_filter(project, filter_of(query))  # a table that is kept is no way round its withdrawal
     if kept is not None and kept.stamp == stamp:
         return Answer(kept.table, kept, True)
     if not is_large(project, query):
@@ -126,6 +150,10 @@ def is_large(project: Project, query: Query) -> bool:
         of = {"aspect__name": query.aspect} if query.aspect else {}
         limit = MAX_JUDGED_IN_REQUEST if query.aspect else MAX_ROWS_IN_REQUEST
         return any(_has_more(rows.objects.filter(project=project, **of), limit) for rows in (Rating, Comparison))
+    if isinstance(query, MatrixQuery):
+        return _has_more(Score.objects.filter(score_set__project=project), MAX_CORRELATED_IN_REQUEST)
+    if isinstance(query, AspectsQuery):
+        return _is_large_by_aspect(project, query)
     if isinstance(query, SystemsQuery) and query.by:
         return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
     if isinstance(query, SystemsQuery) and query.method != "mean":
@@ -135,10 +163,11 @@ def is_large(project: Project, query: Query) -> bool:
         compared = choose_aspect(project, query.aspect, judged_by="comparisons")
         return _has_more(Comparison.objects.filter(aspect=compared), MAX_ROWS_IN_REQUEST)
     limit = MAX_ROWS_IN_REQUEST
-    if isinstance(query, EvaluatorsQuery):
+    if isinstance(query, EvaluatorsQuery | SlicesQuery):
         n_sets = len(current_sets(project, query.references)) or 1
         # Ranks are sorted anew in every resample of a test, sums are not.
-        slow = 4 if query.coefficient in ("spearman", "kendall") and query.test != "none" else 1
+        tested = not isinstance(query, EvaluatorsQuery) or query.test != "none"
+        slow = 4 if tested and query.coefficient in ("spearman", "kendall") else 1
         limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_sets * slow))
     if isinstance(query, EnhancedQuery):
         from ..selectors.enhanced import chosen_sets
@@ -149,6 +178,21 @@ def is_large(project: Project, query: Query) -> bool:
         limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_cells * max(1, len(names) - 1)))
     rated = choose_aspect(project, query.aspect, judged_by="ratings")
     return _has_more(Rating.objects.filter(aspect=rated), limit)
+
+
+def _is_large_by_aspect(project: Project, query: AspectsQuery) -> bool:
+    """Whether the tables of all aspects that are not kept yet would keep a person waiting."""
+    from ..selectors.evaluator_boards import queries_by_aspect
+
+    stamp = stamp_of(project)
+    missing = []
+    for one in queries_by_aspect(project, query):
+        kept = find_leaderboard(project, one)
+        if kept is None or kept.stamp != stamp:
+            missing.append(one)
+    if len(missing) > MOST_ASPECTS_IN_REQUEST:
+        return True
+    return any(is_large(project, one) for one in missing)
 
 
 def _has_more(rows: Any, limit: int) -> bool:

@@ -32,6 +32,7 @@ from ..selectors.reliability_curves import KIND as CURVES
 from ..selectors.reliability_curves import PANELS
 from ..services.leaderboards import answer_leaderboard
 from .boards import get_plotted_set
+from .evaluator_boards import draw_board
 from .evaluators import get_set
 from .steps import draw_steps
 
@@ -112,6 +113,16 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
         )
 
     return _sent(request, [stamp_of(project), "scatter", query, score_set.pk, score_set.scored_at], draw, ending)
+
+
+@login_required
+@require_GET
+def board_svg(request: HttpRequest, slug: str, kind: str, ending: str = "svg") -> HttpResponse:
+    """A further table of evaluators as a heat map."""
+    project = get_project(user=request.user, slug=slug, need="read")
+    asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
+    key = [stamp_of(project), kind, asked]
+    return _sent(request, key, lambda: draw_board(request, project, kind, _theme(request, ending)), ending)
 
 
 @login_required

@@ -37,8 +37,9 @@ from tests.scoring.training import make_trained
 #: Page routes that answer nothing to look at: they only take a POST, are files, or lead elsewhere.
 NO_PAGE = {
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
-    "accounts:invitation-revoke", "accounts:password-reset-confirm", "run-cancel", "run-retry", "health-live",
-    "health-ready", "annotation:judge-next", "annotation:judge-back", "annotation:campaign-guidelines-preview",
+    "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
+    "run-cancel", "run-retry", "health-live",
+    "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:campaign-guidelines-preview",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
     "annotation:write-back", "annotation:write-draft", "annotation:write-drop", "annotation:write-done",
     "annotation:writing-restore",
@@ -47,6 +48,8 @@ NO_PAGE = {
     "scoring:agreement-file", "scoring:rater-filter-move",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
+    "scoring:systems-pdf", "scoring:evaluation-pdf", "scoring:scatter-pdf", "scoring:steps-svg", "scoring:steps-pdf",
+    "scoring:evaluation-board-svg", "scoring:evaluation-board-pdf", "scoring:evaluation-board-file",
     "scoring:combine-again", "scoring:snapshot-file",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
@@ -160,7 +163,7 @@ def _add_people(world: World, invitation: str) -> None:
         world.add(None, f"accounts:{name}")
     world.add(None, "accounts:invitation", invitation)
     world.add(None, "accounts:invitation", "not-a-secret")
-    for name in ("account", "password", "token-list"):
+    for name in ("account", "password", "token-list", "own-data"):
         world.add(cast.researcher, f"accounts:{name}")
     world.add(cast.owner, "accounts:project-create")
     for name in ("project-settings", "project-delete", "member-list", "invitation-create"):
@@ -270,8 +273,12 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:systems", slug)
     world.add(cast.researcher, "scoring:systems", slug, query="?by=token-f1")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
+    world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson")
+    world.add(cast.researcher, "scoring:steps", slug)
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
+    for kind in ("aspects", "slices", "matrix"):
+        world.add(cast.researcher, "scoring:evaluation-board", slug, kind)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")
     for query in (SystemsQuery(), EvaluatorsQuery()):
         row = take_snapshot(project=cast.project, user=cast.researcher, query=query, note="A note.")

@@ -14,6 +14,7 @@ from scoring.selectors.leaderboards import (
     GROUPINGS,
     LEVELS,
     RATINGS,
+    SHAPES,
     SUBSETS,
     TESTS,
     EnhancedQuery,
@@ -21,6 +22,7 @@ from scoring.selectors.leaderboards import (
     parse_query,
 )
 from scoring.services.leaderboards import get_leaderboard
+from scoring.tables import cells_of, columns_of
 
 
 class Command(commands.Command):
@@ -43,7 +45,22 @@ class Command(commands.Command):
         )
         parser.add_argument("--test", default="perm-both", choices=list(TESTS), help="adjusted by Holm over all pairs")
 
+        further = parser.add_mutually_exclusive_group()
+        further.add_argument(
+            "--slices", nargs="?", const="", default=None, metavar="KEY",
+            help="by part of the items: a key of their meta (default: the first that parts them)",
+        )  # fmt: skip
+        further.add_argument("--aspects", action="store_true", help="every aspect side by side")
+        further.add_argument("--matrix", action="store_true", help="evaluators against each other, over all outputs")
+
     def work(self, **options: Any) -> dict[str, Any]:
+        kind = "slices" if options["slices"] is not None else "aspects" if options["aspects"] else ""
+        kind = kind or ("matrix" if options["matrix"] else "")
+        if kind:
+            given = {**options, "references": options["references"][0], "key": options["slices"] or ""}
+            query = parse_query(SHAPES[kind], given)
+            board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
+            return {**board.table, "computed_at": board.computed_at.isoformat()}
         several = len(options["references"]) > 1
         options["references"] = ",".join(options["references"])
         query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options)
@@ -51,6 +68,9 @@ class Command(commands.Command):
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
+        if found["kind"] in ("slices", "matrix", "aspects"):
+            self._show_cells(found)
+            return
         if found["kind"] == "enhanced":
             self._show_by_set(found)
             return
@@ -92,6 +112,18 @@ class Command(commands.Command):
         ceiling = found["ceiling"]
         if ceiling["value"] is not None:
             self.stdout.write(f"Noise ceiling of {found['coefficient']}: {interval(ceiling)}.")
+        if found["note"]:
+            self.stdout.write(found["note"])
+        self.stdout.write(found["signature"])
+
+    def _show_cells(self, found: dict[str, Any]) -> None:
+        """A line for every evaluator, a figure for every column; intervals stand in the JSON and on the page."""
+        names = columns_of(found)
+        rows: dict[str, list[str]] = {row["evaluator"]: [] for row in found["rows"]}
+        for row, _, estimate, _ in cells_of(found):
+            rows[row].append("" if estimate is None else _p(estimate["value"]))
+        lines = [[name, *cells] for name, cells in rows.items()]
+        self.stdout.write("\n".join(as_lines(["evaluator", *names], lines)))
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])

@@ -1,0 +1,130 @@
+"""Further tables of evaluators: by part of the items, against each other, by aspect. Reads the rows;
+`evalapp.stats.evaluator_tables` computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from django.db.models import Exists, OuterRef
+
+from annotation.models import Aspect, Item, Output, Rating
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput
+from evalapp.stats.columns import Labels
+from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
+
+from ..models import ScoreSet
+from .columns import CHUNK, load_columns
+from .leaderboards import FIGURES, AspectsQuery, EvaluatorsQuery, MatrixQuery, SlicesQuery
+from .meta_evaluation import describe_set, load_people, load_scored, outside_training
+from .people import get_units
+from .score_sets import current_sets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Items that are looked at for the keys that a project's items have.
+LOOKED_AT = 2000
+#: Values of a key beyond which it names items rather than parts.
+MOST_VALUES = 200
+
+
+def item_keys(project: Project) -> list[str]:
+    """Keys of the items' `meta` with two values or more, yet not one for every item; those most used first."""
+    found: dict[str, Counter[str]] = {}
+    rows = Item.objects.filter(project=project).exclude(meta={}).order_by("pk").values_list("meta", flat=True)
+    for meta in rows[:LOOKED_AT]:
+        for key, value in meta.items():
+            if isinstance(value, str | int | bool | float):
+                found.setdefault(key, Counter())[str(value)] += 1
+    fits = [key for key, values in found.items() if 2 <= len(values) <= MOST_VALUES]
+    return sorted(fits, key=lambda key: (-sum(found[key].values()), key))
+
+
+def rank_slices(project: Project, query: SlicesQuery) -> dict[str, Any]:
+    """Every evaluator in every part of the items; without a key by the first that the items have."""
+    key = query.key or next(iter(item_keys(project)), "")
+    if not key:
+        raise BadInput(
+            f"The items of {project.slug} have no key that parts them. Give them one in `meta` (items.jsonl), "
+            'such as {"domain": "news"}.'
+        )
+    wished = {name: getattr(query, name) for name in ("aspect", "systems", "references", "ratings", "filter")}
+    aspect, people = load_people(project, EvaluatorsQuery(**wished))
+    sets = current_sets(project, query.references, aspect.name)
+    return slices_table(
+        people,
+        [load_scored(score_set, aspect, people) for score_set in sets],
+        _part(aspect, people.output, key),
+        {**asdict(query), "key": key},
+        aspect=aspect.name,
+        outside=outside_training(sets, people),
+    )
+
+
+def _part(aspect: Any, outputs: NDArray[np.int64], key: str) -> NDArray[np.str_]:
+    """The value of this key for the item of every rated output."""
+    rated = Rating.objects.filter(aspect=aspect, output__isnull=False).values("output")
+    rows = Output.objects.filter(pk__in=rated)
+    of_item = dict(rows.values_list("pk", "item_id").iterator(chunk_size=CHUNK))
+    metas = dict(Item.objects.filter(pk__in=rows.values("item")).values_list("pk", "meta"))
+    found = [metas.get(of_item.get(int(output)), {}).get(key) for output in outputs]
+    return np.array([MISSING if value is None else str(value) for value in found], dtype=np.str_)
+
+
+def tabulate_matrix(project: Project, query: MatrixQuery) -> dict[str, Any]:
+    """Evaluators against each other over all outputs of the wanted systems, rated or not."""
+    sets = one_of_each(current_sets(project, query.references), query.aspect)
+    outputs, cluster, system = _outputs(project, query.systems)
+    columns = np.full((len(outputs), len(sets)), np.nan)
+    for place, score_set in enumerate(sets):
+        columns[:, place] = load_columns(score_set).of(outputs)
+    return matrix_table(
+        [describe_set(score_set, columns[:, place]) for place, score_set in enumerate(sets)],
+        columns, cluster, system, asdict(query), aspect=query.aspect,
+    )  # fmt: skip
+
+
+def one_of_each(sets: Sequence[ScoreSet], aspect: str) -> list[ScoreSet]:
+    """One set of each evaluator: of several aspects the one asked for, else the first."""
+    found: dict[int, ScoreSet] = {}
+    for score_set in sets:
+        if score_set.evaluator_id not in found or (score_set.aspect and score_set.aspect == aspect):
+            found[score_set.evaluator_id] = score_set
+    return list(found.values())
+
+
+def _outputs(project: Project, subset: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of outputs with their group and their system at a step, in the order of items and systems."""
+    units, groups, items = get_units(project), Labels(), Labels()
+    rows = Output.objects.filter(project=project).order_by()
+    fields = ("pk", "item__key", "item__group", "system_id", "step")
+    found = [
+        (pk, items.code(key), groups.code(group), units.code(system, step))
+        for pk, key, group, system, step in rows.values_list(*fields).iterator(chunk_size=CHUNK)
+    ]
+    columns = np.array(found, dtype=np.int64).reshape(-1, 4)
+    item, cluster, system = items.sort()[columns[:, 1]], groups.sort()[columns[:, 2]], units.sort()[columns[:, 3]]
+    order = np.lexsort((system, item))
+    order = order[units.wanted(subset)[system[order]]] if len(order) else order
+    return columns[order, 0], cluster[order], system[order]
+
+
+def rated_aspects(project: Project) -> list[str]:
+    """Aspects of which outputs were rated, in the project's order."""
+    rated = Rating.objects.filter(aspect=OuterRef("pk"), output__isnull=False)
+    return list(Aspect.objects.filter(Exists(rated), project=project).values_list("name", flat=True))
+
+
+def queries_by_aspect(project: Project, query: AspectsQuery) -> list[EvaluatorsQuery]:
+    """The main table of every aspect, asked for as the page of that aspect would."""
+    return [EvaluatorsQuery(aspect=name, **asdict(query)) for name in rated_aspects(project)]
+
+
+def tabulate_aspects(tables: Sequence[Mapping[str, Any]], query: AspectsQuery) -> dict[str, Any]:
+    figure = FIGURES.get(query.coefficient, query.coefficient)
+    return aspects_table(tables, {**asdict(query), "figure": figure})

@@ -1,0 +1,131 @@
+"""Pages of further tables of evaluators: by part of the items, by aspect, against each other; their files and plots are
+made from the same tables."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import NotThere, Unavailable
+from evalapp.common.pages import page
+
+from ..forms import QueryForm, aspect_names
+from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, names_of, parse_query
+from ..services.leaderboards import answer_leaderboard
+from ..tables import cells_of, columns_of
+from .boards import _answer, _params, _plot_params, may_write, table_file
+
+FIELDS = {
+    "slices": ["key", "aspect", "coefficient", "systems", "ratings", "references", "filter"],
+    "aspects": ["level", "grouping", "systems", "coefficient", "ratings", "references", "filter"],
+    "matrix": ["aspect", "level", "coefficient", "systems", "references"],
+}
+TITLES = {
+    "slices": ("By part of the items", "How well each evaluator follows people in every part of the items"),
+    "aspects": ("By aspect", "How well each evaluator follows people in every aspect"),
+    "matrix": ("Against each other", "Which evaluators say the same as which others"),
+}
+
+
+@login_required
+@require_GET
+def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    query = parse_query(SHAPES[kind], _fitting(kind, request.GET))
+    answer, reason = _answer(project, query, request.user)
+    table = answer.table
+    title, lead = TITLES[kind]
+    context = {
+        "project": project,
+        "kind": kind,
+        "title": title,
+        "lead": lead,
+        "query": query,
+        "form": _form(project, query, kind, table),
+        "answer": answer,
+        "table": table,
+        "reason": reason,
+        "columns": columns_of(table) if table else [],
+        "coefficient_label": COMPARED[query.coefficient],
+        "params": _params(query),
+        "plot": _plot_params(query, answer),
+        "asked": asdict(query),
+        "may_write": may_write(request, project),
+    }
+    return page(request, "scoring/evaluation/further.html", context, fragment="board")
+
+
+def _fitting(kind: str, given: Any) -> dict[str, str]:
+    """What was chosen above the table, without what the level that was chosen last does not have."""
+    asked = dict(given.items())
+    level = asked.get("level") or "segment"
+    if OF_LEVEL.get(asked.get("coefficient", ""), level) != level:
+        del asked["coefficient"]
+    if kind == "aspects" and level == "system":
+        asked.pop("grouping", None)
+    return asked
+
+
+def _form(project: Project, query: Any, kind: str, table: Any) -> QueryForm:
+    aspects = aspect_names(project, rated=True)
+    names = [name for name in FIELDS[kind] if name != "aspect" or len(aspects) > 1]
+    values = {name: getattr(query, name) for name in names}
+    if table and table["aspect"] and "aspect" in values:
+        values["aspect"] = table["aspect"]
+    if kind == "slices" and table:
+        values["key"] = table["key"]
+    form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=names_of(project))
+    level = getattr(query, "level", "segment")
+    fits = {
+        "slices": list(COEFFICIENTS),
+        "matrix": ["pearson", "spearman"],
+        "aspects": [name for name in COMPARED if OF_LEVEL.get(name, level) == level],
+    }[kind]
+    form.fields["coefficient"].choices = [(name, COMPARED[name]) for name in fits]  # type: ignore[attr-defined]
+    for name in ("references", "filter"):
+        if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
+            del form.fields[name]
+    return form
+
+
+@login_required
+@require_GET
+def board_file(request: HttpRequest, slug: str, kind: str, ending: str) -> HttpResponse:
+    project = get_project(user=request.user, slug=slug, need="read")
+    answer = answer_leaderboard(project=project, query=parse_query(SHAPES[kind], request.GET), user=request.user)
+    if answer.table is None or not answer.is_current:
+        raise Unavailable("The table is being computed. Look at its page and try again when it stands.")
+    return table_file(answer.table, ending, f"{project.slug}-{kind}")
+
+
+def draw_board(request: HttpRequest, project: Project, kind: str, theme: Any) -> Any:
+    """The table as a heat map; raises `NotThere` where there is nothing to be drawn."""
+    from .. import plots
+
+    query = parse_query(SHAPES[kind], request.GET)
+    answer, reason = _answer(project, query, request.user)
+    table = answer.table
+    if table is None or not table["rows"]:
+        raise NotThere(reason or "There is nothing to be drawn yet.")
+    cells = [
+        {"row": row, "column": column, "value": estimate["value"]}
+        for row, column, estimate, _ in cells_of(table)
+        if estimate is not None
+    ]
+    name = COMPARED[query.coefficient]
+    words = "; ".join(f"{c['row']} and {c['column']} {c['value']:.2f}" for c in cells if c["value"] is not None)
+    return plots.draw_heat(
+        cells,
+        rows=[row["evaluator"] for row in table["rows"]],
+        columns=columns_of(table),
+        title=f"Evaluators {TITLES[kind][0].lower()}, {name}",
+        description=words[:2000],
+        axis=name,
+        theme=theme,
+    )

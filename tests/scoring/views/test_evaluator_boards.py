@@ -1,0 +1,98 @@
+"""Further tables of evaluators by page, file, plot, API and command."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.urls import reverse
+
+from annotation.models import Item
+from scoring.models import Leaderboard, Score
+from scoring.selectors.evaluator_boards import item_keys
+
+pytestmark = pytest.mark.django_db
+
+
+def place(name, *rest):
+    return reverse(f"scoring:{name}", args=["alpha", *rest])
+
+
+def command(*words):
+    out = io.StringIO()
+    call_command("meta", "alpha", *words, "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+@pytest.fixture
+def parted(scored):
+    for number, item in enumerate(Item.objects.filter(project=scored.project).order_by("key")):
+        item.meta = {"topic": "food" if number < 4 else "travel", "number": number, "same": 1}
+        item.save()
+    return scored
+
+
+def test_by_part_of_the_items(parted, client):
+    client.force_login(parted.viewer)
+    assert item_keys(parted.project) == ["number", "topic"]
+    shown = client.get(place("evaluation-board", "slices") + "?key=topic").content.decode()
+    assert "food" in shown
+    assert "as found" in shown
+    table = command("--slices", "topic")
+    assert [part["name"] for part in table["parts"]] == ["food", "travel"]
+    assert [part["n"] for part in table["parts"]] == [12, 12]
+    answer = client.get(reverse("api-leaderboard-slices", args=["alpha"]), {"key": "topic"}).json()
+    assert answer["rows"][0]["cells"][0]["raw"] == table["rows"][0]["cells"][0]["raw"]
+    lines = client.get(place("evaluation-board-file", "slices", "csv") + "?key=topic").content.decode().splitlines()
+    assert lines[0].startswith("evaluator,column,value,low,high,n,note,raw")
+    assert len(lines) == 1 + 3 * 2
+    assert "food" in client.get(place("evaluation-board-file", "slices", "tex") + "?key=topic").content.decode()
+
+
+def test_without_parts_the_page_says_what_is_missing(scored, client):
+    client.force_login(scored.viewer)
+    shown = client.get(place("evaluation-board", "slices")).content.decode()
+    assert "have no key that parts them" in shown
+
+
+def test_against_each_other(scored, client):
+    client.force_login(scored.viewer)
+    table = command("--matrix")
+    names = [row["evaluator"] for row in table["rows"]]
+    values = {
+        name: np.array(Score.objects.filter(score_set__evaluator__slug=name).order_by("output_id").values_list("value"))
+        for name in names
+    }
+    first = table["rows"][0]["cells"][1]
+    assert first["value"] == pytest.approx(np.corrcoef(values[names[0]].T, values[names[1]].T)[0, 1])
+    assert first["n"] == 24
+    assert "rated or not" in client.get(place("evaluation-board", "matrix")).content.decode()
+    svg = client.get(place("evaluation-board-svg", "matrix")).content.decode()
+    assert "<desc" in svg
+    assert f"{names[0]} and {names[1]}" in svg
+    wrong = client.get(reverse("api-leaderboard-matrix", args=["alpha"]), {"coefficient": "kendall"})
+    assert wrong.status_code == 400
+
+
+def test_by_aspect_from_the_tables_of_the_aspects(scored, client):
+    from tests.factories import make_ratings
+
+    make_ratings(scored.project, list(scored.project.outputs.all()[:12]), aspect="clarity")
+    client.force_login(scored.viewer)
+    shown = client.get(place("evaluation-board", "aspects")).content.decode()
+    assert "noise ceiling" in shown
+    table = command("--aspects")
+    assert [aspect["aspect"] for aspect in table["aspects"]] == ["quality", "clarity"]
+    mine = {row["evaluator"]: row["cells"] for row in table["rows"]}["length"]
+    main = {row["evaluator"]: row for row in command("--aspect", "clarity")["rows"]}["length"]
+    assert mine[1]["value"] == main["pearson"]["value"]
+    assert Leaderboard.objects.filter(kind="evaluators").count() == 2  # made on the way, and used by their own pages
+    out = io.StringIO()
+    call_command("meta", "alpha", "--aspects", stdout=out)
+    assert "clarity" in out.getvalue().splitlines()[0]
+    # What the level chosen last does not have is let go, not a fault.
+    assert client.get(place("evaluation-board", "aspects") + "?level=system&coefficient=acc-eq").status_code == 200
+    assert client.get(place("evaluation") + "?level=system&coefficient=acc-eq&grouping=item").status_code == 200
