@@ -9,6 +9,7 @@ class AnnotationConfig(AppConfig):
 
         from evalapp.common import overview
         from evalapp.common.cleaners import register_cleaner
+        from evalapp.common.own_data import register_own_data
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .triggers import after_migrate
@@ -16,6 +17,7 @@ class AnnotationConfig(AppConfig):
         from .views import overview as data
 
         register_cleaner("annotation.services.uploads:clear_project")
+        register_own_data("annotation.services.own_data")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.item_counts)
         overview.register_count("Outputs", 11, data.output_counts)

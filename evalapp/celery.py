@@ -50,6 +50,11 @@ def configure() -> None:
                 "schedule": 10.0,
                 "options": {"queue": "live", "expires": 10},
             },
+            "seal-audit": {
+                "task": "evalapp.seal_audit",
+                "schedule": 60.0,
+                "options": {"queue": "live", "expires": 60},
+            },
         },
     )
     if settings.ELASTICSEARCH_URL:

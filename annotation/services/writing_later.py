@@ -170,6 +170,8 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
         row.refresh_from_db()
         if row.state != _State.WITHDRAWN:
             return row
+        if not row.text:
+            raise Conflict("Its writer withdrew it, and the text is gone.")
         if was_taken_back(row):
             WritingMember.objects.filter(pk=row.member_id).update(accepted=F("accepted") + 1)
         row.state = row.state_before or _State.SHOWN.value

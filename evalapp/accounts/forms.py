@@ -146,6 +146,12 @@ class DeleteForm(forms.Form):
     )
 
 
+class CloseForm(forms.Form):
+    password = forms.CharField(
+        label="Your password", strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+    )
+
+
 class InvitationForm(forms.Form):
     role = forms.ChoiceField(
         choices=[(role.value, text) for role, text in ROLE_HELP.items()],

@@ -7,9 +7,11 @@ class CommonConfig(AppConfig):
 
     def ready(self) -> None:
         from . import overview
+        from .doctoring import register_checks
         from .jobs import Job, register
         from .views import overview as ours
 
         register(Job("delete", "cpu", "evalapp.common.deletion:run", "Remove what a deleted project held."))
+        register_checks("evalapp.common.audit_chain:checks")
         overview.register_section("runs", 40, ours.runs_section)
         overview.register_step("people", 20, ours.people_step)

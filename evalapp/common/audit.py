@@ -11,7 +11,9 @@ def record(*, verb: str, project: Any = None, actor: Any = None, object: Any = "
     """`verb` is past tense and dotted by noun: `campaign.opened`, `upload.undone`."""
     AuditEvent.objects.create(
         project=project,
+        scope=getattr(project, "slug", ""),
         actor=actor if getattr(actor, "pk", None) else None,
+        by=getattr(actor, "pk", None),
         verb=verb,
         object=str(object)[:200],
         detail=detail,

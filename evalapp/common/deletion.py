@@ -99,17 +99,13 @@ def _is_small(project: Project) -> bool:
 
 
 def _keep_audit(project: Project, slug: str) -> None:
-    """The audit stays when its project goes: each line keeps the short name."""
-    changed = (
-        "detail || jsonb_build_object('project', %s::text)"
-        if connection.vendor == "postgresql"
-        else "json_set(detail, '$.project', %s)"
-    )
+    """The audit stays when its project goes: each line has kept the short name. What came in while it was going, under
+    the name it had then, is put under the old one."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE common_auditevent SET detail = {changed}, project_id = NULL WHERE project_id = %s",
-            [slug, project.pk],
+            "UPDATE common_auditevent SET scope = %s WHERE project_id = %s AND position IS NULL", [slug, project.pk]
         )
+        cursor.execute("UPDATE common_auditevent SET project_id = NULL WHERE project_id = %s", [project.pk])
 
 
 # ---- which tables -----------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@ the truth about it; the queue only carries its number."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
@@ -117,9 +119,20 @@ class AuditQuerySet(models.QuerySet):
     def visible_to(self, user: User | AnonymousUser) -> AuditQuerySet:
         return self.filter(project__in=Project.objects.visible_to(user, "write"))
 
+    def update(self, **values: Any) -> int:
+        raise TypeError(ADDED_ONLY)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise TypeError(ADDED_ONLY)
+
+
+ADDED_ONLY = "The audit is only added to. See evalapp.common.audit_chain for erasing a person."
+
 
 class AuditEvent(models.Model):
-    """Who did what. Rows are only ever added."""
+    """Who did what. Rows are only ever added; `audit_chain` seals them in the order of `position`, each with a hash
+    over itself (`content`, salted) and over all before it (`link`). `scope` and `by` keep the short name of the
+    project and the number of the person when these are gone."""
 
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="audit")
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -127,6 +140,14 @@ class AuditEvent(models.Model):
     object = models.CharField(max_length=200, blank=True)
     detail = models.JSONField(default=dict)
     at = models.DateTimeField(default=timezone.now)
+    scope = models.CharField(max_length=63, blank=True)
+    by = models.BigIntegerField(null=True)
+    position = models.BigIntegerField(null=True, unique=True)
+    salt = models.CharField(max_length=32, blank=True)
+    content = models.CharField(max_length=64, blank=True)
+    link = models.CharField(max_length=64, blank=True)
+    #: When what it said of a person was taken out; `content` still stands for what it had said.
+    erased_at = models.DateTimeField(null=True)
 
     objects = AuditQuerySet.as_manager()
 
@@ -135,3 +156,22 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verb} {self.object}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError(ADDED_ONLY)
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError(ADDED_ONLY)
+
+
+class AuditHead(models.Model):
+    """The last seal: one row. Its lock orders those who seal; it shows when the last entries are missing."""
+
+    position = models.BigIntegerField(default=0)
+    link = models.CharField(max_length=64, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.position} {self.link[:12]}"

@@ -13,13 +13,21 @@ from rest_framework.views import set_rollback
 from .errors import EvalappError, NotAllowed, NotThere
 
 CONTENT_TYPE = "application/problem+json"
+#: More faults than this help nobody; a small request must not ask for a huge answer.
+MOST_ERRORS, LONGEST_TEXT = 100, 2000
 
 
 def problem(code: str, title: str, status_code: int, detail: str, errors: list | None = None, **extra: Any) -> dict:
-    body = {"type": f"/docs/errors#{code}", "title": title, "status": status_code, "detail": detail, **extra}
+    body = {"type": f"/docs/errors#{code}", "title": title, "status": status_code, "detail": _short(detail), **extra}
     if errors:
-        body["errors"] = errors
+        body["errors"] = [{key: _short(value) for key, value in error.items()} for error in errors[:MOST_ERRORS]]
+    if errors and len(errors) > MOST_ERRORS:
+        body["more_errors"] = len(errors) - MOST_ERRORS
     return body
+
+
+def _short(text: Any) -> Any:
+    return f"{text[:LONGEST_TEXT]}…" if isinstance(text, str) and len(text) > LONGEST_TEXT else text
 
 
 def _flatten(detail: Any, field: str = "") -> list[dict]:

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from .errors import EvalappError
 from .jobs import get_job
+from .logs import run_id as run_id_of_log
 from .models import Run, RunLog
 from .queue import claim_run, finish_run
 
@@ -165,9 +166,13 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None) -> Ru
     if run is None:
         return None
     context = RunContext(run, echo)
-    state, fields = _work(run, context)
-    context.save()
-    finish_run(run, state, **fields, **context.figures)
+    number = run_id_of_log.set(str(run.pk))
+    try:
+        state, fields = _work(run, context)
+        context.save()
+        finish_run(run, state, **fields, **context.figures)
+    finally:
+        run_id_of_log.reset(number)
     try:
         run.refresh_from_db()
     except Run.DoesNotExist:  # the deletion of a project ends with its own row

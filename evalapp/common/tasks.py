@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from evalapp.celery import app
 
+from .audit_chain import seal
 from .models import WorkerBeat
 from .queue import reconcile_runs, return_lost_run
 from .runner import execute_run
@@ -36,6 +37,11 @@ def run(run_id: int) -> None:
 @app.task(name="evalapp.reconcile")
 def reconcile() -> dict[str, int]:
     return reconcile_runs()
+
+
+@app.task(name="evalapp.seal_audit")
+def seal_audit() -> int:
+    return seal()
 
 
 def _write_beat(name: str, queues: list[str]) -> None:

@@ -13,4 +13,5 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/<int:pk>/retry/", runs.run_retry, name="run-retry"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
+    path("metrics", health.metrics, name="metrics"),
 ]

@@ -51,6 +51,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "evalapp.common.logs.RequestNumber",
     "csp.middleware.CSPMiddleware",
     "evalapp.common.middleware.Headers",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -173,7 +174,8 @@ SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
 SECURE_SSL_REDIRECT = _BEHIND_TLS
 SECURE_HSTS_SECONDS = 31_536_000 if _BEHIND_TLS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _BEHIND_TLS
-SECURE_REDIRECT_EXEMPT = [r"^health/"]
+SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]
+METRICS_TOKEN = env.token("METRICS_TOKEN")
 if _BEHIND_TLS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -266,6 +268,10 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "evalapp.common.api.problem_responses.add_problems",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "RunStateEnum": "evalapp.common.models.Run.State",
         "UploadStateEnum": "annotation.models.Upload.State",
@@ -286,11 +292,21 @@ SPECTACULAR_SETTINGS = {
 LOG_LEVEL = env.text("LOG_LEVEL", "INFO").upper()
 if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
     raise ImproperlyConfigured(f"LOG_LEVEL={LOG_LEVEL!r} must be DEBUG, INFO, WARNING or ERROR.")
+LOG_FORMAT = env.text("LOG_FORMAT", "plain").lower()
+if LOG_FORMAT not in {"plain", "json"}:
+    raise ImproperlyConfigured(f"LOG_FORMAT={LOG_FORMAT!r} must be plain or json.")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "formatters": {
+        "plain": {
+            "()": "evalapp.common.logs.PlainFormatter",
+            "format": "{levelname} {name}: {message}",
+            "style": "{",
+        },
+        "json": {"()": "evalapp.common.logs.JsonFormatter"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "axes": {"level": "WARNING"},

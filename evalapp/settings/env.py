@@ -69,6 +69,8 @@ SETTINGS = (
     Setting("ENCODERS", "none", "Names or folders of further encoders people may choose, separated by commas."),
     Setting("LIVE_TIMEOUT_MS", "2000", "How long an online score is waited for, in milliseconds."),
     Setting("LIVE_MODELS", "4", "How many evaluators the worker for online scores keeps in memory."),
+    Setting("METRICS_TOKEN", "none", "Lets Prometheus read /metrics from elsewhere; without it, this machine alone."),
+    Setting("LOG_FORMAT", "plain", "plain or json (one object a line, with the numbers of request and run)."),
     Setting("LOG_LEVEL", "INFO", "DEBUG, INFO, WARNING or ERROR."),
 )
 _NAMES = {s.name for s in SETTINGS}
@@ -178,4 +180,15 @@ def origins() -> list[str]:
             raise ImproperlyConfigured(
                 f"CSRF_TRUSTED_ORIGINS={origin!r} is not reached by TLS. Put a TLS proxy in front and write https://."
             )
+    return value
+
+
+def token(name: str) -> str:
+    """A secret that opens a door by itself, hence a long one; empty: the door is closed."""
+    value = text(name)
+    if value and len(value) < 24:
+        raise ImproperlyConfigured(
+            f"{name} is too short. Use at least 24 random characters, for example from: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
     return value

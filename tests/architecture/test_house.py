@@ -33,6 +33,7 @@ ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html"}
 INTERNAL = {
     "accounts.User": "people are shown through their memberships",
     "accounts.AttemptCount": "counters of the door",
+    "common.AuditHead": "the installation's, read by doctor alone",
     "common.RunLog": "through its run",
     "common.WorkerBeat": "the installation's, of no project",
     "annotation.UploadFault": "through its upload",

@@ -3,6 +3,7 @@
 from .account import change_password, update_account
 from .invitations import accept_invitation, create_invitation, find_invitation, join_with_new_account, revoke_invitation
 from .members import add_member, change_role, remove_member
+from .own_data import close_account, collect, withdraw_texts
 from .projects import create_project, delete_project, may_create_projects, update_project
 from .tokens import create_token, revoke_token
 
@@ -11,6 +12,8 @@ __all__ = [
     "add_member",
     "change_password",
     "change_role",
+    "close_account",
+    "collect",
     "create_invitation",
     "create_project",
     "create_token",
@@ -23,4 +26,5 @@ __all__ = [
     "revoke_token",
     "update_account",
     "update_project",
+    "withdraw_texts",
 ]

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from evalapp.accounts.forms import AccountForm, PasswordForm, TokenForm, add_faults
+from evalapp.accounts.forms import AccountForm, CloseForm, PasswordForm, TokenForm, add_faults
 from evalapp.accounts.models import ApiToken, Membership, User
-from evalapp.accounts.services import change_password, create_token, revoke_token, update_account
+from evalapp.accounts.services import (
+    change_password,
+    close_account,
+    collect,
+    create_token,
+    revoke_token,
+    update_account,
+    withdraw_texts,
+)
 from evalapp.common.errors import EvalappError, NotThere
 from evalapp.common.pages import page
 
@@ -31,6 +39,40 @@ def account(request: HttpRequest) -> HttpResponse:
     memberships = Membership.objects.filter(user=request.user).select_related("project").order_by("project__name")
     context = {"form": form, "memberships": memberships}
     return page(request, "accounts/account/show.html", context, status=422 if form.errors else 200)
+
+
+@sensitive_post_parameters()
+@login_required
+@require_http_methods(["GET", "POST"])
+def own_data(request: HttpRequest) -> HttpResponse:
+    """What is stored about oneself: how much, to take away, to withdraw, to end the account."""
+    form = CloseForm(request.POST if request.POST.get("act") == "close" else None)
+    if request.POST.get("act") == "withdraw":
+        counts = withdraw_texts(user=request.user)
+        emptied = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "there was nothing"
+        messages.success(request, f"Withdrawn: {emptied}.")
+        return redirect("accounts:own-data")
+    if form.is_bound and form.is_valid():
+        try:
+            close_account(user=request.user, password=form.cleaned_data["password"])
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            logout(request)
+            messages.success(request, "Your account is closed.")
+            return redirect("home")
+    context = {"form": form, "parts": collect(user=request.user)}
+    return page(request, "accounts/account/own_data.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_safe
+def own_data_file(request: HttpRequest) -> HttpResponse:
+    """The same as one JSON file."""
+    body = {part.name: part.rows for part in collect(user=request.user)}
+    response = JsonResponse(body, json_dumps_params={"indent": 1, "ensure_ascii": False})
+    response.headers["Content-Disposition"] = 'attachment; filename="my-data.json"'
+    return response
 
 
 @sensitive_post_parameters()

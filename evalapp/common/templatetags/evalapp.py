@@ -53,8 +53,9 @@ def span(seconds: float | None) -> str:
 
 @register.filter
 def figure(value: Any, digits: int = 3) -> str:
-    """A number with fixed digits; undefined is a dash, never NaN."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    """A number with fixed digits; undefined is a dash, never NaN. What a template does not find comes as an empty
+    text."""
+    if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     return f"{value:.{int(digits)}f}".replace("-", "−")
 

@@ -31,6 +31,7 @@ class Command(base.Command):
             checks.redis_server(settings.REDIS_URL),
             *worker_checks(),
             checks.encoder(),
+            *deployment_checks(),
         ]
         if any(check.name == "migrations" and check.state == OK for check in found):
             found += room_checks()
@@ -67,6 +68,23 @@ def database_checks() -> list[Check]:
     if waiting:
         state = Check("migrations", MISSING, f"{waiting} not applied", "Run `python manage.py migrate`.")
     return [Check("database", OK, name), state]
+
+
+def deployment_checks() -> list[Check]:
+    """What is wrong with an installation that others reach, and harmless on one's own machine."""
+    public = sorted(set(settings.ALLOWED_HOSTS) - {"127.0.0.1", "localhost", "[::1]", "testserver"})
+    if not public:
+        return []
+    found = []
+    if settings.SECURE_SSL_REDIRECT:
+        found.append(Check("tls", OK, f"{public[0]} is reached by TLS alone"))
+    else:
+        way_out = "Put a TLS proxy in front and set SECURE_PROXY=1, else passwords travel in the open."
+        found.append(Check("tls", OPTIONAL, f"{public[0]} is reached without TLS", way_out))
+    if settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
+        way_out = "Set EMAIL_URL=smtp://user:password@host:port, else nobody can reset a password."
+        found.append(Check("mail", OPTIONAL, "mails are written to the log", way_out))
+    return found
 
 
 def worker_checks() -> list[Check]:

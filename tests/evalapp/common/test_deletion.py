@@ -81,7 +81,7 @@ def whole(cast) -> None:
     assert after.pop("common.AuditEvent") > before.pop("common.AuditEvent")
     assert after == before
     assert not Project.objects.filter(pk=number).exists()
-    mine = AuditEvent.objects.filter(detail__project="gone")
+    mine = AuditEvent.objects.filter(scope="gone")
     assert not mine.exclude(project=None).exists()
     assert {"project.created", "upload.done", "campaign.opened", "project.deleted"} <= set(
         mine.values_list("verb", flat=True)

@@ -6,6 +6,7 @@ import math
 from datetime import timedelta
 
 import pytest
+from django.template import Context, Template
 from django.utils import timezone
 
 from evalapp.common.templatetags import evalapp as tags
@@ -34,6 +35,10 @@ def test_undefined_is_a_dash():
     assert [tags.figure(math.nan), tags.figure(None), tags.percent(math.nan), tags.per_second(None)] == ["-"] * 4
     assert tags.figure(-0.5, 2) == "−0.50"
     assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1 250"]
+
+
+def test_what_a_template_does_not_find_is_a_dash():
+    assert Template("{{ row.first.value|figure }}").render(Context({"row": {"first": None}})) == "-"
 
 
 def test_a_link_to_a_room_that_is_not_there_is_nothing():

@@ -12,6 +12,7 @@ def no_redis(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
 
 
+@pytest.mark.promise("doctor")
 @pytest.mark.django_db
 def test_what_is_missing_is_said_with_the_way_out(no_redis, capsys):
     with pytest.raises(SystemExit) as ended:

@@ -1,0 +1,69 @@
+"""What this room stores about a person who judges or writes: shown to them, and taken back by them. Of what they were
+shown it says nothing that they could not know; ratings and choices stay, under the pseudonym."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from annotation.models import (
+    Assignment,
+    ItemFlag,
+    Judgement,
+    WritingAttempt,
+    WritingTask,
+    WritingUnit,
+    WrittenReference,
+)
+from evalapp.common.audit_chain import erase
+from evalapp.common.own_data import Part
+
+from .writing_later import withdraw_row
+
+REASON = "Withdrawn by its writer"
+
+
+def own_parts(*, user: Any) -> list[Part]:
+    judged = Judgement.objects.filter(annotator=user).order_by("pk")
+    drafts = Assignment.objects.filter(annotator=user).exclude(draft=None).order_by("pk")
+    flags = ItemFlag.objects.filter(assignment__annotator=user).order_by("pk")
+    attempts = WritingAttempt.objects.filter(member__annotator=user).order_by("pk")
+    written = WrittenReference.objects.filter(member__annotator=user).order_by("pk")
+    return [
+        Part("judgements", "Your answers, each version, with your notes and the seconds they took.", list(judged.values(
+            "campaign__name", "assignment__public", "version", "current", "answer", "note", "seconds", "created_at"))),
+        Part("drafts", "Answers that you began.", list(drafts.values("campaign__name", "public", "draft"))),
+        Part("flags", "What you said was wrong with a text.", list(flags.values(
+            "campaign__name", "assignment__public", "reason", "text", "created_at"))),
+        Part("attempts", "Texts that you tried while writing.", list(attempts.values(
+            "campaign__name", "task__public", "number", "text", "decision", "seconds", "created_at"))),
+        Part("references", "Texts of yours that were accepted, and what became of them.", list(written.values(
+            "campaign__name", "public", "text", "state", "created_at"))),
+    ]  # fmt: skip
+
+
+@transaction.atomic
+def withdraw_texts(*, user: Any) -> dict[str, int]:
+    """Empty notes, remarks, drafts and written texts; accepted texts leave their sets."""
+    texts = 0
+    for pk, unit in WrittenReference.objects.filter(member__annotator=user).exclude(text="").values_list("pk", "unit"):
+        WritingUnit.objects.select_for_update(no_key=True).get(pk=unit)
+        row = WrittenReference.objects.get(pk=pk)
+        if row.state != WrittenReference.State.WITHDRAWN:
+            withdraw_row(row, user, REASON)
+        WrittenReference.objects.filter(pk=pk).update(text="", meta={}, reason=REASON)
+        erase(Q(verb__startswith="reference.") & Q(detail__reference=pk))
+        texts += 1
+    said = Judgement.objects.filter(annotator=user)
+    return {
+        "references": texts,
+        "notes": said.exclude(note="").update(note=""),
+        "flags": ItemFlag.objects.filter(assignment__annotator=user).exclude(text="").update(text=""),
+        "drafts": Assignment.objects.filter(annotator=user).exclude(draft=None).update(draft=None)
+        + WritingTask.objects.filter(member__annotator=user).exclude(draft=None).update(draft=None),
+        "attempts": WritingAttempt.objects.filter(member__annotator=user)
+        .exclude(text="")
+        .update(text="", text_before="", candidate_text=None),
+    }

@@ -1,0 +1,126 @@
+"""What works and how much there is to do: for load balancers, for Prometheus, for `manage.py doctor`. Answers in
+bounded time, and names no host and no error to those who need not know."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from .audit_chain import waiting
+from .models import Run
+from .queue import live_workers
+
+QUEUES = ("cpu", "gpu", "live")
+#: With less room than this nothing can be uploaded or trained; pages still answer, but nobody should be sent here.
+LEAST_FREE = 200_000_000
+SECONDS = 1.0
+
+
+def parts() -> dict[str, bool]:
+    """Part -> whether it works. Without the database nothing does; without disk nothing can be stored."""
+    found = {"database": _database(), "queue": _queue(), "index": _index(), "disk": free_bytes() > LEAST_FREE}
+    found["workers"] = found["database"] and served() >= set(QUEUES)
+    return found
+
+
+def is_ready(found: dict[str, bool]) -> bool:
+    """Pages work without queue, workers and index: they say so where they need them."""
+    return found["database"] and found["disk"]
+
+
+def served() -> set[str]:
+    return {queue for beat in live_workers() for queue in beat.queues}
+
+
+def free_bytes() -> int:
+    return shutil.disk_usage(settings.DATA_DIR).free
+
+
+def _database() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return False
+    return True
+
+
+def _queue() -> bool:
+    import redis
+
+    try:
+        redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=SECONDS, socket_timeout=SECONDS).ping()
+    except redis.RedisError:
+        return False
+    return True
+
+
+def _index() -> bool:
+    """The search server; files need none."""
+    if not settings.ELASTICSEARCH_URL:
+        return True
+    import socket
+    from urllib.parse import urlsplit
+
+    place = urlsplit(settings.ELASTICSEARCH_URL)
+    try:
+        with socket.create_connection((place.hostname or "", place.port or 9200), timeout=SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+# ---- Prometheus -------------------------------------------------------------------------------------------
+
+Sample = tuple[dict[str, str], float]
+
+
+def metrics() -> Iterator[tuple[str, str, list[Sample]]]:
+    """(name, help, samples); all are gauges, because they are read from the database and not counted here."""
+    found = parts()
+    yield "evalapp_info", "The version that runs.", [({"version": settings.VERSION}, 1)]
+    yield "evalapp_up", "Whether a part works.", [({"part": name}, float(works)) for name, works in found.items()]
+    yield "evalapp_disk_free_bytes", "Room in the data folder.", [({}, free_bytes())]
+    if not found["database"]:
+        return
+    there = served()
+    yield (
+        "evalapp_queue_served",
+        "Whether a worker takes runs of a queue.",
+        [({"queue": queue}, float(queue in there)) for queue in QUEUES],
+    )
+    states = Run.objects.order_by().values("kind", "state").annotate(n=Count("pk"))
+    yield (
+        "evalapp_runs",
+        "Background runs.",
+        [({"kind": row["kind"], "state": row["state"]}, row["n"]) for row in states.order_by("kind", "state")],
+    )
+    now = timezone.now()
+    oldest = Run.objects.filter(state=Run.State.QUEUED).order_by("queue").values("queue").annotate(at=Min("created_at"))
+    yield (
+        "evalapp_run_waiting_seconds",
+        "How long the first run of a queue has waited.",
+        [({"queue": row["queue"]}, round((now - row["at"]).total_seconds(), 1)) for row in oldest],
+    )
+    yield "evalapp_audit_unsealed", "Entries of the audit that wait to be sealed.", [({}, waiting())]
+
+
+def exposition() -> str:
+    """The text format of Prometheus."""
+    lines = []
+    for name, words, samples in metrics():
+        lines += [f"# HELP {name} {words}", f"# TYPE {name} gauge"]
+        for labels, value in samples:
+            named = ",".join(f'{key}="{_quoted(text)}"' for key, text in labels.items())
+            lines.append(f"{name}{{{named}}} {value:g}" if named else f"{name} {value:.0f}")
+    return "\n".join([*lines, ""])
+
+
+def _quoted(text: Any) -> str:
+    return str(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
