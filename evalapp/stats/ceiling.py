@@ -58,7 +58,8 @@ def noise_ceiling(
     - `leave-one-out`: each rater's ratings against the mean of the output's others, averaged over raters with at least
       3 such ratings, by their number: what one more person would reach. `of` does not apply. Segments, no grouping.
 
-    n = outputs. The interval is a bootstrap over items; each resample averages 10 of the splits.
+    n = outputs. The interval is a bootstrap over items, at the system level over systems (drawing items would add to
+    the noise that is measured); each resample averages 10 of the splits.
     """
     _check(coefficient, kind, of, level, grouping, system)
     if repeats < 1:
@@ -173,6 +174,7 @@ def _split_half(
         point, replicates, clusters = replicates_of(
             one, two, items[kept], systems[kept], coefficient=coefficient, level=level, grouping=grouping,
             resamples=resamples if number < _SPLITS else 0, seed=seed,
+            bootstrap="systems" if level == "system" else "inputs",
         )  # fmt: skip
         if not point.is_defined:
             continue

@@ -241,13 +241,14 @@ def replicates_of(
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
     nan_rule: NanRule = "drop",
+    bootstrap: Bootstrap | None = None,
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
     """One coefficient of `correlate` without its interval, its replicates, and how many of what was drawn.
 
     Over the same complete rows and under the same seed two metrics get the same draws: their replicates are paired.
     """
-    bootstrap: Bootstrap = "both" if level == "system" else "inputs"
-    _check(level=level, grouping=grouping, nan_rule=nan_rule)
+    bootstrap = bootstrap or ("both" if level == "system" else "inputs")
+    _check(level=level, grouping=grouping, nan_rule=nan_rule, bootstrap=bootstrap)
     x = float_column(metric, "metric")
     y = float_column(human, "human", len(x))
     pairs = _complete_pairs(x, y, item, system, cluster, ((coefficient,), bootstrap, resamples, seed, nan_rule))

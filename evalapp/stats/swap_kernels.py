@@ -1,4 +1,5 @@
-"""Rank coefficients of two metrics with exchanged scores inside one large group of rows; exact, ties included.
+"""Rank coefficients of two metrics with exchanged scores, inside one large group of rows or many small ones side by
+side; exact, ties included.
 
 Notation as in `swaps`, which joins groups and draws nothing here.
 """
@@ -15,9 +16,12 @@ from evalapp.stats.correlation import Coefficient, midranks
 from evalapp.stats.weighted import WeightedCoefficients
 
 Pair: TypeAlias = tuple[int, int]
+_Single: TypeAlias = NDArray[np.float32]
+_Tables: TypeAlias = tuple[_Single, _Single, _Single]
 
-#: Cells of the arrays that should stay in the cache.
+#: Cells of the arrays that should stay in the cache; of those of many small groups.
 _CACHED = 1 << 18
+_BLOCKS = 1 << 20
 # Up to here the sums of signs stay within 2^24 and are exact in single precision.
 _DENSE = 4096
 
@@ -214,6 +218,67 @@ class _Doubled:
             for side, (first, second) in enumerate(((1.0 - part, part), (part, 1.0 - part))):
                 found[side, start : start + step] = kernel(np.concatenate([first, second]))[self._name]
         return found[0], found[1]
+
+
+class GroupRanks:
+    """Many groups of w <= 64 rows: everything from tables of signs and of ties, (g, w, w), times what is kept and what
+    is exchanged, (g, w, b). Sums stay far below 2^24, so single precision is exact.
+
+    Spearman: i's doubled centred midrank is the sum of signs of its distance to all others in A*. Kendall as in
+    `_DenseKendall`. Ties: with t_i = how many of A* equal i's score, i included, sum t_i is the sum of squared sizes of
+    the levels and sum 1 / t_i their number.
+    """
+
+    def __init__(self, name: Coefficient, scores: FloatArray, human: FloatArray) -> None:
+        self._name, self._scores = name, scores
+        self._people = _sign_tables(human, human)
+        self._ranks = self._people.sum(axis=2)[:, :, None]
+        equal = (self._people == 0).sum(axis=2)
+        self._w = human.shape[1]
+        self._untied = (self._w**2 - equal.sum(axis=1)).astype(np.float64)[:, None]
+        self._levels = np.rint((1.0 / equal).sum(axis=1))[:, None]
+
+    def __call__(self, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (g, b) of A* and of B* for exchanges (g, w, b)."""
+        g, w, b = swapped.shape
+        one, two = (self._scores[:, :, metric] for metric in pair)
+        tables = _sign_tables(one, one), _sign_tables(one, two), _sign_tables(two, two)
+        tied = any((table == 0).sum() > least for table, least in zip(tables, (g * w, 0, g * w), strict=True))
+        found = np.empty((2, g, b))
+        step = max(_BLOCKS // (g * w), 8)
+        for start in range(0, b, step):
+            out = swapped[:, :, start : start + step].astype(np.float32)
+            kept = 1 - out
+            for side, (own, other) in enumerate(((kept, out), (out, kept))):
+                found[side, :, start : start + step] = self._coefficients(tables, own, other, tied)
+        return found[0], found[1]
+
+    def _coefficients(self, tables: _Tables, kept: _Single, out: _Single, tied: bool) -> FloatArray:
+        """Of the vector that has the first metric's score where `kept` and the second's where `out`."""
+        if self._name == "spearman":
+            first, cross, second = tables
+            ranks = (first @ kept + cross @ out) * kept + (second @ out - cross.transpose(0, 2, 1) @ kept) * out
+            own = np.einsum("gwb,gwb->gb", ranks, ranks).astype(np.float64)
+            people = np.einsum("gwb,gwb->gb", self._ranks, self._ranks).astype(np.float64)
+            return _quotient((ranks * self._ranks).sum(axis=1, dtype=np.float64), np.sqrt(own * people))
+        first, cross, second = (table * self._people for table in tables)
+        doubled = ((first @ kept + 2 * (cross @ out)) * kept + (second @ out) * out).sum(axis=1, dtype=np.float64)
+        squares: FloatArray | float = float(self._w)
+        levels: FloatArray | float = float(self._w)
+        if tied:
+            first, cross, second = ((table == 0).astype(np.float32) for table in tables)
+            equal = (first @ kept + cross @ out) * kept + (second @ out + cross.transpose(0, 2, 1) @ kept) * out
+            squares = equal.sum(axis=1, dtype=np.float64)
+            levels = np.rint((1.0 / equal).sum(axis=1, dtype=np.float64))
+        if self._name == "kendall":
+            return _quotient(doubled, np.sqrt((self._w**2 - squares) * self._untied))
+        least = np.minimum(levels, self._levels)
+        return _quotient(doubled * least, self._w**2 * (least - 1.0) + np.zeros_like(doubled))
+
+
+def _sign_tables(one: FloatArray, two: FloatArray) -> _Single:
+    """sign(one_i - two_j) of every group, (g, w, w)."""
+    return np.sign(one[:, :, None] - two[:, None, :]).astype(np.float32)
 
 
 def _signs(one: FloatArray, two: FloatArray) -> NDArray[np.float32]:

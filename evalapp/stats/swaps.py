@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from evalapp.stats.coding import ROUNDING, BoolArray, FloatArray, IntArray, is_constant, snap
 from evalapp.stats.correlation import MIN_PAIRS, Coefficient
 from evalapp.stats.meta_evaluation import NanRule
-from evalapp.stats.swap_kernels import Pair, large_kernel
+from evalapp.stats.swap_kernels import GroupRanks, Pair, large_kernel
 from evalapp.stats.weighted import group_coefficients
 
 _STREAM = 2
@@ -153,8 +153,8 @@ class PearsonSwaps:
 
 
 class RankSwaps:
-    """Spearman and Kendall in any grouping. Small groups: all patterns of exchanges once, then looked up; large ones by
-    the kernels below."""
+    """Spearman and Kendall in any grouping. Groups of few rows: all patterns of exchanges once, then looked up; small
+    ones side by side, large ones one by one, by the kernels."""
 
     def __init__(
         self, scores: FloatArray, human: FloatArray, group: IntArray | None, nan_rule: NanRule, name: Coefficient
@@ -162,7 +162,8 @@ class RankSwaps:
         self._scores, self._human, self._name = scores, human, name
         self._groups = _Groups.of(human, group)
         self._rule: NanRule = nan_rule
-        self._small = [rows for rows in self._groups.batches if rows.shape[1] <= _SMALL]
+        small = [rows for rows in self._groups.batches if rows.shape[1] <= _SMALL]
+        self._small = [(rows, GroupRanks(name, scores[rows], human[rows])) for rows in small]
         large = [row for rows in self._groups.batches if rows.shape[1] > _SMALL for row in rows]
         self._large = [(row, large_kernel(name, scores[row], human[row])) for row in large]
         self.chunk = max(_CELLS // max(len(scores), 1), 8)
@@ -171,53 +172,31 @@ class RankSwaps:
         b = swapped.shape[1]
         found = np.empty((len(pairs), b))
         parts = [swapped[row] for row, _ in self._large]
-        for (_, kernel), part in zip(self._large, parts, strict=True):
-            kernel.prepare(part)
+        for (_, large), part in zip(self._large, parts, strict=True):
+            large.prepare(part)
         for place, pair in enumerate(pairs):
             average = _Averages(b, self._groups.n_eligible, self._rule)
-            for rows in self._small:
-                for side, values in enumerate(self._of_small(rows, swapped, pair)):
+            for rows, kernel in self._small:
+                for side, values in enumerate(self._of_small(rows, kernel, swapped, pair)):
                     average.add(side, values)
-            for (_, kernel), part in zip(self._large, parts, strict=True):
-                for side, row in enumerate(kernel(part, pair)):
+            for (_, large), part in zip(self._large, parts, strict=True):
+                for side, row in enumerate(large(part, pair)):
                     average.add(side, row[None, :])
             found[place] = average.difference()
         return found
 
-    def _of_small(self, rows: IntArray, swapped: BoolArray, pair: Pair) -> tuple[FloatArray, FloatArray]:
+    def _of_small(
+        self, rows: IntArray, kernel: GroupRanks, swapped: BoolArray, pair: Pair
+    ) -> tuple[FloatArray, FloatArray]:
         g, w = rows.shape
-        b = swapped.shape[1]
         if w > _PATTERNED:
-            exchanged = swapped[rows].transpose(0, 2, 1)
-            return self._both(rows, exchanged, pair)
-        numbers = np.arange(2**w)
-        patterns = np.broadcast_to(((numbers[:, None] >> np.arange(w)) & 1).astype(np.bool_), (g, 2**w, w))
-        table, _ = self._both(rows, patterns, pair, sides=1)
-        codes = np.zeros((g, b), dtype=np.int64)
+            return kernel(swapped[rows], pair)
+        patterns = ((np.arange(2**w) >> np.arange(w)[:, None]) & 1).astype(np.bool_)
+        table, _ = kernel(np.broadcast_to(patterns, (g, w, 2**w)), pair)
+        codes = np.zeros((g, swapped.shape[1]), dtype=np.int64)
         for place in range(w):
             codes += swapped[rows[:, place]].astype(np.int64) << place
         return np.take_along_axis(table, codes, axis=1), np.take_along_axis(table, 2**w - 1 - codes, axis=1)
-
-    def _both(self, rows: IntArray, exchanged: BoolArray, pair: Pair, sides: int = 2) -> tuple[FloatArray, FloatArray]:
-        """Coefficients (g, p) of A* and B* for exchanges (g, p, w)."""
-        g, p, w = exchanged.shape
-        one, two = (self._scores[rows, metric][:, None, :] for metric in pair)
-        human = self._human[rows][:, None, :]
-        values = np.full((2, g, p), np.nan)
-        step = max(_CELLS // (g * w * w), 1)
-        for start in range(0, p, step):
-            part = exchanged[:, start : start + step]
-            size = part.shape[1]
-            for side in range(sides):
-                mixed = np.where(part, two, one) if side == 0 else np.where(part, one, two)
-                found = group_coefficients(
-                    mixed.reshape(g * size, w),
-                    np.broadcast_to(human, mixed.shape).reshape(g * size, w),
-                    np.ones((g * size, w, 1)),
-                    (self._name,),
-                )
-                values[side, :, start : start + size] = found[self._name].reshape(g, size)
-        return values[0], values[1]
 
 
 class SystemSwaps:

@@ -87,6 +87,7 @@ def test_order_of_rows_and_units_do_not_matter_and_the_system_level_averages_mor
     above = noise_ceiling(value, output, rater, item=item, system=system, level="system", **options)
     within = noise_ceiling(value, output, rater, item=item, system=system, grouping="item", **options)
     assert within.value < above.value <= 1
+    assert above.low < above.value < above.high
     assert noise_ceiling(value, output, rater, coefficient="spearman", **options).value == pytest.approx(
         one.value, abs=0.15
     )
