@@ -17,6 +17,7 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 
+from evalapp.stats.coding import IntArray
 from evalapp.stats.columns import Comparisons, Labels, Ratings, Scores, Units, named_by, number_raters
 from evalapp.stats.judged import FLIPPED, Judged, collect
 
@@ -85,6 +86,25 @@ class ExportFolder:
     @cached_property
     def groups(self) -> dict[str, str]:
         return {row["id"]: row.get("group") or row["id"] for row in self.rows("items")}
+
+    @cached_property
+    def metas(self) -> dict[str, Row]:
+        """What is said of each item besides."""
+        found = {row["id"]: row.get("meta") or {} for row in self.rows("items")}
+        return {item: json.loads(meta) if isinstance(meta, str) else meta for item, meta in found.items()}
+
+    def outputs(self, subset: str) -> tuple[list[Place], IntArray, IntArray]:
+        """All outputs of the wanted systems in the order of items and systems; their groups and systems by number."""
+        units, items, groups = self.units(), Labels(), Labels()
+        rows = [(row["item"], row["system"], row.get("step")) for row in self.rows("outputs")]
+        found = [
+            (items.code(item), groups.code(self._group(item)), units.code(system, step)) for item, system, step in rows
+        ]
+        columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+        item_, cluster, unit = items.sort()[columns[:, 0]], groups.sort()[columns[:, 1]], units.sort()[columns[:, 2]]
+        order = np.lexsort((unit, item_))
+        order = order[units.wanted(subset)[unit[order]]] if len(order) else order
+        return [rows[k] for k in order.tolist()], cluster[order], unit[order]
 
     @cached_property
     def kinds(self) -> dict[str, str]:

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
 from evalapp.stats.folder import ExportFolder, FolderError, Place
 from evalapp.stats.meta_tables import COEFFICIENTS, People, Scored, enhanced_table, evaluators_table
 from evalapp.stats.rater_tables import detail_table, overview_table
-from evalapp.stats.tables import systems_by_comparisons, systems_by_evaluator, systems_by_ratings
+from evalapp.stats.tables import draws_of, systems_by_comparisons, systems_by_evaluator, systems_by_ratings
 
 Table = dict[str, Any]
 Entry = Mapping[str, Any]
@@ -188,12 +189,53 @@ def _agreement(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) 
     return overview_table(parts, settings)
 
 
+def _slices(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    table, names = entry["table"], entry["sets"]
+    rated = load_rated(folder, table["aspect"], settings)
+    told = [folder.metas[item].get(table["key"]) for item, _, _ in rated.places]
+    return slices_table(
+        rated.people,
+        [load_scored(folder, name, rated.places) for name in names],
+        np.array([MISSING if value is None else str(value) for value in told], dtype=np.str_),
+        {**settings, "key": table["key"]},
+        aspect=table["aspect"],
+        outside=outside_training(folder, names, rated.places),
+    )
+
+
+def _matrix(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    places, cluster, system = folder.outputs(settings["systems"])
+    scored = [load_scored(folder, name, places) for name in entry["sets"]]
+    columns = np.full((len(places), len(scored)), np.nan)
+    for place, one in enumerate(scored):
+        columns[:, place] = one.metric
+    return matrix_table(scored, columns, cluster, system, settings, aspect=entry["table"]["aspect"])
+
+
+def _aspects(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    """From the main table of every aspect, each computed from its own settings and sets."""
+    kept = entry["table"]
+    unapplied = [
+        {"evaluator": row["evaluator"], "note": row["cells"][0]["note"], "score_set": None}
+        for row in kept["rows"]
+        if row["score_set"] is None
+    ]
+    tables = []
+    for aspect, part in entry["tables"].items():
+        inner = {"sets": part["sets"], "table": {"aspect": aspect, "rows": unapplied}}
+        tables.append(_evaluators(folder, inner, {**part["params"], **draws_of(settings)}))
+    return aspects_table(tables, {**settings, "figure": kept["figure"]})
+
+
 #: How a table of each kind is computed from the folder, its entry in `leaderboard.json` and its settings.
 COMPUTED: dict[str, Callable[[ExportFolder, Entry, Mapping[str, Any]], Table]] = {
     "systems": _systems,
     "evaluators": _evaluators,
     "enhanced": _enhanced,
     "agreement": _agreement,
+    "slices": _slices,
+    "matrix": _matrix,
+    "aspects": _aspects,
 }
 
 
@@ -276,10 +318,18 @@ def _row_lines(row: Mapping[str, Any]) -> Iterator[str]:
         figures = "  ".join(f"{name} {_interval(row[name])}" for name in COEFFICIENTS if name in row)
         yield f"  {row['evaluator']:<24} {figures}"
     elif "evaluator" in row and "cells" in row:
-        cells = "  ".join(f"{name} {_interval(cell['pearson'])}" for name, cell in row["cells"].items())
+        cells = "  ".join(_cells(row["cells"]))
         yield f"  {row['evaluator']:<24} {cells}"
     else:
         yield from _coefficient_lines(row)
+
+
+def _cells(cells: Any) -> Iterator[str]:
+    """By reference set; or in the order of a table's parts, evaluators or aspects, of which a part has two figures."""
+    if isinstance(cells, dict):
+        yield from (f"{name} {_interval(cell['pearson'])}" for name, cell in cells.items())
+    else:
+        yield from ("-" if cell is None else _interval(cell.get("shrunken", cell)) for cell in cells)
 
 
 def _coefficient_lines(row: Mapping[str, Any]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -133,7 +134,27 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
         entry["references"] = chosen_sets(project, query)
         by_evaluator = newest_sets(project, entry["references"], table["aspect"])
         entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]
+    elif row.kind in ("slices", "matrix", "aspects"):
+        entry |= _of_evaluators(project, query, names, table)
     return {**entry, "table": canonical(table)}
+
+
+def _of_evaluators(project: Project, query: Any, names: dict[int, str], table: Row) -> Row:
+    """The sets behind a further table of evaluators; of one by aspect the settings and sets of each aspect's table."""
+    from .evaluator_boards import one_of_each, queries_by_aspect
+
+    if table["kind"] == "aspects":
+        of_aspects = {
+            found.aspect: {
+                "params": asdict(found),
+                "sets": [names[s.pk] for s in current_sets(project, found.references, found.aspect)],
+            }
+            for found in queries_by_aspect(project, query)
+        }
+        return {"tables": of_aspects}
+    if table["kind"] == "matrix":
+        return {"sets": [names[s.pk] for s in one_of_each(current_sets(project, query.references), query.aspect)]}
+    return {"sets": [names[s.pk] for s in current_sets(project, query.references, table["aspect"])]}
 
 
 #: What a table of agreement tells of all raters together; times and names of single ones stay out of an export.
@@ -170,7 +191,7 @@ def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
 
 
 #: Kinds of tables that stand in an export: those that `evalapp.stats.recompute` computes.
-EXPORTED = ("systems", "evaluators", "enhanced", "agreement")
+EXPORTED = ("systems", "evaluators", "enhanced", "agreement", "slices", "matrix", "aspects")
 
 
 def usual_queries(project: Project) -> list[Query]:

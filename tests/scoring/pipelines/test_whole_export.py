@@ -12,12 +12,20 @@ from pathlib import Path
 import pytest
 
 from annotation.exporters.wishes import Wishes
-from annotation.models import Comparison, Output, RaterFilter, Rating
+from annotation.models import Comparison, Item, Output, RaterFilter, Rating
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
 from evalapp.stats.recompute import recompute_folder
 from scoring.models import Evaluator, Leaderboard, ScoreSet
-from scoring.selectors.leaderboards import AgreementQuery, EnhancedQuery, EvaluatorsQuery, SystemsQuery
+from scoring.selectors.leaderboards import (
+    AgreementQuery,
+    AspectsQuery,
+    EnhancedQuery,
+    EvaluatorsQuery,
+    MatrixQuery,
+    SlicesQuery,
+    SystemsQuery,
+)
 from scoring.services.leaderboards import get_leaderboard
 from tests.taking import faults_of, take_in
 
@@ -29,6 +37,9 @@ QUERIES = (
     SystemsQuery(aspect="quality", by="token-f1"),
     SystemsQuery(aspect="quality", method="davidson"),
     AgreementQuery(aspect="quality", judged="ratings"),
+    SlicesQuery(aspect="quality", key="domain"),
+    MatrixQuery(systems="machine"),
+    AspectsQuery(),
     SystemsQuery(aspect="quality", filter="without-r1"),
     EvaluatorsQuery(aspect="quality", grouping="item", ratings="z", filter="without-r1"),
     EnhancedQuery(aspect="quality", references="original,good"),
@@ -56,6 +67,8 @@ def whole(scored, score):
             rater="r0",
             verdict=("a", "b", "cannot_decide")[k % 3],
         )
+    for k, item in enumerate(project.items.order_by("key")):
+        Item.objects.filter(pk=item.pk).update(meta={"domain": "ab"[k % 2]})
     RaterFilter.objects.create(project=project, name="without-r1", raters=["r1"], reason="hurried")
     references = [
         {"set": "good", "item": key, "position": 0, "text": f"words of {key}"}
@@ -103,7 +116,7 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
     kinds = [outcome.title.split(",")[0] for outcome in outcomes]
     # Usual: mean, win rate, M1, evaluators at two levels, agreement; and those asked for.
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
-        "systems": 8, "evaluators": 3, "enhanced": 1, "agreement": 2,
+        "systems": 8, "evaluators": 3, "enhanced": 1, "agreement": 2, "slices": 1, "matrix": 1, "aspects": 1,
     }  # fmt: skip
     assert [str(d) for outcome in outcomes for d in outcome.differences] == []
     assert all(outcome.is_equal and outcome.largest < 1e-12 for outcome in outcomes)
