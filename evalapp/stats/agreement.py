@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, identifiers, parents
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.rating_columns import ALL_EQUAL, NO_PAIR
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
     DEFAULT_RESAMPLES,
@@ -34,6 +35,8 @@ _LARGEST_KIND = 64
 # Shorter columns are not counted but sorted; a table of units by values has at most so many cells a rating.
 _COUNTED_ROWS = 1000
 _TABLE_SHARE = 8
+# Most ratings of a unit for which all pairs are compared side by side.
+_MOST_EVEN = 8
 # Cells of one block of distances between values.
 _BLOCK_CELLS = 1 << 20
 
@@ -68,12 +71,16 @@ def krippendorff_alpha(
     raw, present = _present(value, scale)
     rows = np.arange(len(raw)) if present.all() else np.flatnonzero(present)
     unit_column = _pick(identifiers(unit, "unit", len(raw)), rows, len(raw))
-    if resamples == 0 and (counted := _table(unit_column, _pick(raw, rows, len(raw)))) is not None:
-        return _of_table(*counted, scale)
+    if resamples == 0:
+        value_column = _pick(raw, rows, len(raw))
+        if (even := _even(unit_column, value_column, scale)) is not None:
+            return even
+        if (counted := _table(unit_column, value_column)) is not None:
+            return _of_table(*counted, scale)
     units, unit_labels = encode(unit_column, "unit")
     sizes = np.bincount(units, minlength=len(unit_labels))
     if not len(sizes) or sizes.max() < 2:
-        return Estimate.undefined("no unit was rated twice")
+        return Estimate.undefined(NO_PAIR)
     if sizes.min() < 2:
         used = sizes[units] >= 2
         rows = rows[used]
@@ -82,7 +89,7 @@ def krippendorff_alpha(
     n_units = len(unit_labels)
     codes, labels = encode(_pick(raw, rows, len(raw)), "value")
     if len(labels) == 1:
-        return Estimate.undefined("all ratings are equal", n_units)
+        return Estimate.undefined(ALL_EQUAL, n_units)
     if scale == "ratio" and float(labels[0]) < 0:
         return Estimate.undefined("the ratio scale needs values of at least 0", n_units)
     if resamples == 0:
@@ -109,6 +116,38 @@ def _pick(column: NDArray[Any], rows: IntArray, n: int) -> NDArray[Any]:
     return column if len(rows) == n else column[rows]
 
 
+def _even(unit: NDArray[Any], value: NDArray[Any], scale: Scale) -> Estimate | None:
+    """Alpha of rows sorted by unit with equally many ratings each, m: then D_o needs no sums per unit but the sum of
+    their squares. None for other rows."""
+    if unit.dtype.kind not in "iu" or value.dtype.kind != "f" or len(unit) < _COUNTED_ROWS or scale == "ratio":
+        return None
+    m = int(np.argmax(unit[: _MOST_EVEN + 1] != unit[0]))
+    if m < 2 or len(unit) % m:
+        return None
+    table = unit.reshape(-1, m)
+    if not (table[1:, 0] > table[:-1, 0]).all() or not (table == table[:, :1]).all():
+        return None
+    low, high, n, n_units = float(value.min()), float(value.max()), float(len(value)), len(table)
+    if low == high:
+        return Estimate.undefined(ALL_EQUAL, n_units)
+    if scale == "interval":
+        score = value - float(value.mean())
+        score *= 1.0 / (high - low)
+    else:
+        codes, labels = encode(value, "value")
+        marginals = np.bincount(codes).astype(np.float64)
+        if scale == "nominal":
+            columns = codes.reshape(-1, m)
+            equal = sum(np.count_nonzero(columns[:, i] == columns[:, j]) for i in range(m) for j in range(i))
+            observed = 1.0 - equal / (n_units * m * (m - 1) / 2)
+            return Estimate.point(1.0 - observed * n * (n - 1) / (n * n - float(marginals @ marginals)), n_units)
+        score = _centred(labels, marginals, scale)[codes]
+    of_unit = score.reshape(-1, m) @ np.ones(m)
+    first, second = float(of_unit.sum()), float(score @ score)
+    observed = (m * second - float(of_unit @ of_unit)) / (m - 1)
+    return Estimate.point(1.0 - observed * (n - 1) / (n * second - first * first), n_units)
+
+
 def _table(unit: NDArray[Any], value: NDArray[Any]) -> tuple[FloatArray, FloatArray] | None:
     """Units by values as counts, and the values, by one count over all rows; None unless units are whole numbers close
     together and values are few whole numbers. Units and values that do not occur are rows and columns of zeros."""
@@ -132,12 +171,12 @@ def _of_table(table: FloatArray, labels: FloatArray, scale: Scale) -> Estimate:
     size = table @ np.ones(len(labels))
     used = size >= 2
     if not used.any():
-        return Estimate.undefined("no unit was rated twice")
+        return Estimate.undefined(NO_PAIR)
     if not used.all():
         table, size = table[used], size[used]
     marginals = np.ones(len(size)) @ table
     if np.count_nonzero(marginals) == 1:
-        return Estimate.undefined("all ratings are equal", len(size))
+        return Estimate.undefined(ALL_EQUAL, len(size))
     if scale == "ratio":
         if labels[0] < 0:
             return Estimate.undefined("the ratio scale needs values of at least 0", len(size))
@@ -258,7 +297,6 @@ class _Alpha:
         self._scale = scale
         ones = np.ones(len(unit))
         self._counts = csr_array((ones, (unit, codes)), shape=(n_units, len(labels)))
-        self._by_value = self._counts.T.tocsr()
         self._size = np.bincount(unit, minlength=n_units).astype(np.float64)
         self._per_pair = 1.0 / (self._size - 1.0)
         if scale == "nominal":
@@ -269,8 +307,13 @@ class _Alpha:
             middle = float(labels[codes].mean())
             spread = float(np.abs(labels - middle).max())
             score = (labels - middle) / spread
-            self._observed = self._disagreement(score[:, None])[:, 0]
-            self._moments = np.stack([self._size, self._counts @ score, self._counts @ (score * score)])
+            first, second = self._counts @ score, self._counts @ (score * score)
+            self._observed = self._per_pair * np.maximum(2.0 * (self._size * second - first * first), 0.0)
+            self._moments = np.stack([self._size, first, second])
+        elif scale == "ordinal":
+            # Every rating times m / (m - 1): the part of the disagreement that is a sum over values.
+            share = (self._size * self._per_pair)[unit]
+            self._shared = csr_array((share, (unit, codes)), shape=(n_units, len(labels)))
         elif scale == "ratio":
             self._labels = labels / float(labels.max())
             self._observed = self._per_pair * _ratio_pairs(unit, n_units, self._labels[codes])
@@ -281,12 +324,17 @@ class _Alpha:
             total, first, second = self._moments @ weights
             observed, expected = self._observed @ weights, _pairs(total, first, second)
         else:
-            marginals = np.asarray(self._by_value @ weights)
+            # The transpose stays compressed by units: that is read in order, and the few values stay in the cache.
+            marginals = np.asarray(self._counts.T @ weights)
             total = marginals.sum(axis=0)
             if self._scale == "ordinal":
                 # Twice the midrank, measured from the middle: sums of marginals below minus sums of marginals above.
                 ranks = (2.0 * np.cumsum(marginals, axis=0) - marginals - total) / 2.0
-                observed = np.einsum("ub,ub->b", self._disagreement(ranks), weights)
+                first = np.asarray(self._counts @ ranks)
+                first *= first
+                first *= self._per_pair[:, None]
+                second = np.einsum("vb,vb->b", np.asarray(self._shared.T @ weights), ranks * ranks)
+                observed = 2.0 * (second - np.einsum("ub,ub->b", first, weights))
                 expected = _pairs(total, (marginals * ranks).sum(axis=0), (marginals * ranks * ranks).sum(axis=0))
             else:
                 observed = self._observed @ weights
@@ -297,13 +345,6 @@ class _Alpha:
         ratio = np.full(total.shape, np.nan)
         np.divide(observed * (total - 1.0), expected, out=ratio, where=expected > 0)
         return 1.0 - ratio
-
-    def _disagreement(self, score: FloatArray) -> FloatArray:
-        """sum over pairs of a unit, over m - 1, for scores (values, b): (n_units, b)."""
-        first = np.asarray(self._counts @ score)
-        second = np.asarray(self._counts @ (score * score))
-        pairs = 2.0 * (self._size[:, None] * second - first * first)
-        return np.asarray(np.maximum(pairs, 0.0) * self._per_pair[:, None])
 
 
 def _pairs(total: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

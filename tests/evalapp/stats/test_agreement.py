@@ -157,6 +157,26 @@ def test_many_units_of_few_kinds_are_drawn_by_kind(scale):
     assert krippendorff_alpha(unit[order], value[order], scale=scale, seed=1) == kinds
 
 
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("raters", [2, 5, 9])
+def test_every_way_of_counting_gives_the_same(scale, raters):
+    """Sorted and even rows, shuffled ones, names for units, values apart from each other: other code, one number."""
+    rng = np.random.default_rng(raters)
+    truth = rng.integers(1, 8, 700)
+    data = np.clip(truth + rng.integers(-1, 2, (raters, 700)), 1, 7).astype(float)
+    unit, value = np.repeat(np.arange(700) * 3, raters), data.T.ravel()
+    expected = krippendorff.alpha(data, level_of_measurement=scale)
+    order = rng.permutation(len(unit))
+    names = np.array([f"u{code}" for code in unit])
+    for columns in ((unit, value), (unit[order], value[order]), (names, value), (unit[order] * 10**9, value[order])):
+        found = krippendorff_alpha(*columns, scale=scale, resamples=0)
+        assert found.value == pytest.approx(expected, abs=1e-12)
+        assert found.n == 700
+    parts = krippendorff_alpha(unit, value / 3, scale=scale, resamples=0)
+    assert parts.value == pytest.approx(expected, abs=1e-12)
+    assert krippendorff_alpha(unit, np.full(len(unit), 2.0), scale=scale, resamples=0).note == "all ratings are equal"
+
+
 def test_the_ratio_scale_takes_zeros_but_nothing_below():
     # By hand: units (0, 0), (0, 2): D_o = (0 + 2 * 1) / 4; marginals 3 zeros and 1 two: D_e = 2 * 3 * 1 / (4 * 3).
     assert krippendorff_alpha([0, 0, 1, 1], [0, 0, 0, 2], scale="ratio", resamples=0).value == pytest.approx(0.0)
