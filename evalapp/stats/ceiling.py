@@ -77,7 +77,8 @@ def noise_ceiling(
             (system, "system", np.zeros(len(labels), dtype=np.int64)),
         )
     )
-    order = np.lexsort((values, raters, outputs))
+    # Equal ratings of an output are exchangeable, so the draws do not hang on the raters' names.
+    order = np.lexsort((values, outputs))
     values, outputs, raters = values[order], outputs[order], raters[order]
     sizes = np.bincount(outputs, minlength=len(labels))
     shared = sizes[outputs] >= 2

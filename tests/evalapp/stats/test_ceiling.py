@@ -84,6 +84,8 @@ def test_order_of_rows_and_units_do_not_matter_and_the_system_level_averages_mor
         3 * value[order] + 5, output[order], rater[order], item=item[order], system=system[order], **options
     )
     assert (two.value, two.low, two.high) == pytest.approx((one.value, one.low, one.high), abs=1e-9)
+    renamed = np.array(["z", "a", "m"])[rater]
+    assert noise_ceiling(value, output, renamed, item=item, system=system, **options).value == pytest.approx(one.value)
     above = noise_ceiling(value, output, rater, item=item, system=system, level="system", **options)
     within = noise_ceiling(value, output, rater, item=item, system=system, grouping="item", **options)
     assert within.value < above.value <= 1
