@@ -302,7 +302,8 @@ def test_the_same_on_postgresql(postgres_db, monkeypatch):
 
 
 def test_what_is_trained_can_be_applied_at_once(toy):
-    wishes = Wishes(evaluator="toy", aspect="quality", folds=1, apply=True, name="soon")
+    options = {"frozen": True, "epochs": 2}
+    wishes = Wishes(evaluator="toy", options=options, aspect="quality", folds=1, apply=True, name="soon")
     run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
     assert run is not None
     assert run.state == Run.State.SUCCEEDED, run.error
