@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 
@@ -22,7 +22,7 @@ FLOOR = 0.2
 #: Standard deviation of the ratings before any judgement, on the scale of theta.
 PRIOR_SD = 2.0
 # The chance of a pair grows with this power of its gain: 1 hardly favours the best pairs, infinity takes only them.
-_SHARPNESS = 4.0
+_SHARPNESS = 12.0
 # Newton converges quadratically: after a step below 1e-4 the error is below 1e-7.
 _STEP_DONE, _ITERATIONS = 1e-4, 30
 
@@ -141,7 +141,7 @@ def choose_pair(
     With chance `floor` uniformly among the pairs that are `available` (a (k, k) mask, either triangle; default all),
     else with a chance that grows with the pair's gain (see `gains`), so that
 
-        propensity = floor / m + (1 - floor) gain^4 / sum gain^4      over the m available pairs.
+        propensity = floor / m + (1 - floor) gain^12 / sum gain^12      over the m available pairs.
 
     No pair is ever less likely than floor / m, so weights 1 / propensity are at most 1 / floor times those of random
     choice. floor = 1 is random choice. Which of the two is shown first is drawn evenly.
@@ -186,21 +186,22 @@ def pair_chances(
 
 
 def gains(state: PairState, goal: Goal = "ranking") -> FloatArray:
-    """(k, k): how much one judgement of each pair is expected to tell about the order of the systems.
+    """(k, k): expected information (nats, to first order) of one judgement of each pair about the order of systems.
 
-    The order of systems k, l with difference g and variance s^2 is uncertain in so far as phi(g / s) is large, phi
-    the normal density. A judgement of i, j lowers s_kl^2 by
+    A judgement of i, j lowers the variance s_kl^2 of the difference of k and l by
 
-        ((V x_ij)_k - (V x_ij)_l)^2 w / (1 + w s_ij^2),      w = p (1 - p),  x_ij = e_i - e_j,  V the covariance,
+        d_kl = ((V x_ij)_k - (V x_ij)_l)^2 w / (1 + w s_ij^2),      w = p (1 - p),  x_ij = e_i - e_j,  V the covariance,
 
-    and the gain of i, j is the sum of these relative to s_kl^2, each times phi(g_kl / s_kl): over all k, l for
-    "ranking", over the pairs of the leader for "best".
+    so the chance Phi(z_kl), z = difference / s, that k is better moves by a standard deviation sqrt(d_kl) phi(z) / s,
+    which tells d_kl phi(z)^2 / (2 s^2 Phi(z) Phi(-z)) nats about which of the two is better. The gain is the sum of it
+    over all pairs k, l for "ranking", over the pairs of the leader for "best".
     """
     theta, covariance = state.theta, state.covariance
     variance = np.diag(covariance)
     between = np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 1e-12)
-    apart = theta[:, None] - theta[None, :]
-    doubt = np.exp(-(apart**2) / (2 * between)) / between
+    apart = np.abs(theta[:, None] - theta[None, :]) / np.sqrt(between)
+    wrong = np.maximum(ndtr(-apart), 1e-300)
+    doubt = np.exp(-(apart**2)) / (4 * np.pi * between * wrong * (1 - wrong))
     if goal == "best":
         leader = int(theta.argmax())
         kept = np.zeros_like(doubt)

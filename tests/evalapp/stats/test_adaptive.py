@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.stats import norm
 
 from evalapp.stats import rank_by_comparisons
 from evalapp.stats.adaptive import NextPair, PairState, choose_pair, gains, pair_chances
@@ -61,7 +62,9 @@ def test_a_gain_is_what_one_more_judgement_would_do():
                     y = np.zeros(4)
                     y[[k, m]] = 1, -1
                     old, new = y @ before @ y, y @ after @ y
-                    expected += np.exp(-((theta[k] - theta[m]) ** 2) / (2 * old)) * (old - new) / old
+                    z = (theta[k] - theta[m]) / np.sqrt(old)
+                    chance = norm.cdf(z)
+                    expected += (old - new) / old * norm.pdf(z) ** 2 / (2 * chance * (1 - chance))
             assert told[i, j] == pytest.approx(expected, rel=1e-9)
 
 
