@@ -23,7 +23,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "raters": (
         "rater", "from_upload", "n_ratings", "n_comparisons", "n_judgements", "median_seconds", "first_at", "last_at",
     ),
-    "audit": ("at", "actor", "verb", "object", "detail"),
+    "audit": ("position", "at", "actor", "verb", "object", "detail", "content", "link"),
 }  # fmt: skip
 WHOLE = frozenset({"unit", "repeat", "order", "version", "reference", "n_ratings", "n_comparisons", "n_judgements"})
 NUMBERS = frozenset({"propensity", "median_seconds"})
@@ -93,12 +93,14 @@ def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str
 
 
 def audit(project: Project) -> Iterator[tuple[str, Row]]:
-    """Who did what, in the order in which it happened; people by their pseudonyms."""
+    """Who did what, in the order in which it happened; people by their pseudonyms. `content` and `link` are the seals
+    of the log, by which this installation can show that nothing was changed since."""
     names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
     for event in AuditEvent.objects.filter(project=project).order_by("pk").iterator(chunk_size=CHUNK):
         about_people = event.verb.split(".")[0] in _OF_PEOPLE
         yield "audit", {
-            "at": event.at.isoformat(), "actor": names.get(event.actor_id) if event.actor_id else None,
+            "position": event.position, "at": event.at.isoformat(),
+            "actor": names.get(event.actor_id) if event.actor_id else None,
             "verb": event.verb, "object": "" if about_people else event.object,
-            "detail": {} if about_people else event.detail,
+            "detail": {} if about_people else event.detail, "content": event.content, "link": event.link,
         }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -48,15 +48,11 @@ class ExportForm(forms.Form):
     """The wishes of `annotation.exporters.wishes`."""
 
     format = _radio("Format", _FORMATS)
-    level = forms.ChoiceField(
-        label="Judgements", choices=list(_LEVELS.items()), widget=forms.RadioSelect, required=False
-    )
+    level = _radio("Judgements", _LEVELS)
     scores = forms.BooleanField(
         label="With scores, and tables that anybody can compute again", required=False, initial=True
     )
-    raters = forms.ChoiceField(
-        label="Names of raters", choices=list(_RATERS.items()), widget=forms.RadioSelect, required=False
-    )
+    raters = _radio("Names of raters", _RATERS)
     judgements = forms.BooleanField(
         label="With order, sides and chance of each judgement of a campaign", required=False
     )
@@ -70,15 +66,20 @@ def _initial() -> dict[str, Any]:
     return {name: value for name, value in Wishes().as_dict().items() if name in ExportForm.base_fields}
 
 
+def _sent(post: QueryDict) -> dict[str, Any]:
+    """What was chosen; of a choice that was not sent the usual one."""
+    usual = {name: value for name, value in _initial().items() if not isinstance(value, bool)}
+    return {**usual, **post.dict()}
+
+
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_list(request: HttpRequest, slug: str) -> HttpResponse:
     posted = request.method == "POST"
     project = get_project(user=request.user, slug=slug, need="write" if posted else "read")
-    form = ExportForm(request.POST) if posted else ExportForm(initial=_initial())
+    form = ExportForm(_sent(request.POST)) if posted else ExportForm(initial=_initial())
     if posted and form.is_valid():
-        wanted = {name: value for name, value in form.cleaned_data.items() if value != ""}
-        request_export(project=project, user=request.user, **wanted)
+        request_export(project=project, user=request.user, **form.cleaned_data)
         return redirect("annotation:export-list", slug)
     found = keyset(list_exports(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=20)
     active = any(run.is_active for run in found.rows)
