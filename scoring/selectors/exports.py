@@ -97,7 +97,10 @@ def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Ro
 
 
 def of_campaign(query: Query) -> bool:
-    """Whether a table is about the judgements of one campaign, which an export does not tell from others."""
+    """Whether a table is about the judgements of one campaign, which an export does not tell from others, or about
+    whole dialogues, which are not computed from the files yet."""
+    if isinstance(query, EvaluatorsQuery):
+        return query.level == "dialogue"
     return isinstance(query, AgreementQuery) and bool(query.campaign)
 
 

@@ -58,8 +58,9 @@ TESTS = {
 }
 #: What belongs to one level only.
 OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
-LEVELS = {"segment": "Outputs", "system": "Systems"}
+LEVELS = {"segment": "Outputs", "dialogue": "Dialogues", "system": "Systems"}
 GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
+WEIGHTS = {"none": "every comparison the same", "propensity": "by the chance of the pair (adaptive campaigns)"}
 #: What can be judged of an aspect, in the order in which a page offers it.
 JUDGED = {
     "ratings": "Ratings",
@@ -80,7 +81,7 @@ SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "m
 @dataclass(frozen=True)
 class SystemsQuery:
     """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people. `filter`, here and
-    below, is the name of an exclusion of raters."""
+    below, is the name of an exclusion of raters. `weights` is for the models of comparisons."""
 
     aspect: str = ""
     method: str = "mean"
@@ -89,6 +90,7 @@ class SystemsQuery:
     by: str = ""
     references: str = ORIGINAL
     filter: str = ""
+    weights: str = "none"
 
     kind = Leaderboard.Kind.SYSTEMS
 
@@ -206,6 +208,7 @@ CHOICES: dict[str, dict[str, str]] = {
     "test": TESTS,
     "judged": JUDGED,
     "scale": SCALES,
+    "weights": WEIGHTS,
 }
 
 
@@ -229,6 +232,10 @@ def parse_query(
     levelled = isinstance(query, EvaluatorsQuery | EnhancedQuery | AspectsQuery)
     if levelled and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
+    if levelled and query.level == "dialogue" and query.grouping != "none":
+        faults.append(Fault("A dialogue stands for itself: use the grouping none.", field="grouping"))
+    if getattr(query, "level", "") == "dialogue" and not isinstance(query, EvaluatorsQuery):
+        faults.append(Fault("Dialogues are a level of the main table of evaluators only.", field="level"))
     of_all = {"slices": tuple(COEFFICIENTS), "matrix": ("pearson", "spearman")}.get(str(query.kind))
     if of_all and query.coefficient not in of_all:
         text = f"coefficient is one of {', '.join(of_all)} here, not “{query.coefficient}”."

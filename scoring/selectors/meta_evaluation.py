@@ -17,6 +17,7 @@ from ..models import Score, ScoreSet
 from .aspects import choose_aspect
 from .catalogue import entries
 from .columns import find_columns
+from .dialogues import Turns, load_dialogue_people
 from .leaderboards import EvaluatorsQuery
 from .people import CHUNK, load_ratings
 from .score_sets import current_sets
@@ -80,17 +81,49 @@ def describe_set(score_set: ScoreSet, metric: NDArray[np.float64]) -> Scored:
 def rank_evaluators(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
     """The table as plain values: settings, counts and one row per evaluator; sentinels that nobody has applied
     stand in it, too, with the reason in place of figures."""
+    if query.level == "dialogue":
+        return _by_dialogues(project, query)
     aspect, people = load_people(project, query)
     sets = current_sets(project, query.references, aspect.name)
-    sentinels = [entry.name for entry in entries() if entry.kind == "sentinel"]
     return evaluators_table(
         people,
         [load_scored(score_set, aspect, people) for score_set in sets],
         asdict(query),
         aspect=aspect.name,
         outside=outside_training(sets, people),
-        unapplied={name: f"not applied yet: manage.py score {name} --project {project.slug}" for name in sentinels},
+        unapplied=_unapplied(project),
     )
+
+
+def _unapplied(project: Project) -> dict[str, str]:
+    """What stands in the row of a sentinel that nobody applied."""
+    sentinels = [entry.name for entry in entries() if entry.kind == "sentinel"]
+    return {name: f"not applied yet: manage.py score {name} --project {project.slug}" for name in sentinels}
+
+
+def _by_dialogues(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
+    """The same table over whole dialogues: an evaluator's mean over the turns against people's ratings of the whole.
+    Every dialogue is an item of its own, so pairs within items there are none."""
+    aspect, people = load_dialogue_people(project, query)
+    turns = Turns(project, people)
+    sets = current_sets(project, query.references, aspect.name)
+    table = evaluators_table(
+        people,
+        [describe_set(score_set, turns.mean(score_set)) for score_set in sets],
+        {**asdict(query), "level": "segment"},
+        aspect=aspect.name,
+        outside=turns.outside_training(sets),
+        unapplied=_unapplied(project),
+    )
+    for row in table["rows"]:
+        row.pop("accuracy")
+    table["level"] = "dialogue"
+    table["signature"] = table["signature"].replace("level:segment", "level:dialogue|of:mean-over-turns")
+    if len(people) and not len(turns.output):
+        table["note"] = (
+            "No output belongs to a rated dialogue: give the items of its turns the id of the dialogue as `group`."
+        )
+    return table
 
 
 def load_points(project: Project, query: EvaluatorsQuery, score_set: ScoreSet) -> list[dict[str, Any]]:

@@ -176,6 +176,8 @@ def is_large(project: Project, query: Query) -> bool:
         names = chosen_sets(project, query)
         n_cells = ScoreSet.objects.filter(project=project, references__in=names, scored_at__isnull=False).count() or 1
         limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_cells * max(1, len(names) - 1)))
+    if isinstance(query, EvaluatorsQuery) and query.level == "dialogue":
+        return _has_more(Rating.objects.filter(project=project, dialogue__isnull=False), limit)
     rated = choose_aspect(project, query.aspect, judged_by="ratings")
     return _has_more(Rating.objects.filter(aspect=rated), limit)
 

@@ -12,6 +12,8 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from annotation.models import Rating
+from annotation.selectors.campaigns import has_adaptive
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import get_project
@@ -25,6 +27,7 @@ from ..selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
     FIGURES,
+    LEVELS,
     METHODS,
     MODELS,
     OF_LEVEL,
@@ -56,6 +59,8 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
     names = BY_EVALUATOR if query.by else BY_PEOPLE
     if not query.by and query.method != "mean":
         names = [name for name in names if name != "ratings"]
+    if not query.by and query.method in MODELS and has_adaptive(project):
+        names = [*names, "weights"]
     table, known = answer.table, names_of(project)
     if query.by and table and table["aspect"]:
         names = ["aspect", *names]
@@ -108,7 +113,7 @@ def _fitting(given: Mapping[str, str]) -> dict[str, str]:
     level = asked.get("level") or "segment"
     if OF_LEVEL.get(asked.get("coefficient", ""), level) != level:
         del asked["coefficient"]
-    if level == "system":
+    if level != "segment":
         asked.pop("grouping", None)
     return asked
 
@@ -235,6 +240,9 @@ def _form(
     if len(aspects) < 2:
         names = [name for name in names if name != "aspect"]
     form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=known)
+    if "level" in form.fields and not Rating.objects.filter(project=project, dialogue__isnull=False).exists():
+        kept = [(name, label) for name, label in LEVELS.items() if name != "dialogue" or query.level == name]
+        form.fields["level"].choices = kept  # type: ignore[attr-defined]
     if "coefficient" in form.fields:
         fits = [(name, label) for name, label in COMPARED.items() if OF_LEVEL.get(name, query.level) == query.level]
         form.fields["coefficient"].choices = fits  # type: ignore[attr-defined]
