@@ -181,13 +181,14 @@ def _split_half(
             continue
         points.append(point.value)
         if replicates.size:
-            drawn.append(replicates)
+            drawn.append(replicates - point.value)
     if not points:
         return point, np.empty(0), clusters
     mean = Estimate.point(float(np.mean(points)), len(kept))
     if len(points) < repeats:
         mean = mean.with_note(f"{repeats - len(points)} of {repeats} splits are undefined")
-    return mean, np.mean(drawn, axis=0) if drawn else np.empty(0), clusters
+    # The few splits that were resampled say how far r moves; where it lies all splits say.
+    return mean, np.minimum(mean.value + np.mean(drawn, axis=0), 1.0) if drawn else np.empty(0), clusters
 
 
 def _stepped(r: FloatArray, a: float, b: float, whole: float, of: CeilingOf) -> FloatArray:
