@@ -83,7 +83,8 @@ class AllPairs:
         plain = {name: getattr(self, name) for name in self.__slots__}
         for name in ("p", "p_holm"):
             plain[name] = [[_finite(value) for value in row] for row in getattr(self, name).tolist()]
-        plain |= {"values": [_finite(value) for value in self.values], "k_each": self.k_each.tolist()}
+        plain |= {name: [_finite(value) for value in getattr(self, name)] for name in ("values", "epsilons")}
+        plain["k_each"] = self.k_each.tolist()
         return plain | {"signature": self.signature}
 
 

@@ -37,16 +37,16 @@ def test_two_raters_by_hand():
     assert found.n == 3
 
 
-@pytest.mark.parametrize("raters", [2, 3, 4, 5])
+@pytest.mark.parametrize("raters", [2, 5])
 def test_reliability_is_cronbachs_alpha_and_the_ceiling_what_the_truth_reaches(raters):
     import pandas as pd
     import pingouin
 
     truth, table, columns = rated(raters=raters)
     alpha, _ = pingouin.cronbach_alpha(data=pd.DataFrame(table))
-    reliability = noise_ceiling(*columns, of="reliability", resamples=0, repeats=60)
+    reliability = noise_ceiling(*columns, of="reliability", resamples=0, repeats=40)
     assert reliability.value == pytest.approx(alpha, abs=0.015)
-    ceiling = noise_ceiling(*columns, resamples=100, repeats=30)
+    ceiling = noise_ceiling(*columns, resamples=60, repeats=20)
     reached = stats.pearsonr(truth, table.mean(axis=1))[0]
     assert ceiling.value == pytest.approx(reached, abs=0.03)
     assert ceiling.low < ceiling.value < ceiling.high

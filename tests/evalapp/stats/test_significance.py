@@ -257,6 +257,13 @@ def test_missing_and_constant_scores_are_set_apart():
     assert found.letters[-2:] == ("", "")
     empty = compare_all({}, human, item, system)
     assert empty.names == ()
+    pairs = compare_all(given, human, item, system, coefficient="acc-eq", grouping="item", k=20)
+    json.dumps(pairs.as_dict(), allow_nan=False)
+    never = {"one": np.where(item < 10, np.nan, human), "other": np.where(item < 10, human, np.nan)}
+    for coefficient in ("pearson", "acc-eq"):
+        apart = compare_all(never, human, item, system, coefficient=coefficient)
+        assert apart.n_rows == 0
+        assert "one has no defined coefficient" in apart.note
 
 
 @pytest.mark.parametrize(
