@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
-LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by"}
+LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by", "weights": "Weights"}
 
 
 class ApplyForm(forms.Form):

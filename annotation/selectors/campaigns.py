@@ -54,6 +54,11 @@ def get_flag(*, user: Any, flag_id: int) -> ItemFlag:
     return flag
 
 
+def has_adaptive(project: Project) -> bool:
+    """Whether a campaign of the project chose, or chooses, its pairs adaptively."""
+    return Campaign.objects.filter(project=project, plan__has_key="players").exists()
+
+
 def campaign_plan(campaign: Campaign) -> dict[str, Any]:
     """The plan as `read_plan` takes it: what the page edits, the API shows, and a copy starts from."""
     aspects = []

@@ -139,7 +139,8 @@ class Ratings:
 class Comparisons:
     """Columns of equal length, one row per comparison; `system_b` is -1 where side b is a reference. `raters` are the
     labels of `rater`; `n_filtered` comparisons were left out by a filter of raters; `longer` is by how many characters
-    the text of side a is longer than that of side b, nothing where b is a reference."""
+    the text of side a is longer than that of side b, nothing where b is a reference. `propensity` is the chance with
+    which an adaptive campaign took the pair of systems, nan for rows of other origin, nothing where nobody asked."""
 
     item: IntArray
     cluster: IntArray
@@ -152,13 +153,14 @@ class Comparisons:
     raters: tuple[str, ...] = ()
     n_filtered: int = 0
     longer: FloatArray | None = None
+    propensity: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.item)
 
     def only(self, rows: BoolArray) -> Comparisons:
         columns = ["item", "cluster", "system_a", "system_b", "verdict", "simulated", "rater"]
-        columns += ["longer"] if self.longer is not None else []
+        columns += [name for name in ("longer", "propensity") if getattr(self, name) is not None]
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 

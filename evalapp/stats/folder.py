@@ -180,8 +180,10 @@ class ExportFolder:
             a = units.code(row["system_a"], row.get("step_a"))
             where = items.code(row["item"]), groups.code(self._group(row["item"]))
             said = row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])
-            found.append((*where, a, b, *said, 0 if turing else self._longer(row)))
-        item, cluster, a_, b_, verdict, simulated, rater, longer = zip(*found, strict=True) if found else ((),) * 8
+            chance = (row.get("meta") or {}).get("propensity", np.nan)
+            found.append((*where, a, b, *said, 0 if turing else self._longer(row), chance))
+        columns_of = zip(*found, strict=True) if found else ((),) * 9
+        item, cluster, a_, b_, verdict, simulated, rater, longer, chances = columns_of
         new = np.append(units.sort(), -1)
         columns: list[Any] = [
             items.sort()[np.array(item, dtype=np.int64)],
@@ -192,15 +194,16 @@ class ExportFolder:
             np.array(simulated, dtype=np.bool_),
             raters.sort()[np.array(rater, dtype=np.int64)],
             np.array(longer, dtype=np.float64),
+            np.array(chances, dtype=np.float64),
         ]
         verdict_codes = np.unique(columns[4], return_inverse=True)[1]
         names = number_raters(columns[6], len(raters.names), (columns[0], columns[2], columns[3] + 1, verdict_codes))
         columns[6] = names[columns[6]]
         order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
-        item_, cluster_, first, second, verdicts, flags, rater_, by = (column[order] for column in columns)
+        item_, cluster_, first, second, verdicts, flags, rater_, by, taken = (column[order] for column in columns)
         return Comparisons(
             item_, cluster_, first, second, verdicts, flags, units, rater_, named_by(raters.names, names),
-            n_filtered, None if turing else by,
+            n_filtered, None if turing else by, taken,
         )  # fmt: skip
 
     def judged(self, aspect: str, way: str, *, filter: str = "") -> Judged:

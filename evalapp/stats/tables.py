@@ -11,7 +11,7 @@ import numpy as np
 
 from evalapp.stats.bias import length_bias, side_bias
 from evalapp.stats.bradley_terry import MODELS, Model
-from evalapp.stats.coding import BoolArray, IntArray
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
 from evalapp.stats.fragility import fragility
@@ -112,10 +112,23 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
         item=kept.item,
         cluster=kept.cluster,
         method=settings["method"],
+        weight=_weights(kept) if settings.get("weights") == "propensity" else None,
         **draws_of(settings),
     )
     code = {unit.label: number for number, unit in enumerate(kept.units.units)}
     return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
+
+
+def _weights(kept: Comparisons) -> FloatArray | None:
+    """1 / propensity of comparisons that an adaptive campaign chose, 1 on average; 1 for all others; nothing where none
+    was chosen so."""
+    if kept.propensity is None or not np.isfinite(kept.propensity).any():
+        return None
+    chosen = np.isfinite(kept.propensity)
+    weight = np.ones(len(kept))
+    weight[chosen] = 1.0 / kept.propensity[chosen]
+    weight[chosen] /= weight[chosen].mean()
+    return weight
 
 
 def systems_by_evaluator(

@@ -7,6 +7,8 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.db.models import FloatField, Value
+from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Length
 
 from annotation.models import Aspect, Comparison, Rating, System
@@ -70,9 +72,11 @@ def load_ratings(project: Project, aspect: Aspect, *, filter: str = "") -> Ratin
     return Ratings(*sorted_columns, simulated=simulated, units=units, raters=names, n_filtered=n_filtered)
 
 
-def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: str = "") -> Comparisons:
+def load_comparisons(
+    project: Project, aspect: Aspect, *, turing: bool, filter: str = "", propensity: bool = False
+) -> Comparisons:
     """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, without those of the
-    raters whom the named filter leaves out."""
+    raters whom the named filter leaves out; with `propensity` the chance with which each pair was taken."""
     units, items, groups, raters = get_units(project), Labels(), Labels(), Labels()
     rows = (
         Comparison.objects.filter(aspect=aspect, output_b__isnull=turing)
@@ -89,6 +93,7 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
             "rater",
             Length("output_a__text"),
             Length("output_b__text"),
+            KeyTransform("propensity", "meta") if propensity else Value(None, output_field=FloatField()),
         )
     )
     found = [
@@ -100,14 +105,15 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
             verdict,
             simulated,
             raters.code(rater),
-            0 if system_b is None else longs[0] - longs[1],
+            0 if system_b is None else long_a - long_b,
+            np.nan if chance is None else chance,
         )
-        for item, group, system_a, step_a, system_b, step_b, verdict, simulated, rater, *longs in rows.iterator(
-            chunk_size=CHUNK
-        )
-    ]
-    columns: Any = zip(*found, strict=True) if found else ((),) * 8
-    item, group, system_a, system_b, verdict, simulated, rater, longer = columns
+        for (
+            item, group, system_a, step_a, system_b, step_b, verdict, simulated, rater, long_a, long_b, chance
+        ) in rows.iterator(chunk_size=CHUNK)
+    ]  # fmt: skip
+    columns: Any = zip(*found, strict=True) if found else ((),) * 9
+    item, group, system_a, system_b, verdict, simulated, rater, longer, chances = columns
     # One code more than there are units: -1, which stands for a reference, stays -1.
     new = np.append(units.sort(), -1)
     rated = raters.sort()[np.array(rater, dtype=np.int64)]
@@ -122,4 +128,5 @@ def load_comparisons(project: Project, aspect: Aspect, *, turing: bool, filter: 
     order = order[kept[order]]
     sides = (item[order], group[order], a[order], b[order], verdict[order], simulated[order])
     by = None if turing else np.array(longer, dtype=np.float64)[order]
-    return Comparisons(*sides, units, rated[order], names, int((~kept).sum()), by)
+    taken = np.array(chances, dtype=np.float64)[order] if propensity else None
+    return Comparisons(*sides, units, rated[order], names, int((~kept).sum()), by, taken)

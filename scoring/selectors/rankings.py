@@ -43,7 +43,8 @@ def _by_comparisons(project: Project, query: SystemsQuery) -> dict[str, Any]:
     from evalapp.stats.tables import systems_by_comparisons
 
     aspect = choose_aspect(project, query.aspect, judged_by="comparisons")
-    found = load_comparisons(project, aspect, turing=query.method == "m1", filter=query.filter)
+    weighed = query.weights == "propensity"
+    found = load_comparisons(project, aspect, turing=query.method == "m1", filter=query.filter, propensity=weighed)
     return systems_by_comparisons(found, asdict(query), aspect=aspect.name)
 
 

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
-from scoring.selectors.leaderboards import METHODS, MODELS, RATINGS, SUBSETS, SystemsQuery, parse_query
+from scoring.selectors.leaderboards import METHODS, MODELS, RATINGS, SUBSETS, WEIGHTS, SystemsQuery, parse_query
 from scoring.services.leaderboards import get_leaderboard
 
 
@@ -24,6 +24,10 @@ class Command(commands.Command):
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
+        parser.add_argument(
+            "--weights", default="none", choices=list(WEIGHTS),
+            help="propensity: comparisons of adaptively chosen pairs count by 1 / the chance of their pair",
+        )  # fmt: skip
         parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
         parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
 

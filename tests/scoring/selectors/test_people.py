@@ -91,3 +91,26 @@ def test_a_table_says_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
     withdraw_filter(found=made, user=None)
     with pytest.raises(Conflict, match="withdrawn"):
         get_leaderboard(project=cast.project, query=query)
+
+
+def test_comparisons_chosen_adaptively_can_count_by_their_chance(cast, aspect):
+    outputs = list(Output.objects.filter(project=cast.project).order_by("item", "system"))
+    for number, (a, b) in enumerate(zip(outputs[::2], outputs[1::2], strict=True)):
+        for rater, verdict, meta in (("r0", "ab"[number == 0], {"propensity": 0.25}), ("r1", "b", {})):
+            Comparison.objects.create(
+                project=cast.project, output_a=a, output_b=b, aspect=aspect, rater=rater, verdict=verdict, meta=meta
+            )
+    Comparison.objects.filter(rater="r0", verdict="b").update(meta={"propensity": 0.5})
+    loaded = load_comparisons(cast.project, aspect, turing=False, propensity=True)
+    assert loaded.propensity is not None
+    assert sorted(loaded.propensity[np.isfinite(loaded.propensity)]) == [0.25, 0.25, 0.5]
+    assert load_comparisons(cast.project, aspect, turing=False).propensity is None
+    plain, weighed = (
+        get_leaderboard(project=cast.project, query=SystemsQuery(method="bradley-terry", weights=weights)).table
+        for weights in ("none", "propensity")
+    )
+    assert "weights:no" in plain["signature"]
+    assert "weights:yes" in weighed["signature"]
+    # sys-a won 2 of 6; with weights 4, 4, 2 (1.2, 1.2, .6 on average 1) 2.4 of 6.
+    value = {row["system"]: row["value"] for row in weighed["rows"]}
+    assert value["sys-a"] - value["sys-b"] == pytest.approx(400 * np.log10(2.4 / 3.6))
