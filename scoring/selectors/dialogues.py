@@ -56,9 +56,8 @@ def load_dialogue_people(project: Project, query: Any) -> tuple[Aspect, People]:
     value, simulated = np.array(table[4], dtype=np.float64), np.array(table[5], dtype=bool)
     key, system, rater = keys.sort()[key], units.sort()[system], raters.sort()[rater]
     kept = ~left_out(project, query.filter, raters.names)[rater] if len(rater) else np.zeros(0, dtype=bool)
-    dialogue, key, system, rater, value, simulated = (
-        column[kept] for column in (dialogue, key, system, rater, value, simulated)
-    )
+    dialogue, key, system, rater = (column[kept] for column in (dialogue, key, system, rater))
+    value, simulated = value[kept], simulated[kept]
     new = number_raters(rater, len(raters.names), (key, np.unique(value, return_inverse=True)[1]))
     rater, names = new[rater], named_by(raters.names, new)
     order = np.lexsort((rater, value, key))
