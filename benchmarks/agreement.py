@@ -27,10 +27,10 @@ SCALES = ("nominal", "ordinal", "interval", "ratio")
 
 
 def make_ratings(units: int, raters: int, values: int, seed: int) -> np.ndarray:
-    """Raters by units: a true value, and each rater off by at most one step."""
+    """Raters by units: a true value, each rater off by at most a step of a short scale, or an eighth of a slider."""
     rng = np.random.default_rng(seed)
-    truth = rng.integers(1, values + 1, units)
-    return np.clip(truth + rng.integers(-1, 2, (raters, units)), 1, values).astype(float)
+    truth, reach = rng.integers(1, values + 1, units), max(values // 8, 1)
+    return np.clip(truth + rng.integers(-reach, reach + 1, (raters, units)), 1, values).astype(float)
 
 
 def timed(work, runs: int):
