@@ -28,7 +28,7 @@ FIELDS = (
     "annotator_id", "answer", "seconds", "created_at", "passed", "assignment__unit_id", "assignment__unit__kind",
     "assignment__unit__item_id", "assignment__unit__output_a__system__name", "assignment__unit__output_a__step",
     "assignment__unit__output_b__system__name", "assignment__unit__output_b__step", "assignment__repeat_number",
-    "assignment__side_swapped", "assignment__propensity",
+    "assignment__side_swapped",
 )  # fmt: skip
 
 
@@ -84,7 +84,6 @@ def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:
     def column(cells: Any, kind: Any) -> Any:
         return np.array(list(cells), dtype=kind)
 
-    chances = [row[14] for row, _ in answered]
     return Watched(
         kind=campaign.kind,  # type: ignore[arg-type]
         value=column((value for _, value in answered), float if campaign.kind == Campaign.Kind.LIKERT else str),
@@ -95,7 +94,6 @@ def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:
         swapped=column((row[13] for row, _ in answered), bool),
         seconds=column((np.nan if row[2] is None else row[2] for row, _ in answered), float),
         systems=tuple(systems),
-        weight=1.0 / column(chances, float) if chances and None not in chances else None,
     )
 
 
@@ -114,7 +112,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     sides: dict[str, Counter] = defaultdict(Counter)
     pseudonyms = pseudonyms_of(campaign)
     value, unit, rater, seconds, failed, repeat, at = [], [], [], [], [], [], []
-    for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
+    for user, answer, took, when, passed, number, kind, *_, repeated, swapped in rows:
         if kind == Unit.Kind.PRACTICE:
             continue
         said = turn(answer, swapped).get(name)

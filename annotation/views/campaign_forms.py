@@ -77,7 +77,7 @@ class CampaignForm(forms.Form):
         required=False,
         label="Choose pairs adaptively",
         help_text="The next pair of systems is taken where it tells most about the ranking. “Pairs wanted” is then how "
-        "many are judged. Every judgement keeps the chance with which its pair was taken, and rankings use it.",
+        "many are judged. Every judgement keeps the chance with which its pair was taken, for rankings to weigh by.",
     )
     adaptive_goal = forms.ChoiceField(
         choices=GOALS, initial=OPTIONS["adaptive_goal"], required=False, label="What shall become certain"

@@ -38,7 +38,6 @@ class Watched:
 
     `value`: ratings, or verdicts with the sides as in the unit (`first` a, `second` b). `first`, `second`: numbers of
     `systems`, -1 where a side is a reference or there is none. `swapped`: the sides stood exchanged on the page.
-    `weight`: 1 / propensity where pairs were chosen adaptively.
     """
 
     kind: Kind
@@ -50,7 +49,6 @@ class Watched:
     swapped: BoolArray
     seconds: FloatArray
     systems: tuple[str, ...]
-    weight: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.value)
@@ -139,8 +137,8 @@ def _ranking(judged: Watched, confidence: float) -> Ranking:
     if judged.kind == "turing":
         return rank_by_m1(judged.item, judged.first, judged.value, resamples=RESAMPLES, confidence=confidence)
     return rank_by_comparisons(
-        judged.first, judged.second, judged.value, item=judged.item, method="davidson", weight=judged.weight,
-        confidence=confidence, prior_sd=2.0,
+        judged.first, judged.second, judged.value, item=judged.item, method="davidson", confidence=confidence,
+        prior_sd=2.0,
     )  # fmt: skip
 
 
@@ -183,7 +181,6 @@ def advice(judged: Watched, *, planned: int) -> Table:
             judged.second,
             judged.value,
             item=judged.item,
-            weight=judged.weight,
             prior_sd=2.0,
             confidence=STOP_CONFIDENCE,
         )

@@ -6,7 +6,10 @@ import pytest
 from django.urls import reverse
 
 from annotation.models import Comparison, Output, RaterFilter, Rating
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
 from scoring.selectors.leaderboards import AgreementQuery
+from scoring.services import leaderboards
 from scoring.services.leaderboards import get_leaderboard
 from tests.factories import make_items, make_outputs, make_ratings
 
@@ -70,6 +73,18 @@ def test_a_filter_is_withdrawn_and_taken_up_again_by_button(rated, client):
     assert client.get(reverse("scoring:agreement", args=["alpha"]) + "?filter=hasty").status_code == 200
     client.force_login(rated.viewer)
     assert client.post(reverse("scoring:rater-filter-move", args=["alpha", "hasty", "withdraw"])).status_code == 403
+
+
+def test_what_is_large_is_computed_by_a_run(rated, client, monkeypatch):
+    monkeypatch.setattr(leaderboards, "MAX_JUDGED_IN_REQUEST", 5)
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 5)
+    client.force_login(rated.researcher)
+    url = reverse("scoring:agreement-raters", args=["alpha"])
+    assert "It is being computed in" in client.get(url).content.decode()
+    assert client.get(reverse("scoring:agreement-file", args=["alpha", "csv"])).status_code == 503
+    for run in Run.objects.filter(kind="rank", state="queued"):
+        assert execute_run(run.pk).state == "succeeded"
+    assert "With the others" in client.get(url).content.decode()
 
 
 def test_files(rated, client):
