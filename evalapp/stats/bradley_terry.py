@@ -27,6 +27,8 @@ _ENDLESS = 12.0
 _STEP_CAP, _STEP_DONE, _ITERATIONS, _HALVINGS = 3.0, 1e-10, 60, 40
 # Cells of a block of Hessian matrices: 32 MB.
 _BLOCK_CELLS = 1 << 22
+# Scores of clusters that are multiplied as a plain matrix: 128 MB.
+_DENSE_CELLS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,11 @@ def meat_of_clusters(fit: Fit, cells: csr_array) -> FloatArray:
     rows = np.repeat(np.arange(len(by_eta)), 3)
     scores = fit.design.matrix[rows].multiply(by_eta.reshape(-1, 1)).tocsr()
     linear = cells @ scores
-    meat = (linear.T @ linear).toarray()
+    if linear.shape[0] * linear.shape[1] <= _DENSE_CELLS:
+        dense = linear.toarray()
+        meat = dense.T @ dense
+    else:
+        meat = (linear.T @ linear).toarray()
     if fit.model != "bradley-terry":
         ties = cells @ by_tie.ravel()
         crossed = linear.T @ ties
