@@ -49,7 +49,7 @@ SECTIONS = (
     ),
     Section(
         "Nobody gets where they do not belong",
-        False,
+        True,
         {
             "walk": "Every address by every method is walked as every role, on own and foreign objects.",
             "references": "A foreign object named in a body or a query is not found.",
@@ -83,7 +83,7 @@ SECTIONS = (
     ),
     Section(
         "It can be operated",
-        False,
+        True,
         {
             "health": "Liveness and readiness say what works, part by part, without telling secrets.",
             "metrics": "Figures for Prometheus, to whom they are meant for alone.",

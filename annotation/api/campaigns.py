@@ -24,7 +24,9 @@ from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body
 
 class CampaignSerializer(serializers.ModelSerializer):
     project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-    opening = serializers.PrimaryKeyRelatedField(read_only=True, help_text="The run that makes the units.")
+    opening = serializers.PrimaryKeyRelatedField(
+        read_only=True, allow_null=True, help_text="The run that makes the units."
+    )
 
     class Meta:
         model = Campaign

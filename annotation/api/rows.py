@@ -62,8 +62,8 @@ class ReferenceSerializer(serializers.ModelSerializer):
 class RatingSerializer(serializers.ModelSerializer):
     item = serializers.CharField(source="output.item.key", default=None, read_only=True)
     system = serializers.CharField(source="output.system.name", default=None, read_only=True)
-    step = serializers.IntegerField(source="output.step", default=None, read_only=True)
-    dialogue = serializers.CharField(source="dialogue.key", default=None, read_only=True)
+    step = serializers.IntegerField(source="output.step", default=None, allow_null=True, read_only=True)
+    dialogue = serializers.CharField(source="dialogue.key", default=None, allow_null=True, read_only=True)
     aspect = serializers.CharField(source="aspect.name", read_only=True)
 
     class Meta:
@@ -79,7 +79,7 @@ class ComparisonSerializer(serializers.ModelSerializer):
     system_a = serializers.CharField(source="output_a.system.name", read_only=True)
     step_a = serializers.IntegerField(source="output_a.step", allow_null=True, read_only=True)
     system_b = serializers.CharField(source="output_b.system.name", default=None, read_only=True)
-    step_b = serializers.IntegerField(source="output_b.step", default=None, read_only=True)
+    step_b = serializers.IntegerField(source="output_b.step", default=None, allow_null=True, read_only=True)
     aspect = serializers.CharField(source="aspect.name", read_only=True)
 
     class Meta:

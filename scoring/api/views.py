@@ -60,6 +60,7 @@ class EvaluatorList(APIView):
 
 
 class ScoreList(APIView):
+    pagination_class = KeysetPagination
     keyset_order = ("score_set_id", "output_id")  # the order of an index, however many sets there are
 
     @extend_schema(

@@ -33,6 +33,8 @@ CONFIG_KEYS = frozenset(
 )
 #: Names that would make a loader run foreign code.
 FOREIGN = ("auto_map", "custom_pipelines", "trust_remote_code")
+#: Larger than any network here or any encoder of its kind; a small file must not ask for all the memory there is.
+MOST_SIZE, MOST_WORDS, MOST_LAYERS = 20_000, 2_000_000, 200
 SHAPES: dict[str, tuple[type, ...]] = {
     "evaluator": (str,), "profile": (str,), "seed": (int,), "aspects": (list,), "settings": (dict,), "state": (dict,),
     "encoder": (dict, type(None)), "weights": (str,), "record": (dict,),
@@ -156,6 +158,11 @@ def _config_faults(config: Mapping[str, Any] | None, place: str) -> Iterator[Fau
         yield Fault(f"has the entries {', '.join(unknown)[:200]}, which no evaluator has", file=place)
     if config.get("model_type") != "evalapp":
         yield Fault(f"is of the kind {config.get('model_type')!r}, not evalapp", file=place)
+    for name, value in _numbers(config):
+        most = MOST_LAYERS if "layers" in name else MOST_WORDS if "vocab" in name or "position" in name else MOST_SIZE
+        if abs(value) > most and "seed" not in name:
+            yield Fault(f"says {name} = {value:,}; no evaluator has more than {most:,}", file=place, field=name)
+            return
     encoder = config.get("encoder")
     if encoder is None:
         return
@@ -164,6 +171,18 @@ def _config_faults(config: Mapping[str, Any] | None, place: str) -> Iterator[Fau
         yield Fault(f"has an encoder of the kind {kind!r}; allowed are {', '.join(ARCHITECTURES)}", file=place)
     elif foreign := [name for name in FOREIGN if name in encoder]:
         yield Fault(f"has the entry {foreign[0]} in its encoder: foreign code is never run", file=place)
+
+
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """Every whole number at any depth, with the name under which it stands."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _numbers(part, str(key))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _numbers(part, name)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield name, value
 
 
 def _weight_faults(path: Path, place: str) -> Iterator[Fault]:

@@ -251,9 +251,10 @@ def _csv_lines(score_set: ScoreSet) -> Iterator[str]:
     yield writer.writerow(["item", "system", "step", "value", "note", "in_training", "signature"])  # type: ignore[misc]
     fields = ("output__item__key", "output__system__name", "output__step", "value", "note", "in_training")
     rows = Score.objects.filter(score_set=score_set).order_by("pk").values_list(*fields)
-    signature = score_set.full_signature
+    signature = _safe(score_set.full_signature)
     for item, system, step, value, note, seen in rows.iterator(chunk_size=5000):
-        yield writer.writerow([_safe(item), _safe(system), step, value, note, int(seen), signature])  # type: ignore[misc]
+        row = [_safe(item), _safe(system), step, value, _safe(note), int(seen), signature]
+        yield writer.writerow(row)  # type: ignore[misc]
 
 
 def _safe(text: str) -> str:

@@ -61,6 +61,7 @@ def test_every_page_is_walked(cast: Cast, db: None) -> None:
     assert NO_PAGE & walked == set()
 
 
+@pytest.mark.promise("policy", "scripts")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages(cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str) -> None:
     world = make_world(cast)
@@ -80,6 +81,7 @@ def test_pages_on_a_telephone(cast: Cast, page_for: Open) -> None:
     assert not walk.wrong, "\n".join(walk.wrong)
 
 
+@pytest.mark.promise("policy", "scripts")
 def test_pages_with_strange_texts(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
     """Right-to-left, markup, endless words, nothing at all: shown as they are, and the page keeps its width."""
     paths = make_strange(cast)

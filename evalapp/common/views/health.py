@@ -40,5 +40,5 @@ def _may_read(request: HttpRequest) -> bool:
     kind, _, given = request.headers.get("Authorization", "").partition(" ")
     if settings.METRICS_TOKEN and kind == "Bearer":
         return hmac.compare_digest(given.encode(), settings.METRICS_TOKEN.encode())
-    forwarded = {"X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Forwarded"} & set(request.headers)
+    forwarded = {"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded"} & set(request.headers)
     return request.META.get("REMOTE_ADDR") in LOCAL and not forwarded

@@ -1,0 +1,139 @@
+"""An evaluator that somebody brings is read as data: the check of its folder refuses what could run, lead elsewhere or
+ask for all the memory, before a network is built. The rest is in tests/scoring/pipelines/test_artefacts.py."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalapp.common.errors import BadInput
+from scoring.ml.artefact import REQUIRED
+from scoring.pipelines.artefacts import check_folder
+
+pytestmark = pytest.mark.promise("artefacts")
+CONFIG: dict[str, Any] = {"model_type": "evalapp", "architectures": ["X"], "network": {"hidden": 32}, "encoder": None}
+HEADER: dict[str, Any] = {
+    "evaluator": "maude", "profile": "paper", "seed": 1, "aspects": [], "settings": {}, "state": {}, "encoder": None,
+    "weights": "0", "record": {},
+}  # fmt: skip
+
+
+class Trap:
+    """What a pickle would run."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return exec, ("raise AssertionError('a pickle was read')",)
+
+
+def tensors(header: dict[str, Any], body: bytes = b"\0" * 16) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + body
+
+
+GOOD = tensors({"w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "evaluator"
+    found.mkdir()
+    for name in REQUIRED:
+        (found / name).write_text("")
+    (found / "evaluator.json").write_text(json.dumps(HEADER))
+    (found / "config.json").write_text(json.dumps(CONFIG))
+    (found / "model.safetensors").write_bytes(GOOD)
+    return found
+
+
+def test_a_whole_folder_is_let_through(folder):
+    check_folder(folder)
+
+
+def _link(folder: Path) -> None:
+    (folder / "card.md").unlink()
+    (folder / "card.md").symlink_to("/etc/passwd")
+
+
+def _linked_folder(folder: Path) -> None:
+    (folder / "fold-0").symlink_to("/etc")
+
+
+def _config(**more: Any) -> Callable[[Path], Any]:
+    return lambda folder: (folder / "config.json").write_text(json.dumps({**CONFIG, **more}))
+
+
+def _weights(content: bytes) -> Callable[[Path], Any]:
+    return lambda folder: (folder / "model.safetensors").write_bytes(content)
+
+
+def _file(name: str, content: bytes = b"x") -> Callable[[Path], Any]:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+HUGE = {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}
+BERT = {"model_type": "bert", "hidden_size": 32}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_link, "no file of an evaluator"),
+        (_linked_folder, "no file of an evaluator"),
+        (_file("pytorch_model.bin", pickle.dumps(Trap())), "no file of an evaluator"),
+        (_file("modeling_x.py"), "no file of an evaluator"),
+        (_file("setup.cfg"), "no file of an evaluator"),
+        (_file("card.md", b"x" * 21_000_000), "larger than 20 MB"),
+        (_weights(pickle.dumps(Trap())), "no safetensors file"),
+        (_weights(tensors({"w": HUGE})), "no safetensors file"),
+        (_weights(struct.pack("<Q", 2**40) + b"{}"), "no safetensors file"),
+        (_weights(tensors({"w": {**HUGE, "shape": [2**32, 2**32, 2**32]}})), "no safetensors file"),
+        (_weights(tensors({"w": {"dtype": "F32", "shape": [4], "data_offsets": [-16, 0]}})), "no safetensors file"),
+        (_weights(tensors({})), "no"),
+        (_config(auto_map={"AutoModel": "x.Y"}), "auto_map"),
+        (_config(trust_remote_code=True), "trust_remote_code"),
+        (_config(encoder={**BERT, "auto_map": {"AutoModel": "x.Y"}}), "foreign code"),
+        (_config(encoder={**BERT, "custom_pipelines": {}}), "foreign code"),
+        (_config(encoder={"model_type": "x"}), "of the kind"),
+        (_config(encoder={**BERT, "hidden_size": 10**7}), "no evaluator has more than 20,000"),
+        (_config(encoder={**BERT, "num_hidden_layers": 10**5}), "no evaluator has more than 200"),
+        (_config(encoder={**BERT, "vocab_size": 10**10}), "no evaluator has more than 2,000,000"),
+        (_config(network={"hidden": 10**9}), "no evaluator has more than 20,000"),
+        (_config(model_type="gpt2"), "not evalapp"),
+        (_file("config.json", b"[" * 200_000), "no JSON object"),
+    ],
+)
+def test_what_could_do_harm_is_refused(folder, spoil, words):
+    spoil(folder)
+    with pytest.raises(BadInput, match="was refused") as refused:
+        check_folder(folder)
+    assert words in str(refused.value.detail), refused.value.detail
+
+
+def test_nothing_of_ours_loads_pickles_or_runs_texts():
+    """Neither `pickle`, `torch.load`, `eval`, `exec` nor a shell stands anywhere in the code."""
+    import ast
+
+    root = Path(__file__).resolve().parents[2]
+    wrong = []
+    for room in ("evalapp", "annotation", "retrieval", "scoring"):
+        for path in sorted((root / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.Call):
+                    continue
+                called = ast.unparse(node.func)
+                keys = {key.arg: ast.unparse(key.value) for key in node.keywords}
+                if called in ("eval", "exec", "pickle.load", "pickle.loads", "os.system", "yaml.load", "marshal.loads"):
+                    wrong.append(f"{path.name}:{node.lineno}: {called}")
+                if called == "torch.load" and keys.get("weights_only") != "True":
+                    wrong.append(f"{path.name}:{node.lineno}: {called}")
+                if keys.get("shell") == "True" or keys.get("trust_remote_code") == "True":
+                    wrong.append(f"{path.name}:{node.lineno}: {called} {keys}")
+                if called.endswith("np.load") and keys.get("allow_pickle", "False") != "False":
+                    wrong.append(f"{path.name}:{node.lineno}: {called}")
+    assert wrong == []

@@ -1,0 +1,321 @@
+"""What small bodies can do: unpack, nest and count without end; names of files that lead elsewhere; texts that would
+become part of a query, a header or a pattern."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import io
+import json
+import re
+import socket
+import tarfile
+import threading
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from annotation.models import Item, Upload
+from evalapp.accounts.models import User
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from tests.factories import make_items, make_outputs, make_ratings
+
+pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).resolve().parents[2]
+UPLOADS = "/api/v1/projects/alpha/uploads/"
+
+
+@pytest.fixture
+def rita(cast: Any, settings: Any, tmp_path: Path) -> Client:
+    settings.UPLOADS_DIR, settings.ARTEFACTS_DIR = tmp_path / "uploads", tmp_path / "artefacts"
+    client = Client()
+    client.force_login(cast.researcher)
+    return client
+
+
+def send(client: Client, name: str, content: bytes) -> tuple[Any, Upload | None]:
+    """Upload a file; the run that checks it runs here."""
+    answer = client.post(UPLOADS, {"file": SimpleUploadedFile(name, content)})
+    if answer.status_code != 202:
+        return answer, None
+    upload = Upload.objects.latest("pk")
+    execute_run(upload.run_id)
+    upload.refresh_from_db()
+    return answer, upload
+
+
+# ---- bombs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("bombs")
+def test_what_unpacks_without_end_is_stopped_and_memory_stays_flat(rita, settings):
+    """A gzip of 40 MB that came as 40 kB; archives are refused as what they are."""
+    settings.MAX_UPLOAD_BYTES, settings.MAX_ROW_BYTES = 4_000_000, 100_000
+    bomb = gzip.compress(b'{"id": "' + b"a" * 40_000_000 + b'"}\n')
+    assert len(bomb) < 60_000
+    twice = gzip.compress(bomb)
+    tracemalloc.start()
+    begin = time.process_time()
+    for name, content in (("items.jsonl.gz", bomb), ("items.jsonl.gz", twice), ("items.csv.gz", bomb)):
+        _, upload = send(rita, name, content)
+        assert upload is not None
+        assert upload.state in ("failed", "faulty"), (name, upload.state)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30_000_000
+    assert time.process_time() - begin < 30
+    assert not Item.objects.exists()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("../../items.jsonl", b"\0" * 10_000_000)
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w:gz") as packed_tar:
+        info = tarfile.TarInfo("../../../etc/cron.d/items.jsonl")
+        info.size = 5
+        packed_tar.addfile(info, io.BytesIO(b"hello"))
+    for content in (buffer.getvalue(), tar.getvalue()):
+        _, upload = send(rita, "items.jsonl", content)
+        assert upload is not None
+        assert upload.state in ("failed", "faulty")
+
+
+@pytest.mark.promise("bombs")
+def test_what_counts_or_nests_without_end_is_refused(rita, cast):
+    """Thirty thousand members, two hundred thousand levels, a number of a million digits, ten thousand fields."""
+    keys = json.dumps({f"k{number}": 0 for number in range(30_000)})
+    deep = "[" * 200_000 + "]" * 200_000
+    number = '{"answer": ' + "9" * 1_000_000 + "}"
+    for path in ("runs/", "campaigns/", "writing/"):
+        for body in (keys, deep, number):
+            begin = time.process_time()
+            answer = rita.post(f"/api/v1/projects/alpha/{path}", body, content_type="application/json")
+            assert 400 <= answer.status_code < 500, (path, body[:20], answer.status_code)
+            assert len(answer.content) < 500_000, "the answer is no larger than anybody reads"
+            assert time.process_time() - begin < 10
+    form = rita.post("/account/", {f"f{n}": "x" for n in range(10_001)})
+    assert form.status_code == 400
+    for content in (deep, '{"id": "a", "meta": ' + deep + "}", '{"id": ' + "9" * 50_000 + "}"):
+        _, upload = send(rita, "items.jsonl", content.encode())
+        assert upload is None or upload.state in ("failed", "faulty")
+    too_large = rita.generic("POST", "/account/", b"x" * 10, CONTENT_LENGTH="9000000000")
+    assert too_large.status_code == 413
+
+
+# ---- names of files ---------------------------------------------------------------------------------------
+
+NAMES = (
+    "../../../../tmp/items.jsonl", "..\\..\\items.jsonl", "/etc/items.jsonl", "items.jsonl\0.png",
+    "items-\r\nX: y.jsonl",
+    "items-%2e%2e%2fx.jsonl", "items-" + "a" * 300 + ".jsonl", "items-~root.jsonl", "items-<script>.jsonl",
+)  # fmt: skip
+
+
+@pytest.mark.promise("injection")
+def test_names_of_files_lead_nowhere(rita, cast, settings, tmp_path):
+    """Whatever a file is called, it lies in the folder of its upload, under a number."""
+    for name in NAMES:
+        file = SimpleUploadedFile("x", b'{"id": "i1"}\n')
+        file._name = name  # as a browser without manners would send it
+        answer = rita.post(UPLOADS, {"file": file})
+        assert answer.status_code < 500, name
+    folders = {path.parent for path in tmp_path.rglob("*") if path.is_file()}
+    assert all(folder.parent == settings.UPLOADS_DIR for folder in folders), folders
+    assert {re.fullmatch(r"\d{3}", path.name) is not None for path in tmp_path.rglob("*") if path.is_file()} <= {True}
+    for place in ("items.jsonl/../../x", "../dataset.json", "..%2f..%2fdataset.json", "%00", "/etc/passwd", "~", "."):
+        for start in ("/projects/alpha/exports/1/", "/api/v1/exports/1/files/",
+                      "/projects/alpha/evaluators/trained/files/"):  # fmt: skip
+            assert rita.get(start + place).status_code in (301, 302, 400, 404), start + place
+
+
+# ---- queries and headers ----------------------------------------------------------------------------------
+
+QUERIES = (
+    "' OR '1'='1", "'; DROP TABLE annotation_item; --", "\" OR 1=1 --", "1); DELETE FROM auth; --", "%' OR 1=1 --", "_",
+    "%", "\\", "*", "i00?", "${jndi:ldap://x}", "i000 UNION SELECT password FROM accounts_user", "{\"$gt\": \"\"}",
+    "id:* OR *:*", "MATCH('x')", "NEAR(a b)", "\"unclosed", "a* AND (b", "-", "col:val",
+)  # fmt: skip
+
+
+@pytest.mark.promise("injection")
+def test_what_is_typed_is_never_part_of_a_query(rita, cast):
+    """A search for each of these finds what holds it, hence nothing, and everything is still there."""
+    outputs = make_outputs(cast.project, make_items(cast.project, 3))
+    make_ratings(cast.project, outputs)
+    for text in QUERIES:
+        found = rita.get("/projects/alpha/items/", {"q": text})
+        assert found.status_code == 200, text
+        if text not in ("-", "_", "%", "*", "\\"):
+            assert b"Hello number" not in found.content, text
+        for name, parameter in (("items", "group"), ("outputs", "system"), ("ratings", "item"), ("scores", "evaluator"),
+                                ("runs", "cursor"), ("references", "set")):  # fmt: skip
+            answer = rita.get(f"/api/v1/projects/alpha/{name}/", {parameter: text})
+            assert answer.status_code < 500, (name, text)
+            assert not answer.json().get("results"), (name, parameter, text) if parameter != "cursor" else ""
+        for field in ("username", "password"):
+            form = {"username": "x", "password": "x", field: text}
+            assert Client().post("/account/sign-in/", form).status_code in (200, 429), text
+    assert Item.objects.count() == 3
+    assert User.objects.count() == 5
+
+
+@pytest.mark.promise("injection")
+def test_no_name_adds_a_header(rita, cast):
+    """Line ends in whatever comes back in a header: addresses of redirects, names of files, cookies."""
+    line = "x\r\nSet-Cookie: planted=1\r\n\r\n<html>"
+    asked = [
+        rita.get("/account/sign-in/", {"next": f"/{line}"}),
+        Client().post(
+            "/account/sign-in/", {"username": "rita", "password": "correct-horse-battery", "next": f"/{line}"}
+        ),
+        Client().get(f"/account/?{line}"),
+        rita.post("/account/", {"first_name": line, "email": "", "theme": "dark"}),
+        rita.get("/projects/alpha/systems/files/x.csv", {"aspect": line}),
+        rita.get("/projects/alpha/items/", {"cursor": line}),
+        rita.get("/", headers={"X-Request-ID": line, "HX-Current-URL": line}),
+    ]
+    for answer in asked:
+        assert "planted" not in answer.cookies
+        for name, value in answer.items():
+            assert not {"\r", "\n"} & set(name + value)
+
+
+# ---- patterns ---------------------------------------------------------------------------------------------
+
+
+def patterns() -> list[tuple[str, str, int]]:
+    """(file, pattern, flags) of every expression that our code compiles or uses, and that addresses are matched by."""
+    found = []
+    names = {"compile", "search", "match", "fullmatch", "sub", "findall", "finditer", "split", "subn"}
+    for room in ("evalapp", "annotation", "retrieval", "scoring"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            if "re." not in text:
+                continue
+            for node in ast.walk(ast.parse(text)):
+                if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+                    continue
+                of = getattr(node.func.value, "id", "")
+                first = node.args[0]
+                if of in ("re", "regex") and node.func.attr in names and isinstance(first, ast.Constant):
+                    pattern = first.value.decode("latin-1") if isinstance(first.value, bytes) else first.value
+                    found.append((path.relative_to(ROOT).as_posix(), pattern, 0))
+    return found
+
+
+def attacks_on(pattern: str) -> Iterator[str]:
+    """Long texts that almost match: what the pattern speaks of, repeated, with an end that fits nothing."""
+    words = set(re.findall(r"[A-Za-z]{2,}", pattern))
+    letters = set("aA0 \t\n-_.,'\"\\/([<:é") | {"a.", "a ", "a-", "0.", "a,", '\\"', "ab", "0a", " \n", "'s"}
+    letters |= {char for char in pattern if char.isprintable()}
+    for unit in sorted(letters | words):
+        yield unit * (4_000 // len(unit)) + "\0!"
+
+
+@pytest.mark.promise("patterns")
+def test_no_pattern_takes_more_than_linear_time():
+    """Each of our expressions on texts of 4,000 characters that almost match: a quadratic one would take seconds."""
+    import regex
+
+    slow = []
+    there = patterns()
+    assert len(there) > 40
+    for path, pattern, _ in sorted(set(there)):
+        try:
+            compiled = re.compile(pattern)
+        except re.error:
+            compiled = regex.compile(pattern)
+        for text in attacks_on(pattern):
+            begin = time.process_time()
+            compiled.search(text)
+            took = time.process_time() - begin
+            if took > 0.5:
+                slow.append(f"{path}: {pattern[:80]!r} on {text[:10]!r}...: {took:.1f} s")
+                break
+    assert not slow, "\n".join(slow)
+
+
+# ---- no request by somebody's word ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, list[Any]]]:
+    """A port that counts who calls."""
+    called: list[Any] = []
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(0.1)
+    stop = threading.Event()
+
+    def listen() -> None:
+        while not stop.is_set():
+            try:
+                connection, address = server.accept()
+            except TimeoutError:
+                continue
+            called.append(address)
+            connection.close()
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    yield server.getsockname()[1], called
+    stop.set()
+    thread.join()
+    server.close()
+
+
+@pytest.mark.promise("no-fetch")
+def test_the_server_asks_no_address_that_somebody_named(rita, cast, listener, settings):
+    """Texts, guidelines, encoders, corpora, files, headers: nobody calls the port that all of them name."""
+    port, called = listener
+    socket.create_connection(("127.0.0.1", port)).close()  # the listener works
+    time.sleep(0.3)
+    assert len(called) == 1
+    make_outputs(cast.project, make_items(cast.project, 3))
+    for scheme in ("http", "ftp", "gopher", "file", "redis"):
+        url = f"{scheme}://127.0.0.1:{port}/x.jsonl"
+        bodies: list[tuple[str, dict[str, Any]]] = [
+            ("runs/", {"kind": "score", "evaluator": "bertscore", "options": {"encoder": url}}),
+            ("runs/", {"kind": "train", "evaluator": "maude", "encoder": url}),
+            ("runs/", {"kind": "annotate", "evaluator": url, "into": "x", "candidates": f"corpus:{url}"}),
+            ("exports/", {"format": "jsonl", "webhook": url, "url": url}),
+            ("corpora/", {"name": "c", "source": url, "url": url}),
+            ("campaigns/", {"name": "C", "kind": "likert", "aspects": [{"name": "q"}], "guidelines": f"![x]({url})"}),
+        ]
+        for path, body in bodies:
+            answer = rita.post(f"/api/v1/projects/alpha/{path}", json.dumps(body), content_type="application/json")
+            assert answer.status_code < 500, (path, answer.content[:300])
+        row = {"id": f"i-{scheme}", "context": [url], "meta": {"image": url, "$ref": url}}
+        send(rita, "items.jsonl", json.dumps(row).encode() + b"\n")
+        headers = {"Referer": url, "Origin": url, "X-Forwarded-For": "127.0.0.1", "X-Original-URL": url}
+        rita.get("/projects/alpha/items/", {"q": url}, headers=headers)
+        rita.post("/projects/alpha/settings/", {"name": "A", "source": url, "licence": url})
+    for run in Run.objects.filter(state="queued"):
+        execute_run(run.pk)
+    time.sleep(0.3)
+    assert len(called) == 1
+
+
+@pytest.mark.promise("no-fetch")
+def test_no_room_of_ours_can_fetch_by_itself():
+    """Only these modules may open connections; each takes its address from the settings or from who runs it."""
+    allowed = {
+        "evalapp/client", "evalapp/ops", "evalapp/common", "evalapp/management", "evalapp/celery.py", "retrieval/index",
+        "retrieval/services", "scoring/live",
+    }  # fmt: skip
+    fetching = re.compile(
+        r"^\s*(?:import|from)\s+(requests|httpx|urllib3|urllib\.request|aiohttp|socket|http\.client|ftplib)\b", re.M
+    )
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("evalapp", "annotation", "retrieval", "scoring")
+        for path in (ROOT / room).rglob("*.py")
+        if fetching.search(path.read_text(encoding="utf-8"))
+    }
+    assert {path for path in found if not any(path.startswith(place) for place in allowed)} == set()
