@@ -189,7 +189,17 @@ def test_the_ratio_scale_takes_zeros_but_nothing_below():
     [
         ("rankme", "likert_joint_informativeness", "raw", 0.81),
         ("rankme", "likert_joint_naturalness", "raw", 0.02),
+        ("rankme", "likert_joint_quality", "raw", 0.01),
+        ("rankme", "likert_apart_informativeness", "raw", 0.53),
+        ("rankme", "likert_apart_naturalness", "raw", 0.04),
         ("rankme", "likert_apart_quality", "raw", 0.19),
+        ("dstc7_dev", "relevance", "raw", 0.17),
+        ("dstc7_dev", "informativeness", "raw", 0.13),
+        ("usr_personachat", "overall", "raw", 0.64),
+        ("grade_dailydialog", "coherence", "raw", 0.08),
+        ("grade_empathetic", "coherence", "raw", 0.03),
+        ("scratchplot", "naturalness", "raw", 0.32),
+        ("scratchplot", "coherence", "raw", 0.24),
         ("e2e", "naturalness", "rank", 0.13),
         ("e2e", "quality", "rank", 0.20),
         ("usr_topicalchat", "overall", "raw", 0.66),
@@ -200,11 +210,27 @@ def test_the_ratio_scale_takes_zeros_but_nothing_below():
     ],
 )
 def test_alpha_of_real_data(shared_data, name, aspect, method, expected):
-    path = next((shared_data / name).glob("ratings.jsonl*"))
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as lines:
-        rows = [row for row in map(json.loads, lines) if row["aspect"] == aspect]
+    rows = [row for row in read(shared_data / name, "ratings") if row["aspect"] == aspect]
     item = [row["item"] for row in rows]
     value = normalise_ratings([row["value"] for row in rows], item, [row["rater"] for row in rows], method=method)
     unit = [f"{row['item']}\t{row['system']}" for row in rows]
     assert krippendorff_alpha(unit, value, cluster=item, resamples=0).value == pytest.approx(expected, abs=0.0051)
+
+
+# Source: the same column; verdicts are nominal, sides as stored.
+@pytest.mark.parametrize(
+    ("name", "items", "expected"),
+    [("pandalm", "p-", 0.86), ("scratchplot", "r1-", 0.15), ("scratchplot", "r2-", 0.23)],
+)
+def test_alpha_of_real_comparisons(shared_data, name, items, expected):
+    rows = [row for row in read(shared_data / name, "comparisons") if row["item"].startswith(items)]
+    unit = ["\t".join([row["item"], *sorted((row["system_a"], row["system_b"]))]) for row in rows]
+    found = krippendorff_alpha(unit, [row["verdict"] for row in rows], scale="nominal", resamples=0)
+    assert found.value == pytest.approx(expected, abs=0.0051)
+
+
+def read(folder, name):
+    path = next(folder.glob(f"{name}.jsonl*"))
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
