@@ -14,14 +14,12 @@ from django.db.models import Exists, OuterRef
 from annotation.models import Aspect, Item, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.stats.columns import Labels
 from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
 
 from ..models import ScoreSet
-from .columns import CHUNK, load_columns
+from .columns import CHUNK, load_columns, load_outputs
 from .leaderboards import FIGURES, AspectsQuery, EvaluatorsQuery, MatrixQuery, SlicesQuery
 from .meta_evaluation import describe_set, load_people, load_scored, outside_training
-from .people import get_units
 from .score_sets import current_sets
 
 if TYPE_CHECKING:
@@ -100,18 +98,10 @@ def one_of_each(sets: Sequence[ScoreSet], aspect: str) -> list[ScoreSet]:
 
 def _outputs(project: Project, subset: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Numbers of outputs with their group and their system at a step, in the order of items and systems."""
-    units, groups, items = get_units(project), Labels(), Labels()
-    rows = Output.objects.filter(project=project).order_by()
-    fields = ("pk", "item__key", "item__group", "system_id", "step")
-    found = [
-        (pk, items.code(key), groups.code(group), units.code(system, step))
-        for pk, key, group, system, step in rows.values_list(*fields).iterator(chunk_size=CHUNK)
-    ]
-    columns = np.array(found, dtype=np.int64).reshape(-1, 4)
-    item, cluster, system = items.sort()[columns[:, 1]], groups.sort()[columns[:, 2]], units.sort()[columns[:, 3]]
-    order = np.lexsort((system, item))
-    order = order[units.wanted(subset)[system[order]]] if len(order) else order
-    return columns[order, 0], cluster[order], system[order]
+    found = load_outputs(project)
+    order = np.lexsort((found.system, found.item))
+    order = order[found.units.wanted(subset)[found.system[order]]] if len(order) else order
+    return found.output[order], found.cluster[order], found.system[order]
 
 
 def rated_aspects(project: Project) -> list[str]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,11 @@ import numpy as np
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
-from ..models import Evaluator, Score, ScoreSet
+from ..models import Evaluator, ScoreSet
 from .aspects import choose_aspect
+from .columns import load_columns, load_outputs
 from .leaderboards import SystemsQuery
-from .people import CHUNK, get_units, load_comparisons, load_ratings
+from .people import load_comparisons, load_ratings
 from .score_sets import get_current_set
 
 if TYPE_CHECKING:
@@ -80,18 +80,11 @@ def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
 
 def load_score_columns(project: Project, score_set: ScoreSet) -> Scores:
     """All scores of a set as columns, by item and system."""
-    from evalapp.stats.columns import Labels, Scores
+    from evalapp.stats.columns import Scores
 
-    units, items, groups = get_units(project), Labels(), Labels()
-    rows = Score.objects.filter(score_set=score_set).order_by()
-    fields = ("output__item__key", "output__item__group", "output__system_id", "output__step", "value")
-    columns = [array("q"), array("q"), array("q"), array("d")]
-    for item, group, system, step, value in rows.values_list(*fields).iterator(chunk_size=CHUNK):
-        score = np.nan if value is None else value
-        code = (items.code(item), groups.code(group), units.code(system, step), score)
-        for column, cell in zip(columns, code, strict=True):
-            column.append(cell)
-    item, cluster, system, value = (np.array(column) for column in columns)
-    item, cluster, system = items.sort()[item], groups.sort()[cluster], units.sort()[system]
+    found, outputs = load_columns(score_set), load_outputs(project)
+    scored = np.isin(outputs.output, found.output)
+    value = found.of(outputs.output[scored])
+    item, cluster, system = outputs.item[scored], outputs.cluster[scored], outputs.system[scored]
     order = np.lexsort((system, item))
-    return Scores(item[order], cluster[order], system[order], value[order], units)
+    return Scores(item[order], cluster[order], system[order], value[order], outputs.units)

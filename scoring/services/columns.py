@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
+from annotation.models import Output
 from evalapp.accounts.models import Project
 
 from ..models import ScoreSet
-from ..selectors.columns import ScoreColumns, file_of, load_columns, read_columns
+from ..selectors.columns import ScoreColumns, file_of, load_columns, output_file, read_columns, read_outputs
 
 #: Below so many scores reading the database costs less than a file is worth.
 MIN_KEPT = 20_000
@@ -35,6 +36,28 @@ def keep_columns(score_set: ScoreSet) -> ScoreColumns:
         if other != path:
             other.unlink(missing_ok=True)
     return found
+
+
+def keep_outputs(project: Project) -> None:
+    """What the outputs of a large project are, in a file; that of an earlier state goes."""
+    path = output_file(project)
+    if path.is_file() or Output.objects.filter(project=project).count() < MIN_KEPT:
+        return
+    found = read_outputs(project)
+    if output_file(project) != path:
+        return  # somebody is uploading: the next one keeps them
+    codes = sorted(found.units.codes.items(), key=lambda pair: pair[1])
+    units = np.array([(system, -1 if step is None else step) for (system, step), _ in codes], dtype=np.int64)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez(
+            file, units=units, output=found.output, item=found.item, cluster=found.cluster, system=found.system
+        )  # fmt: skip
+    part.replace(path)
+    for other in path.parent.glob("outputs-*"):
+        if other != path:
+            other.unlink(missing_ok=True)
 
 
 def remove_columns(*, project: Project) -> None:

@@ -42,6 +42,8 @@ from ..tables import as_csv, as_latex, place
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
 #: Lines at the side of a table that can still be told from one another.
 MOST_LINES = 6
+#: Heads of columns where the full name is long.
+SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA"}
 #: What a row of evaluators has besides the coefficients, by level.
 EXTRA = {"segment": ("accuracy",), "system": ("pa", "spa"), "dialogue": ()}
 BY_EVALUATOR = ["by", "systems", "references"]
@@ -174,7 +176,9 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
     rows = sorted(table["rows"], key=lambda row: _by(row, key)) if table else []
     names = (*COEFFICIENTS, *EXTRA[table["level"]]) if table else COEFFICIENTS
     asked = {figure: name for name, figure in FIGURES.items()}
-    columns = [{"key": name, "name": asked.get(name, name), "label": COMPARED[asked.get(name, name)]} for name in names]
+    columns = [
+        {"key": name, "name": asked.get(name, name), "label": SHORT.get(name) or COMPARED[name]} for name in names
+    ]
     signed = key in COEFFICIENTS
     drawn = _drawn(rows, _around_zero(rows, key) if signed else _of_shares(rows, key), key, signed=signed)
     for row in drawn:

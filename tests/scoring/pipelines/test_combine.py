@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
+from annotation.models import System
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
+from evalapp.common.queue import enqueue_run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.pipelines.combine import _drawn
-from scoring.selectors.columns import file_of, load_columns, read_columns
-from scoring.selectors.leaderboards import EvaluatorsQuery
+from scoring.selectors.columns import file_of, load_columns, output_file, read_columns
+from scoring.selectors.leaderboards import EvaluatorsQuery, MatrixQuery, SystemsQuery, find_leaderboard
 from scoring.selectors.meta_evaluation import rank_evaluators
 from scoring.services import columns
 from scoring.services.combining import CombineWishes, signature_of, start_combination
+from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import delete_evaluator
+from tests.factories import make_items, make_outputs
 
 pytestmark = pytest.mark.django_db
 
@@ -111,6 +116,26 @@ def test_large_sets_are_kept_as_columns(scored, monkeypatch, settings, tmp_path)
     np.testing.assert_array_equal(np.isnan(found.of(some)), [False, True, False])
     columns.remove_columns(project=scored.project)
     assert not path.exists()
+
+
+def test_tables_of_a_large_project_are_the_same_from_files(scored, monkeypatch, settings, tmp_path):
+    """Systems by an evaluator and the matrix, from the database and from what a run has kept."""
+    settings.ARTEFACTS_DIR = tmp_path
+    queries = [SystemsQuery(by="length"), MatrixQuery(), EvaluatorsQuery()]
+    before = [compute_leaderboard(project=scored.project, query=query).table for query in queries]
+    assert not list(tmp_path.rglob("*.npz"))
+    monkeypatch.setattr(columns, "MIN_KEPT", 5)
+    for query in queries:
+        params = {"board": str(query.kind), "query": asdict(query), "stamp": "x"}
+        run = enqueue_run(kind="rank", project=scored.project, params=params, title="t", send=False)
+        assert execute_run(run.pk).state == "succeeded"
+    assert len(list(tmp_path.rglob("*.npz"))) == 4  # three sets and the outputs
+    kept = [find_leaderboard(scored.project, query).table for query in queries]
+    assert kept == before
+    make_outputs(scored.project, make_items(scored.foreign, 0))  # nothing new: the file stays
+    assert output_file(scored.project).is_file()
+    System.objects.filter(name="sys-a", project=scored.project).update(kind="human")
+    assert not output_file(scored.project).is_file()
 
 
 def test_by_command_page_and_deletion(scored, client):
