@@ -90,8 +90,7 @@ class ExportFolder:
     @cached_property
     def metas(self) -> dict[str, Row]:
         """What is said of each item besides."""
-        found = {row["id"]: row.get("meta") or {} for row in self.rows("items")}
-        return {item: json.loads(meta) if isinstance(meta, str) else meta for item, meta in found.items()}
+        return {row["id"]: _object(row.get("meta")) for row in self.rows("items")}
 
     def outputs(self, subset: str) -> tuple[list[Place], IntArray, IntArray]:
         """All outputs of the wanted systems in the order of items and systems; their groups and systems by number."""
@@ -180,7 +179,7 @@ class ExportFolder:
             a = units.code(row["system_a"], row.get("step_a"))
             where = items.code(row["item"]), groups.code(self._group(row["item"]))
             said = row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])
-            chance = (row.get("meta") or {}).get("propensity", np.nan)
+            chance = _object(row.get("meta")).get("propensity", np.nan)
             found.append((*where, a, b, *said, 0 if turing else self._longer(row), chance))
         columns_of = zip(*found, strict=True) if found else ((),) * 9
         item, cluster, a_, b_, verdict, simulated, rater, longer, chances = columns_of
@@ -289,6 +288,12 @@ class ExportFolder:
             return self.groups[item]
         except KeyError:
             raise FolderError("items", f"there is no item “{item}”") from None
+
+
+def _object(value: Any) -> Row:
+    """An object, as it is or as JSON text; nothing is an empty one."""
+    found: Row = json.loads(value) if isinstance(value, str) and value else value or {}
+    return found
 
 
 def _way_of(row: Row) -> str:
