@@ -10,11 +10,19 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, identifiers
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, of_columns
-from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, resampled_sums, with_interval
+from evalapp.stats.resampling import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_RESAMPLES,
+    ClusterDraws,
+    chunk_sizes,
+    resampled_sums,
+    with_interval,
+)
 
 KappaWeights: TypeAlias = Literal["linear", "quadratic"]
 KAPPA_WEIGHTS: tuple[KappaWeights, ...] = ("linear", "quadratic")
@@ -73,15 +81,24 @@ def fleiss_kappa(
         return Estimate.undefined(NO_PAIR)
     if len(found.labels) == 1:
         return Estimate.undefined(ALL_EQUAL, found.n_units)
-    shares = counts_of(found) / found.sizes[:, None]
-    columns = np.column_stack([np.ones(found.n_units), agreeing_shares(found), shares])
+    n = found.n_clusters
+    units = np.bincount(found.cluster, minlength=n).astype(np.float64)
+    equal = np.bincount(found.cluster, weights=agreeing_shares(found), minlength=n)
+    # Open scales have thousands of values, of which a unit has few.
+    cells = found.cluster[found.unit], found.value
+    shares = csr_array((1.0 / found.sizes[found.unit], cells), shape=(n, len(found.labels)))
 
-    def kappa(sums: FloatArray) -> FloatArray:
-        means = sums[:, 1:] / sums[:, :1]
-        chance = (means[:, 1:] ** 2).sum(axis=1)
-        return _corrected(1.0 - means[:, 0], 1.0 - chance)
+    def kappa(draws: FloatArray) -> FloatArray:
+        total = units @ draws
+        chance = np.asarray(shares.T @ draws) / total
+        return _corrected(1.0 - equal @ draws / total, 1.0 - np.einsum("vb,vb->b", chance, chance))
 
-    return _of_sums(found, columns, kappa, resamples=resamples, seed=seed, confidence=confidence)
+    point = Estimate.point(float(kappa(np.ones((n, 1)))[0]), found.n_units)
+    drawn = ClusterDraws(n, seed)
+    rows = max(n, len(found.labels))
+    parts = [kappa(drawn.take(size)) for size in chunk_sizes(resamples, rows)] if resamples and n >= 2 else []
+    replicates = np.concatenate(parts) if parts else np.full(min(resamples, 1), np.nan)
+    return with_interval(point, replicates, clusters={"units": n}, confidence=confidence)
 
 
 def cohen_kappa(
@@ -109,22 +126,18 @@ def cohen_kappa(
         return Estimate.undefined("the two have no unit in common")
     if len(labels) == 1:
         return Estimate.undefined(ALL_EQUAL, n)
-    if weights is None:
-        distance = 1.0 - np.eye(len(labels))
-    else:
-        numbers = labels.astype(np.float64)
-        distance = np.abs(numbers[:, None] - numbers[None, :]) ** (2 if weights == "quadratic" else 1)
-        distance /= distance.max()
+    place = np.arange(len(labels), dtype=np.float64) if weights is None else labels.astype(np.float64)
+    place = (place - place[0]) / (place[-1] - place[0])
     cells, cell_of = np.unique(first * len(labels) + second, return_inverse=True)
     row, column = cells // len(labels), cells % len(labels)
+    apart = np.abs(place[row] - place[column])
+    distance = {None: (apart > 0).astype(np.float64), "linear": apart, "quadratic": apart**2}[weights]
 
     def kappa(counts: FloatArray) -> FloatArray:
         total = counts.sum(axis=1)
         of_a = _summed(counts, row, len(labels))
         of_b = _summed(counts, column, len(labels))
-        observed = counts @ distance[row, column]
-        expected = np.einsum("ri,ij,rj->r", of_a, distance, of_b, optimize=True)
-        return _corrected(observed * total, expected)
+        return _corrected(counts @ distance / total, _by_chance(of_a, of_b, place, weights) / total**2)
 
     totals = np.bincount(cell_of.reshape(-1), minlength=len(cells)).astype(np.float64)
     value = float(kappa(totals[None, :])[0])
@@ -145,12 +158,6 @@ def cohen_kappa(
     return with_interval(point, kappa(drawn), clusters={"units": len(names)}, confidence=confidence)
 
 
-def counts_of(found: RatingColumns) -> FloatArray:
-    """How many ratings of every unit have every value, (n_units, n_values)."""
-    cells = np.bincount(found.unit * len(found.labels) + found.value, minlength=found.n_units * len(found.labels))
-    return cells.reshape(found.n_units, len(found.labels)).astype(np.float64)
-
-
 def agreeing_shares(found: RatingColumns, tolerance: float = 0.0) -> FloatArray:
     """The share of pairs of ratings of each unit that are equal (within `tolerance`), (n_units,); 2 ratings or more."""
     sizes = found.sizes.astype(np.float64)
@@ -163,8 +170,9 @@ def agreeing_shares(found: RatingColumns, tolerance: float = 0.0) -> FloatArray:
             near = (unit[step:] == unit[:-step]) & (numbers[step:] - numbers[:-step] <= tolerance)
             equal += np.bincount(unit[step:][near], minlength=found.n_units)
         return np.asarray(2.0 * equal / (sizes * (sizes - 1.0)))
-    counts = counts_of(found)
-    return np.asarray((counts * (counts - 1.0)).sum(axis=1) / (sizes * (sizes - 1.0)))
+    cells, counts = np.unique(found.unit * len(found.labels) + found.value, return_counts=True)
+    pairs = np.bincount(cells // len(found.labels), weights=counts * (counts - 1.0), minlength=found.n_units)
+    return np.asarray(pairs / (sizes * (sizes - 1.0)))
 
 
 def _pairs(a: ArrayLike, b: ArrayLike, *, numeric: bool) -> tuple[IntArray, IntArray, NDArray[Any], NDArray[np.bool_]]:
@@ -183,9 +191,24 @@ def _pairs(a: ArrayLike, b: ArrayLike, *, numeric: bool) -> tuple[IntArray, IntA
 
 
 def _summed(counts: FloatArray, code: IntArray, n_codes: int) -> FloatArray:
-    indicator = np.zeros((len(code), n_codes))
-    indicator[np.arange(len(code)), code] = 1.0
-    return counts @ indicator
+    """Counts of cells (r, cells) added up by code: (r, n_codes)."""
+    indicator = csr_array((np.ones(len(code)), (np.arange(len(code)), code)), shape=(len(code), n_codes))
+    return np.asarray(counts @ indicator)
+
+
+def _by_chance(a: FloatArray, b: FloatArray, place: FloatArray, weights: KappaWeights | None) -> FloatArray:
+    """sum_ij a_i b_j w_ij for marginals (r, values), without the table of all pairs of values."""
+    total = a.sum(axis=1)
+    if weights is None:
+        found = total**2 - np.einsum("rv,rv->r", a, b)
+    elif weights == "quadratic":
+        found = total * (a @ place**2 + b @ place**2) - 2.0 * (a @ place) * (b @ place)
+    else:
+        # |x - y| is the length of what lies above one of the two and not above the other.
+        below_a, below_b = np.cumsum(a, axis=1)[:, :-1], np.cumsum(b, axis=1)[:, :-1]
+        n = total[:, None]
+        found = (below_a * (n - below_b) + below_b * (n - below_a)) @ np.diff(place)
+    return np.asarray(found)
 
 
 def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:

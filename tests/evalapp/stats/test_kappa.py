@@ -100,6 +100,16 @@ def test_intervals_equal_a_loop_over_written_out_rows():
     assert grouped.low < grouped.value < grouped.high
 
 
+def test_open_scales_with_thousands_of_values_need_little():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=20_000)
+    value, unit = np.concatenate([truth, np.where(truth > 1, truth, truth + 1)]), np.tile(np.arange(20_000), 2)
+    found = fleiss_kappa(value, unit, np.repeat([0, 1], 20_000), resamples=10)
+    share = float((truth > 1).mean())
+    assert found.value == pytest.approx(share, abs=1e-3)
+    assert found.low <= found.value <= found.high
+
+
 def test_percent_with_tolerance_and_missing():
     value = [1, 2, 5, 3, 3, math.nan, 4]
     unit = ["a", "a", "a", "b", "b", "b", "c"]
