@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from importlib import import_module
 from typing import Any
 
 from celery.signals import worker_process_init
@@ -11,9 +10,8 @@ from celery.signals import worker_process_init
 from evalapp.celery import app
 
 from .live.asking import TASK
+from .live.libraries import load_libraries
 
-#: What the first answer would have to wait for.
-HEAVY = ("torch", "transformers", "scoring.ml")
 #: The first page comes before the first online score.
 WARM_UP_AFTER_SECONDS = 10.0
 
@@ -35,8 +33,3 @@ def warm_up(**_: Any) -> threading.Timer | None:
     timer.daemon = True
     timer.start()
     return timer
-
-
-def load_libraries() -> None:
-    for name in HEAVY:
-        import_module(name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from .asking import STATE_KEY, answer_key, ask_key, connect
+from .libraries import load_libraries
 
 if TYPE_CHECKING:
     from scoring.ml import Evaluator, Record
@@ -67,15 +68,16 @@ class WarmModels:
         self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]
     ) -> LiveReliability:
         """What rates sets of references with that evaluator. Raises `ScoringError` where it does not do that."""
-        from scoring.ml.evaluators.ream.live import LiveReliability
-
         warm = self._warm(source, options, loading)
         if warm.writing is None:
+            from scoring.ml.evaluators.ream.live import LiveReliability
+
             warm.writing = LiveReliability(warm.evaluator)
         return warm.writing
 
     def _warm(self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]) -> Warm:
         from scoring.ml import ScoringError, load
+        from scoring.ml.registry import get_entry
 
         folder = Path(settings.ARTEFACTS_DIR) / source["folder"] if "folder" in source else None
         stamp = _stamp(folder) if folder else 0
@@ -89,6 +91,8 @@ class WarmModels:
             raise self.failed[key][1]
         loading()
         try:
+            if folder is not None or "encoder" in get_entry(source["name"]).needs:
+                load_libraries()  # the thread that began with the worker may be at it
             found = Warm(load(folder if folder is not None else source["name"], **options))
         except ScoringError as error:
             self.failed[key] = (time.monotonic() + FAILED_SECONDS, error.with_traceback(None))
