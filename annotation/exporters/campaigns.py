@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 def rows(project: Project, raters: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     """(table, row) of `filters` and `campaigns`, by name."""
-    for found in RaterFilter.objects.filter(project=project).order_by():
+    for found in sorted(RaterFilter.objects.filter(project=project), key=lambda row: row.name):
         yield "filters", _filter(found, raters)
     told = told_campaigns(project)
     for row in Campaign.objects.filter(project=project).exclude(state=Campaign.State.DRAFT):

@@ -128,7 +128,7 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     table = {name: value for name, value in _elsewhere(row.table, names, here).items() if name not in _LOCAL}
     if isinstance(query, AgreementQuery):
         table = _without_raters(table)
-    entry: Row = {"kind": row.kind, "params": row.params}
+    entry: Row = {"kind": row.kind, "params": canonical(row.params)}
     if isinstance(query, SystemsQuery) and query.by:
         entry["sets"] = [names[_set_of_systems(project, query)]]
     elif isinstance(query, EvaluatorsQuery):

@@ -159,7 +159,7 @@ def test_an_empty_folder_and_a_folder_of_strangers(tmp_path):
 def test_dump_writes_only_into_an_empty_folder(tmp_path, cast):
     report, code = call("dump", "alpha", tmp_path / "out" / "deep", "--format", "csv")
     assert code == 0
-    assert [file["name"] for file in report["files"]] == ["dataset.json"]
+    assert [file["name"] for file in report["files"]] == ["dataset.json", "README.md", "DATASHEET.md"]
     assert call("dump", "alpha", tmp_path / "out")[1] == 1
     assert call("dump", "nobody", tmp_path / "other")[1] == 1
 
