@@ -215,7 +215,9 @@ def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
     """1 - observed / expected disagreement; nan where nothing is left to chance."""
     ratio = np.full(expected.shape, np.nan)
     np.divide(observed, expected, out=ratio, where=expected > _FLOOR)
-    return 1.0 - ratio
+    # A rater who always says the same agrees as chance does: exactly 0, not by rounding below it.
+    found = 1.0 - ratio
+    return np.where(np.abs(found) < _FLOOR, 0.0, found)
 
 
 def _of_sums(
