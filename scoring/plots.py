@@ -146,7 +146,7 @@ def draw_heat(
     # Strong fields carry light text on either ground.
     light = alt.value("#ffffff")
     text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("value:Q", format=".2f"), color=alt.condition("abs(datum.value) > 0.55", light, alt.value(ink))
+        text=alt.Text("value:Q", format=".2f"), color=alt.condition("abs(datum.value) > 0.8", light, alt.value(ink))
     )
     size = {"width": max(44 * len(columns), 60), "height": max(ROW * len(rows), ROW)}
     return _plot((field + text).properties(**size), title, description, theme)
