@@ -168,6 +168,7 @@ AXES_CLIENT_IP_CALLABLE = "evalapp.accounts.limits.client_ip"
 
 _BEHIND_TLS = env.flag("SECURE_PROXY")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _BEHIND_TLS
+CSRF_FAILURE_VIEW = "evalapp.common.views.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_ENGINE = "evalapp.accounts.sessions"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 14

@@ -26,6 +26,12 @@ def not_allowed(request: HttpRequest, exception: Exception | None = None) -> Htt
     return _answer(request, "not-allowed", "Your role does not allow this", 403, "Ask an owner of the project.")
 
 
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form without our token: open for too long, signed in or out meanwhile, or sent by another site."""
+    detail = "The page was open for too long, or you signed in or out meanwhile. Go back, load it again and send it."
+    return _answer(request, "not-allowed", "The form could not be taken", 403, detail)
+
+
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     return _answer(
         request,
