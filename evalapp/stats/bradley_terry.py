@@ -27,7 +27,7 @@ _ENDLESS = 12.0
 _STEP_CAP, _STEP_DONE, _ITERATIONS, _HALVINGS = 3.0, 1e-10, 60, 40
 # Cells of a block of Hessian matrices: 32 MB.
 _BLOCK_CELLS = 1 << 22
-# Scores of clusters that are multiplied as a plain matrix: 128 MB.
+# Scores of clusters that are summed at once: 128 MB.
 _DENSE_CELLS = 1 << 24
 
 
@@ -61,7 +61,7 @@ class Design:
         return self.n_systems + self.n_covariates
 
     @cached_property
-    def _entries(self) -> tuple[IntArray, FloatArray]:
+    def entries(self) -> tuple[IntArray, FloatArray]:
         """Columns and values of each kind's row of the design matrix, (u, 2 + m)."""
         sides = np.stack([self.first, self.second], axis=1)
         signs = np.broadcast_to([1.0, -1.0], sides.shape)
@@ -73,14 +73,14 @@ class Design:
     @cached_property
     def matrix(self) -> csr_array:
         """The design matrix (u, n_linear)."""
-        columns, values = self._entries
+        columns, values = self.entries
         starts = np.arange(len(columns) + 1) * columns.shape[1]
         return csr_array((values.ravel(), columns.ravel(), starts), shape=(len(columns), self.n_linear))
 
     @cached_property
     def products(self) -> csr_array:
         """(n_linear^2, u): times weights (u,) it gives the sum of weight x x' over the kinds, flattened."""
-        columns, values = self._entries
+        columns, values = self.entries
         places = (columns[:, :, None] * self.n_linear + columns[:, None, :]).reshape(len(columns), -1)
         weights = (values[:, :, None] * values[:, None, :]).reshape(len(columns), -1)
         starts = np.arange(len(columns) + 1) * places.shape[1]
@@ -226,19 +226,20 @@ def meat_of_rows(fit: Fit, squares: FloatArray) -> FloatArray:
 
 def meat_of_clusters(fit: Fit, cells: csr_array) -> FloatArray:
     """G for independent clusters: `cells` (clusters, 3 u) sums the weights per kind and outcome; with C / (C - 1)."""
-    by_eta, by_tie = outcome_scores(fit.model, fit.eta[0], fit.tie[0])
-    rows = np.repeat(np.arange(len(by_eta)), 3)
-    scores = fit.design.matrix[rows].multiply(by_eta.reshape(-1, 1)).tocsr()
-    linear = cells @ scores
-    if linear.shape[0] * linear.shape[1] <= _DENSE_CELLS:
-        dense = linear.toarray()
-        meat = dense.T @ dense
-    else:
-        meat = (linear.T @ linear).toarray()
-    if fit.model != "bradley-terry":
-        ties = cells @ by_tie.ravel()
-        crossed = linear.T @ ties
-        meat = np.block([[meat, crossed[:, None]], [crossed[None, :], ties @ ties]])
+    by_eta, by_tie = (scores.ravel() for scores in outcome_scores(fit.model, fit.eta[0], fit.tie[0]))
+    p, ties = fit.design.n_linear, fit.model != "bradley-terry"
+    columns, values = fit.design.entries
+    meat, size = np.zeros((p + ties, p + ties)), max(1, _DENSE_CELLS // (p + 1))
+    for begin in range(0, cells.shape[0], size):
+        block = cells[begin : begin + size].tocoo()
+        kind, gained, width = block.col // 3, block.data * by_eta[block.col], p + ties
+        scores = np.zeros(block.shape[0] * width)
+        for column, value in zip(columns.T, values.T, strict=True):
+            scores += np.bincount(block.row * width + column[kind], gained * value[kind], minlength=len(scores))
+        scores = scores.reshape(-1, width)
+        if ties:
+            scores[:, p] = np.bincount(block.row, block.data * by_tie[block.col], minlength=len(scores))
+        meat += scores.T @ scores
     n = cells.shape[0]
     return np.asarray(meat * n / max(n - 1, 1))
 
