@@ -51,7 +51,8 @@ class Fragility:
         if self.n_flips == 0:
             return f"{self.first} and {self.second} are equal."
         share = f"{100 * self.share:.2g} %"
-        proof = "no fewer can" if self.exact else f"found by refitting; fewer than {self.at_least} cannot"
+        bound = f"; fewer than {self.at_least} cannot" if self.at_least and self.at_least > 1 else ""
+        proof = "no fewer can" if self.exact else f"found by refitting{bound}"
         many = "judgement" if self.n_flips == 1 else "judgements"
         return (
             f"Changing {self.n_flips:,} {many} of {self.n_judgements:,} ({share}) swaps {self.first} and "
