@@ -294,6 +294,10 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
         return _empty("glicko2", judged, settings, confidence)
     n = len(judged.labels)
     places = [str(number).zfill(len(str(n))) for number in range(n)]
+    if not len(judged):
+        nobody = [Estimate.undefined("no judgement of this system")] * n
+        rows = _score_rows(judged, nobody, np.full(n, NAN), np.ones(n, dtype=np.int64), np.full(n, n))
+        return Ranking("glicko2", rows, 0, 0, 0, seed, confidence, judged.totals, {}, settings)
     table = VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome)
     played = rank_by_games(table, seeds=seeds, seed=seed, tie=tie_rule)
     value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)

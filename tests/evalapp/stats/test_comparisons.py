@@ -148,6 +148,12 @@ def test_systems_without_a_finite_rating_say_why():
 def test_degenerate_columns():
     assert rank_by_comparisons([], [], []).systems == ()
     assert rank_by_comparisons([], [], [], method="glicko2").systems == ()
+    for method in (*MODELS, "glicko2"):
+        itself = rank_by_comparisons(["x", "x"], ["x", "y"], ["a", "cannot_decide"], method=method)
+        assert [row.system for row in itself.systems] == ["x", "y"]
+        assert not any(row.estimate.is_defined for row in itself.systems)
+        assert itself.systems[0].estimate.note
+        assert json.loads(json.dumps(itself.as_dict(), allow_nan=False))["totals"]["self"] == 1
     ties = rank_by_comparisons(["x"] * 4, ["y"] * 4, ["tie"] * 4, method="davidson")
     assert ties.systems[0].estimate.note == "all verdicts are ties"
     even = rank_by_comparisons(["x"] * 4, ["y"] * 4, ["tie"] * 4)
