@@ -183,13 +183,14 @@ def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown
         swapped = sheet.kind != "likert" and coin(who.seed, "side", unit_id, repeat)
     else:
         start = draw(who.seed, "order", order)
-        claim = judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
-        if claim is None and return_expired_slots(campaign_id=who.campaign_id, now=now):
-            claim = judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
-        if claim is None and sheet.n_players:
+        claim = None
+        if sheet.n_players:
             from . import judging_adaptive  # numpy and scipy: only for campaigns that need them
 
-            claim = judging_adaptive.begin_unit(cursor, who, sheet, order)
+            claim = judging_adaptive.claim_or_begin(cursor, who, sheet, order, start)
+        claim = claim or judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
+        if claim is None and return_expired_slots(campaign_id=who.campaign_id, now=now):
+            claim = judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
         if claim is None:
             return None
         slot_id, unit_id, swapped = claim

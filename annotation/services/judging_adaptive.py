@@ -24,6 +24,8 @@ from .judging_rows import Who
 KEPT = 32
 #: Judgements read again each time: those of transactions that were still under way at the last look.
 READ_AGAIN = 60
+#: Free slots of begun units that are looked at before another unit is begun.
+LOOKED_AT = 100
 POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
 
 _states: OrderedDict[tuple[int, str], CampaignState] = OrderedDict()
@@ -104,6 +106,31 @@ def state_of(sheet: Sheet) -> CampaignState:
                 _states.popitem(last=False)
         _states.move_to_end(key)
     return state
+
+
+def claim_or_begin(cursor: Any, who: Who, sheet: Sheet, order: int, start: int) -> tuple[int, int, bool] | None:
+    """A free slot of a unit that was begun, or a unit begun for this person. Of the free slots only some are looked at:
+    who is far ahead of the others has had all of them, and would look in vain at thousands."""
+    return _claim_begun(cursor, who, start) or begin_unit(cursor, who, sheet, order)
+
+
+def _claim_begun(cursor: Any, who: Who, start: int) -> tuple[int, int, bool] | None:
+    skip = " FOR UPDATE OF s SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
+    for compare in (">=", "<"):
+        judging_rows.run(
+            cursor,
+            f"""UPDATE annotation_slot SET state = 'taken' WHERE state = 'free' AND id = (
+ SELECT s.id FROM annotation_slot s WHERE s.id IN (SELECT f.id FROM annotation_slot f
+ WHERE f.campaign_id = %s AND f.state = 'free' AND f.rank {compare} %s ORDER BY f.rank LIMIT {LOOKED_AT})
+ AND NOT EXISTS (SELECT 1 FROM annotation_assignment h WHERE h.unit_id = s.unit_id AND h.annotator_id = %s
+ AND h.state <> 'expired')
+ ORDER BY s.rank LIMIT 1{skip}) RETURNING id, unit_id, swapped""",
+            [who.campaign_id, start, who.user_id],
+        )
+        row = cursor.fetchone()
+        if row:
+            return row[0], row[1], bool(row[2])
+    return None
 
 
 def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, int, bool] | None:

@@ -109,6 +109,14 @@ def test_a_plain_campaign_keeps_no_chance(cast):
     assert [row.meta for row in Comparison.objects.all()] == [{}] * 4
 
 
+def test_who_is_far_ahead_begins_further_units_and_all_are_finished(cast, monkeypatch):
+    monkeypatch.setattr(judging_adaptive, "LOOKED_AT", 2)
+    campaign = open_adaptive(cast, pairs=10, overlap=3)
+    for user in (cast.annotator, cast.owner, cast.researcher):
+        assert judge(user, campaign) == 10
+    assert set(Counter(Assignment.objects.values_list("unit_id", flat=True)).values()) == {3}
+
+
 def test_a_lapsed_lease_gives_the_unit_to_the_next(cast):
     campaign = open_adaptive(cast, pairs=1, overlap=1)
     held = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
