@@ -98,6 +98,9 @@ class QueryForm(forms.Form):
             choices = [(slug, slug) for slug in self.known["by"]]
         elif name == "references":
             choices = [(found, found) for found in self.known["references"]]
+        elif name == "level":
+            # Dialogues are a level of the main table of evaluators only, which adds them.
+            choices = [(level, label) for level, label in CHOICES[name].items() if level != "dialogue"]
         elif name == "key":
             from .selectors.evaluator_boards import item_keys
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.db.models import CharField, Count, F, Max, OuterRef, Subquery, Value
+from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquery, Value
 from django.db.models.functions import Cast
 
 from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload
@@ -308,14 +308,18 @@ def _digest(parts: Any) -> str:
 
 
 def names_of(project: Project) -> dict[str, list[str]]:
-    """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, and
-    reference sets, `original` first."""
+    """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, reference
+    sets, `original` first, and the `level` dialogue where whole dialogues were rated."""
     text = CharField()
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
     filters = list_filters(project, active_only=True).annotate(what=Value("filter"), text=Cast("name", text))
     sets = ReferenceSet.objects.filter(project=project).annotate(what=Value("references"), text=Cast("name", text))
-    parts = [rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets)]
-    found: dict[str, list[str]] = {"by": [], "filter": [], "references": [ORIGINAL]}
+    rated = Exists(Rating.objects.filter(project=OuterRef("pk"), dialogue__isnull=False))
+    levels = Project.objects.filter(rated, pk=project.pk).annotate(
+        what=Value("level"), text=Value("dialogue", output_field=text)
+    )
+    parts = [rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, levels)]
+    found: dict[str, list[str]] = {"by": [], "filter": [], "references": [ORIGINAL], "level": []}
     for what, name in sorted(parts[0].union(*parts[1:], all=True)):
         if (what, name) != ("references", ORIGINAL):
             found[what].append(name)

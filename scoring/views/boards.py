@@ -12,7 +12,6 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from annotation.models import Rating
 from annotation.selectors.campaigns import has_adaptive
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
@@ -244,9 +243,8 @@ def _form(
     if len(aspects) < 2:
         names = [name for name in names if name != "aspect"]
     form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=known)
-    if "level" in form.fields and not Rating.objects.filter(project=project, dialogue__isnull=False).exists():
-        kept = [(name, label) for name, label in LEVELS.items() if name != "dialogue" or query.level == name]
-        form.fields["level"].choices = kept  # type: ignore[attr-defined]
+    if "level" in form.fields and isinstance(query, EvaluatorsQuery) and "dialogue" in form.known["level"]:
+        form.fields["level"].choices = list(LEVELS.items())  # type: ignore[attr-defined]
     if "coefficient" in form.fields:
         fits = [(name, label) for name, label in COMPARED.items() if OF_LEVEL.get(name, query.level) == query.level]
         form.fields["coefficient"].choices = fits  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from evalapp.common.errors import NotThere, Unavailable
 from evalapp.common.pages import page
 
 from ..forms import QueryForm, aspect_names
-from ..selectors.leaderboards import COEFFICIENTS, COMPARED, LEVELS, OF_LEVEL, SHAPES, names_of, parse_query
+from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
 from ..tables import cells_of, columns_of
 from .boards import _answer, _params, _plot_params, may_write, table_file
@@ -88,9 +88,6 @@ def _form(project: Project, query: Any, kind: str, table: Any) -> QueryForm:
         "aspects": [name for name in COMPARED if OF_LEVEL.get(name, level) == level],
     }[kind]
     form.fields["coefficient"].choices = [(name, COMPARED[name]) for name in fits]  # type: ignore[attr-defined]
-    if "level" in form.fields:
-        kept = [(name, label) for name, label in LEVELS.items() if name != "dialogue"]
-        form.fields["level"].choices = kept  # type: ignore[attr-defined]
     for name in ("references", "filter"):
         if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
             del form.fields[name]

@@ -46,3 +46,16 @@ def test_the_state_of_the_data_changes_with_everything_a_table_shows(cast):
     Rating.objects.order_by("-pk").first().delete()
     stamps.append(stamp_of(cast.project))
     assert len(set(stamps)) == len(stamps)
+
+
+def test_dialogues_are_offered_where_they_were_rated(cast, client):
+    from annotation.models import Aspect, Dialogue, Rating
+
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
+    client.force_login(cast.viewer)
+    assert "Dialogues</option>" not in client.get("/projects/alpha/evaluation/").content.decode()
+    dialogue = Dialogue.objects.create(project=cast.project, key="d", turns=["a"])
+    aspect = Aspect.objects.get(project=cast.project)
+    Rating.objects.create(project=cast.project, dialogue=dialogue, aspect=aspect, rater="r", value=3)
+    assert "Dialogues</option>" in client.get("/projects/alpha/evaluation/").content.decode()
+    assert client.get("/projects/alpha/evaluation/?level=dialogue").status_code == 200

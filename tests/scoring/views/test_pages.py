@@ -79,7 +79,7 @@ def test_sentinels_stand_in_the_table_even_when_nobody_applied_them(researcher, 
 
 
 def test_unknown_choice_is_a_readable_error(researcher, scored):
-    response = researcher.get(address("systems") + "?method=glicko2")
+    response = researcher.get(address("systems") + "?method=elo")
     assert response.status_code == 400
     assert "method is one of mean, win-rate, m1" in response.content.decode()
 
