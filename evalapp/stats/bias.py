@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtr, ndtri
-from scipy.stats import binomtest
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode
 from evalapp.stats.comparison_fit import fit_judgements
@@ -115,6 +114,9 @@ def _share(won: BoolArray, cluster: IntArray | None, confidence: float) -> tuple
         return Estimate.undefined("no decided comparison"), None
     share = float(won.mean())
     if cluster is None:
+        # Half of the time of importing this package would be SciPy's distributions.
+        from scipy.stats import binomtest
+
         test = binomtest(int(won.sum()), n, 0.5)
         low, high = test.proportion_ci(confidence, method="wilson")
         return Estimate(share, float(low), float(high), n), float(test.pvalue)

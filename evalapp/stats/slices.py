@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
+from scipy import special
 
 from evalapp.stats.coding import FloatArray, encode, float_column, identifiers
 from evalapp.stats.correlation import Coefficient
@@ -137,7 +137,9 @@ def _between(distance: FloatArray, variance: FloatArray) -> float:
     highest = float((distance**2).sum())
     while surplus(highest) > 0:
         highest *= 2
-    return float(optimize.brentq(surplus, 0.0, highest))
+    from scipy.optimize import brentq
+
+    return float(brentq(surplus, 0.0, highest))
 
 
 def _shrunken(
