@@ -44,8 +44,9 @@ class UploadForm(forms.Form):
     files = _FilesField(
         label="Files",
         widget=_FilesInput(attrs={"multiple": True}),
-        help_text="Drop them here or choose. JSONL, CSV or TSV, plain or gzip, or Parquet: dataset.json, systems, items, "
-        "outputs, ratings, comparisons, dialogues, corpus, references, attempts, and all else that an export holds.",
+        help_text="Drop them here or choose. JSONL, CSV or TSV, plain or gzip, or Parquet: dataset.json, systems, "
+        "items, outputs, ratings, comparisons, dialogues, corpus, references, attempts, and all else "
+        "that an export holds.",
     )
     kind = forms.ChoiceField(
         label="Rows are", choices=_KINDS, required=False, help_text="Only needed when the file name does not say."
