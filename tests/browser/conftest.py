@@ -207,7 +207,7 @@ def axe() -> Callable[..., list[str]]:
     def check(page: Any, context: str | None = None, *, colours: bool = False) -> list[str]:
         options: dict[str, Any] = {"resultTypes": ["violations"]}
         if colours:
-            options["runOnly"] = {"type": "tag", "values": ["cat.color"]}
+            options["runOnly"] = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
         found = Axe().run(page, context=context, options=options).response["violations"]
         return [f"{row['id']}: {row['help']} {[node['target'] for node in row['nodes'][:5]]}" for row in found]
 
