@@ -44,16 +44,21 @@ class CampaignState:
         self.lock = threading.Lock()
         self.begun = False
 
-    def choose(self, cursor: Any, sheet: Sheet, rng: np.random.Generator) -> NextPair | None:
-        """The next pair, after reading on; None where the pool is empty. Asks the database for no lock while it holds
-        its own."""
+    def choose(self, cursor: Any, sheet: Sheet, rng: np.random.Generator, busy: set[int]) -> NextPair | None:
+        """The next pair but those that others are taking this moment, after reading on; None where the pool is empty.
+        Asks the database for no lock while it holds its own."""
         floor = sheet.options["adaptive_floor"] if sheet.options["adaptive"] else 1.0
         with self.lock:
             self._read_on(cursor)
-            if not self.available.any():
+            available = self.available
+            if busy:
+                available = available.copy()
+                for pair in busy:
+                    available[divmod(pair, self.n_players)] = False
+            if not available.any():
                 return None
             goal = sheet.options["adaptive_goal"]
-            return choose_pair(self.pairs, rng, floor=floor, goal=goal, available=self.available)
+            return choose_pair(self.pairs, rng, floor=floor, goal=goal, available=available)
 
     def note_empty(self, a: int, b: int) -> None:
         """A pair has left the pool for good."""
@@ -142,7 +147,8 @@ def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, in
         return None
     rng = np.random.default_rng([draw(who.seed, "pair", order)])
     state, counted = state_of(sheet), False
-    while found := state.choose(cursor, sheet, rng):
+    busy: set[int] = set()
+    while found := state.choose(cursor, sheet, rng, busy):
         if not counted:
             # From here to the commit others wait who begin a unit, too; nobody begins one too many.
             judging_rows.run(
@@ -155,10 +161,14 @@ def begin_unit(cursor: Any, who: Who, sheet: Sheet, order: int) -> tuple[int, in
             if not counted:
                 return None
         a, b = min(found.a, found.b), max(found.a, found.b)
-        claim = _claim(cursor, who.campaign_id, a * state.n_players + b, found.propensity)
+        pair = a * state.n_players + b
+        claim = _claim(cursor, who.campaign_id, pair, found.propensity)
         if claim is not None:
             return claim
-        state.note_empty(a, b)
+        # Units that others hold this moment come back where their transaction does not end well.
+        busy.add(pair)
+        if not _waits(cursor, who.campaign_id, pair):
+            state.note_empty(a, b)
     if counted:
         judging_rows.run(cursor, "UPDATE annotation_campaign SET begun_count = begun_count - 1 WHERE id = %s", campaign)
     return None
@@ -185,6 +195,16 @@ def _claim(cursor: Any, campaign_id: int, pair: int, propensity: float) -> tuple
         ],
     )
     return row[0], row[1], bool(row[2])
+
+
+def _waits(cursor: Any, campaign_id: int, pair: int) -> bool:
+    """Whether a unit of this pair still stands in the pool, held by somebody or not."""
+    judging_rows.run(
+        cursor,
+        "SELECT 1 FROM annotation_slot WHERE campaign_id = %s AND pair = %s AND state = 'pool' AND number = 0 LIMIT 1",
+        [campaign_id, pair],
+    )
+    return cursor.fetchone() is not None
 
 
 def forget(campaign_id: int) -> None:

@@ -64,6 +64,22 @@ def test_every_judgement_keeps_the_chance_of_its_pair(cast):
     assert kept == Counter(round(chances[unit], 12) for unit in chances for _ in range(2))
 
 
+def test_a_pair_that_others_hold_this_moment_is_not_given_up(cast, monkeypatch):
+    """As when another's transaction holds the last units of a pair and then ends badly."""
+    claim, held = judging_adaptive._claim, []
+
+    def held_once(cursor: Any, campaign_id: int, pair: int, propensity: float) -> Any:
+        if not held:
+            held.append(pair)
+            return None
+        return claim(cursor, campaign_id, pair, propensity)
+
+    monkeypatch.setattr(judging_adaptive, "_claim", held_once)
+    campaign = open_adaptive(cast, pairs=60, overlap=1)
+    assert judge(cast.annotator, campaign) == 60
+    assert held
+
+
 def test_choices_go_where_they_tell_something(cast):
     """sys-d loses everything, the others tie: pairs with sys-d soon tell nothing."""
     campaign = open_adaptive(cast, pairs=40, overlap=1, items=30, adaptive_floor=0.05)
