@@ -308,8 +308,10 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
             k, reach = int(row.system), z * row.deviation
             value[k], low[k], high[k] = row.estimate.value, row.estimate.value - reach, row.estimate.value + reach
             estimates[k] = Estimate(float(value[k]), float(low[k]), float(high[k]), int(judged.n_outputs[k]))
-    rank_low = 1 + (low[None, :] > high[:, None]).sum(axis=1)
-    rank_high = int((~np.isnan(value)).sum()) - (high[None, :] < low[:, None]).sum(axis=1)
+    played_any = ~np.isnan(value)
+    n_rated = int(played_any.sum())
+    rank_low = np.where(played_any, 1 + (low[None, :] > high[:, None]).sum(axis=1), n_rated + 1)
+    rank_high = np.where(played_any, n_rated - (high[None, :] < low[:, None]).sum(axis=1), n)
     rows = _score_rows(judged, estimates, value, rank_low, rank_high)
     connectivity = judged.connectivity
     overlaps = ~((low[None, :] > high[:, None]) | (high[None, :] < low[:, None]))

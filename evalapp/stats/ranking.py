@@ -131,6 +131,10 @@ def rank_by_mean(
 
     (n,) columns, one row per rating of one aspect, nan = missing. Bootstrap over clusters of items (default the item),
     the same draws for all systems. An output is (item, system); a system at a step is a system of its own.
+
+    A system of one cluster has no interval, and its rank may be any. With few clusters percentiles are too narrow:
+    intervals of 95 % cover the true mean in 85 % of simulated data with 5 clusters, 90 % with 10, 92 % with 20, 94 %
+    with 50 (5 systems, normal ratings, 300 seeds; docs/results/intervals.md).
     """
     values = float_column(value, "value")
     n = len(values)
@@ -276,8 +280,11 @@ def _rank(
     part_shares = known or {name: _part(rows, shares.system, n_ratings) for name, rows in (parts or {}).items()}
     if len(shares.labels) == 0:
         return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
-    scores = _system_means(shares, _cell_columns(shares).sum(axis=0)[None, :])[0]
-    replicates = _replicates(shares, settings)
+    columns = _cell_columns(shares)
+    scores = _system_means(shares, columns.sum(axis=0)[None, :])[0]
+    # A system of one item comes out the same in every resample: that is no certainty.
+    n_drawn = np.count_nonzero(columns[:, len(shares.labels) :], axis=0)
+    replicates = np.where(n_drawn >= 2, _replicates(shares, columns, settings), np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
     rank_low, rank_high = _rank_intervals(scores, ranks, replicates, settings.confidence)
@@ -288,7 +295,7 @@ def _rank(
         estimate = Estimate.undefined("no judgement of this system")
         if defined[k]:
             point = Estimate.point(float(scores[k]), int(n_outputs[k]))
-            clusters = {"items": shares.n_clusters}
+            clusters = {"items": int(n_drawn[k])}
             estimate = with_interval(point, replicates[:, k], clusters=clusters, confidence=settings.confidence)
         row = SystemScore(
             system=np.asarray(shares.labels)[k : k + 1].tolist()[0],
@@ -327,8 +334,7 @@ def _system_means(shares: _Shares, sums: FloatArray) -> FloatArray:
     return snap(np.divide(points, counts, out=np.full(points.shape, np.nan), where=counts > 0))
 
 
-def _replicates(shares: _Shares, settings: _Settings) -> FloatArray:
-    columns = _cell_columns(shares)
+def _replicates(shares: _Shares, columns: FloatArray, settings: _Settings) -> FloatArray:
     rows = np.arange(len(columns))
     sums = resampled_sums(columns, rows, len(columns), resamples=settings.resamples, seed=settings.seed)
     return _system_means(shares, sums)
@@ -337,16 +343,21 @@ def _replicates(shares: _Shares, settings: _Settings) -> FloatArray:
 def _rank_intervals(
     scores: FloatArray, ranks: IntArray, replicates: FloatArray, confidence: float
 ) -> tuple[IntArray, IntArray]:
-    """Best and worst place of each system; without resamples, or without judgements, its observed places."""
+    """Best and worst place of each system; without resamples, or without judgements, its observed places. One whose
+    resamples say nothing (it has one item) may stand anywhere, before all others and behind them."""
     low, high = ranks.copy(), ranks.copy()
     tables = replicates if len(replicates) else scores[None, :]
+    rated = np.flatnonzero(~np.isnan(scores))
+    unknown = int(np.isnan(tables[:, rated]).all(axis=0).sum())
     lowest, highest = tails(confidence)
-    for k in np.flatnonzero(~np.isnan(scores)):
+    for k in rated:
         column = tables[:, k]
         others, own = tables[~np.isnan(column)], column[~np.isnan(column), None]
         if len(own):
             low[k] = np.percentile(1 + (others > own).sum(axis=1), lowest, method="lower")
-            high[k] = np.percentile((others >= own).sum(axis=1), highest, method="higher")
+            high[k] = np.percentile((others >= own).sum(axis=1), highest, method="higher") + unknown
+        else:
+            low[k], high[k] = 1, len(rated)
     return low, high
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats.bias import length_bias, side_bias
-from evalapp.stats.bradley_terry import MODELS, Model
+from evalapp.stats.bradley_terry import ELO, MODELS, Model
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
@@ -23,6 +23,10 @@ from evalapp.stats.separation import separating
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
 SystemValues = Sequence[Mapping[str, Any]]
+
+#: What a model of comparisons can adjust for: the side that was shown first, the longer text, each rater's own taste
+#: for the first side.
+COVARIATES = ("side", "length", "rater")
 
 
 def systems_by_ratings(
@@ -42,19 +46,14 @@ def systems_by_ratings(
 
 def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: str) -> Table:
     """Systems by comparisons of one aspect: of two outputs, or with a reference where `method` is m1. `settings`:
-    method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems."""
+    method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems, covariates (some of `COVARIATES` with a +
+    between)."""
     method = settings["method"]
     turing = method == "m1"
-    wanted = found.units.wanted(settings["systems"])
-    rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
-    if not turing and len(found):
-        rows = rows & wanted[found.system_b]
-    kept = found.only(rows)
-    if turing:
-        ranking = rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster, **draws_of(settings))
-        side, simulated = kept.system_a, kept.simulated
-    else:
-        ranking = _by_model(kept, settings) if method in COMPARISON_METHODS else _by_wins(kept, settings)
+    kept = compared_within(found, settings["systems"], turing=turing)
+    ranking = ranking_of(kept, settings)
+    side, simulated = kept.system_a, kept.simulated
+    if not turing:
         side = np.concatenate([kept.system_a, kept.system_b])
         simulated = np.concatenate([kept.simulated] * 2)
     raters = len(np.unique(kept.rater))
@@ -66,6 +65,31 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
         what = "compared with a reference (Turing M1)" if turing else "compared with another"
         table["note"] = f"No output has been {what} for {aspect}."
     return table
+
+
+def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Comparisons:
+    """The comparisons in which no side is a system that the subset leaves out."""
+    wanted = found.units.wanted(subset)
+    rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
+    if not turing and len(found):
+        rows = rows & wanted[found.system_b]
+    return found.only(rows)
+
+
+def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
+    """Systems, by their numbers, from comparisons of one kind by the settings' method."""
+    if settings["method"] == "m1":
+        return rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster, **draws_of(settings))
+    return _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else _by_wins(kept, settings)
+
+
+def covariates_of(settings: Settings) -> frozenset[str]:
+    """What the model of comparisons adjusts for. Raises ValueError for what is no covariate."""
+    named = settings.get("covariates") or "none"
+    found = frozenset() if named == "none" else frozenset(named.split("+"))
+    if found - set(COVARIATES):
+        raise ValueError(f"covariates are some of {', '.join(COVARIATES)} with a + between, or none; not '{named}'")
+    return found
 
 
 def biases_and_findings(table: Table, kept: Comparisons) -> None:
@@ -105,6 +129,7 @@ def _by_wins(kept: Comparisons, settings: Settings) -> Ranking:
 def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
     labels = np.array([unit.label for unit in kept.units.units] or [""])
+    used = covariates_of(settings)
     ranking = rank_by_comparisons(
         labels[kept.system_a],
         labels[kept.system_b],
@@ -112,11 +137,28 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
         item=kept.item,
         cluster=kept.cluster,
         method=settings["method"],
+        side="side" in used,
+        rater=kept.rater if "rater" in used else None,
+        length_difference=kept.longer if "length" in used else None,
         weight=_weights(kept) if settings.get("weights") == "propensity" else None,
         **draws_of(settings),
     )
+    effects = ranking.extras.pop("raters", None)
+    if effects is not None:
+        ranking.extras["rater_effects"] = _spread_of(effects)
     code = {unit.label: number for number, unit in enumerate(kept.units.units)}
     return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
+
+
+def _spread_of(effects: Sequence[Mapping[str, Any]]) -> Table:
+    """How far the raters' own advantages of the first side lie apart, in points; no table names a rater."""
+    points = ELO * np.array([row["value"] for row in effects if row["value"] is not None])
+    return {
+        "n": len(points),
+        "sd": float(points.std()) if len(points) else None,
+        "low": float(points.min()) if len(points) else None,
+        "high": float(points.max()) if len(points) else None,
+    }
 
 
 def _weights(kept: Comparisons) -> FloatArray | None:
@@ -166,14 +208,12 @@ def _use_system_scores(table: Table, own: SystemValues) -> None:
         )
     table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
     for row in table["rows"]:
-        better = sum(other["value"] > row["value"] for other in table["rows"] if _both(other, row))
-        row.update(rank=better + 1, rank_low=better + 1, rank_high=better + 1, tier=better + 1)
+        known = row["value"] is not None
+        before = [other for other in table["rows"] if other["value"] is not None]
+        place = 1 + sum(other["value"] > row["value"] for other in before) if known else len(before) + 1
+        row.update(rank=place if known else None, rank_low=place, rank_high=place, tier=place)
     table["signature"] = "method:evaluator|boot:none"
     table["groups"] = []
-
-
-def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    return first["value"] is not None and second["value"] is not None
 
 
 def _table(

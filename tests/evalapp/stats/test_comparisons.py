@@ -225,3 +225,12 @@ def test_order_of_rows_sides_and_names_do_not_matter(seed, method, clustered):
     if "side" in found.extras:
         assert turned.extras["side"]["value"] == pytest.approx(-found.extras["side"]["value"], abs=1e-7)
         assert turned.extras["length"]["value"] == pytest.approx(found.extras["length"]["value"], abs=1e-7)
+
+
+def test_glicko2_puts_a_system_without_judgements_behind_the_rated_ones():
+    found = rank_by_comparisons(
+        ["x", "y", "x", "z"], ["y", "x", "y", "x"], ["a", "b", "a", "cannot_decide"], method="glicko2", seeds=3
+    )
+    last = found.systems[-1]
+    assert (last.system, last.estimate.note) == ("z", "never compared")
+    assert (last.rank, last.rank_low, last.rank_high) == (3, 3, 3)

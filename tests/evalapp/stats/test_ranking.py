@@ -154,3 +154,20 @@ def test_a_ranking_is_valid_json_with_its_settings():
     assert [row["system"] for row in plain["systems"]] == ["x", "y"]
     assert plain["systems"][1]["estimate"]["value"] is None
     assert plain["systems"][0]["estimate"]["value"] == 1.5
+
+
+def test_a_system_of_one_item_has_no_interval_and_may_stand_anywhere():
+    value = [5.0, 1, 2, 3, 4, 1, 2, 1, 2]
+    system = ["one", *["x"] * 4, *["y"] * 4]
+    rows = {row.system: row for row in rank_by_mean(value, [0, 0, 1, 2, 3, 0, 1, 2, 3], system, resamples=200).systems}
+    assert rows["one"].estimate.note == "no interval: there are fewer than 2 items to resample"
+    assert not rows["one"].estimate.has_interval
+    assert (rows["one"].rank, rows["one"].rank_low, rows["one"].rank_high) == (1, 1, 3)
+    # Nobody can say that the others stand behind it, nor before.
+    assert rows["x"].rank_low == 1
+    assert rows["y"].rank_high == 3
+    assert rows["x"].estimate.has_interval
+    verdicts = rank_by_win_rate([0, 0, 1, 1], ["x", "x", "y", "x"], ["one", "y", "x", "y"], ["b", "a", "a", "b"])
+    notes = {row.system: row.estimate.note for row in verdicts.systems}
+    assert notes["one"]
+    assert not notes["x"]

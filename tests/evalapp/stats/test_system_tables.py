@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evalapp.stats import rank_by_comparisons
-from evalapp.stats.columns import Comparisons, Units
-from evalapp.stats.tables import systems_by_comparisons
+from evalapp.stats.columns import Comparisons, Scores, Units
+from evalapp.stats.tables import systems_by_comparisons, systems_by_evaluator
 
 SETTINGS = {"ratings": "raw", "systems": "all", "by": ""}
 
@@ -111,3 +111,17 @@ def test_findings_speak_of_the_first_two_rows():
     )
     assert nothing["rows"] == []
     assert nothing["note"] == "No output has been compared with another for q."
+
+
+def test_a_system_without_a_value_of_its_own_has_no_rank():
+    units = Units({k: (name, "machine") for k, name in enumerate("abc")})
+    codes = [units.code(k, None) for k in range(3)]
+    items = np.repeat(np.arange(4), 3)
+    scores = Scores(items, items, np.tile(codes, 4), np.arange(12.0), units)
+    own = [{"system": "a", "step": None, "value": 0.5}, {"system": "c", "step": None, "value": 0.7}]
+    settings = {**SETTINGS, "by": "whole"}
+    rows = systems_by_evaluator(scores, settings, evaluator={"slug": "whole", "aspect": ""}, own=own)["rows"]
+    assert [(row["label"], row["rank"], row["rank_low"], row["tier"]) for row in rows] == [
+        ("c", 1, 1, 1), ("a", 2, 2, 2), ("b", None, 3, 3),
+    ]  # fmt: skip
+    assert rows[2]["note"] == "the evaluator has no value for this system"
