@@ -8,9 +8,10 @@ from evalapp.stats.coding import BoolArray
 
 
 def needed_draws(n_metrics: int, alpha: float = 0.05) -> int:
-    """Twice the least k with which the smallest p, 1 / (k + 1), survives Holm over all pairs; at least 1000."""
+    """Twice the least k with which the smallest two-sided p, 2 / (k + 1), survives Holm over all pairs; at least
+    1000."""
     pairs = n_metrics * (n_metrics - 1) // 2
-    return max(1000, 2 * math.ceil(pairs / alpha))
+    return max(1000, 2 * math.ceil(2 * pairs / alpha))
 
 
 def rank_clusters(beats: BoolArray) -> tuple[int, ...]:

@@ -186,7 +186,7 @@ def _ceiling(people: People, settings: Settings) -> Estimate:
 
 def _tested(test: Mapping[str, Any]) -> str:
     """The part of the signature that tells the test; its level and grouping stand there anyway."""
-    kept = ("test", "coef", "k", "block", "seed", "adjust", "alpha")
+    kept = ("test", "coef", "k", "block", "seed", "adjust", "sides", "alpha")
     parts = [part for part in str(test["signature"]).split("|") if part.partition(":")[0] in kept]
     return "|".join(part.replace("seed:", "test-seed:") for part in parts)
 

@@ -106,8 +106,8 @@ def compare(
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p-values in the order given; those that are None are left out of the count (Holm 1979)."""
-    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    """Holm's adjusted p-values in the order given; None or nan is no test, left out of the count, None (Holm 1979)."""
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None and not math.isnan(p))
     found: list[float | None] = [None] * len(p_values)
     largest = 0.0
     for number, (p, place) in enumerate(known):

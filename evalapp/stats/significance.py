@@ -39,10 +39,12 @@ MIN_SYSTEMS = 6
 class AllPairs:
     """All metrics against each other, best first (equal ones by name); undefined ones last, in the order given.
 
-    `p[a, b]` is the one-sided p-value that metric a is better than metric b, nan where it was not tested; `p_holm` the
-    same adjusted over all pairs, each in the direction observed (1 in the other). `rank` numbers the clusters of
-    EVALUATORS 7.3: a metric opens a new one when some metric already in the present one beats it. `letters`: metrics
-    that share a letter do not differ ("" = not tested). Both use p_holm, or p where `adjust` is "none", at `alpha`.
+    `p[a, b]` is the one-sided p-value that metric a is better than metric b, nan where it was not tested. `p_holm`:
+    which of two is better the data say, so their p is two-sided, twice the one-sided one of the better (at most 1),
+    adjusted over all pairs; 1 in the other direction. `rank` numbers the clusters of EVALUATORS 7.3: a metric opens a
+    new one when some metric already in the present one beats it. `letters`: metrics that share a letter do not differ
+    ("" = not tested). Both use p_holm, with which equal metrics are told apart with probability `alpha` at most, or,
+    where `adjust` is "none", the one-sided p as WMT does: then any two equal metrics are with probability 2 `alpha`.
     `k_used` is the largest number of resamples of a pair, `k_each` that of every pair. `epsilons` are the tie
     thresholds of "acc-eq". `n_rows` outputs have all scores.
     """
@@ -75,7 +77,8 @@ class AllPairs:
         early = f"|block:{self.block}" if self.block else ""
         return (
             f"test:{self.test}|coef:{self.coefficient}|level:{self.level}|grouping:{self.grouping}|nan:{self.nan_rule}"
-            f"|k:{self.k}{early}|seed:{self.seed}|adjust:{self.adjust}|alpha:{self.alpha:g}"
+            f"|k:{self.k}{early}|seed:{self.seed}|adjust:{self.adjust}|sides:{2 if self.adjust == 'holm' else 1}"
+            f"|alpha:{self.alpha:g}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -209,10 +212,10 @@ def _complete(
 
 
 def _holm(p: FloatArray) -> FloatArray:
-    """Adjusted over the pairs better over worse; the other direction is 1."""
+    """Two-sided and adjusted over the pairs better over worse; the other direction is 1."""
     m = len(p)
     one, two = np.triu_indices(m, 1)
-    raw = [None if math.isnan(value) else value for value in p[one, two].tolist()]
+    raw = [None if math.isnan(value) else min(1.0, 2 * value) for value in p[one, two].tolist()]
     adjusted = np.full((m, m), np.nan)
     adjusted[one, two] = [math.nan if value is None else value for value in holm(raw)]
     adjusted[two, one] = np.where(np.isnan(adjusted[one, two]), np.nan, 1.0)

@@ -168,7 +168,8 @@ class AccuracySerializer(EstimateSerializer):
 
 class TestSerializer(serializers.Serializer):
     """All evaluators against each other: one-sided p that the row's is better than the column's, in the order of
-    `names`; `p_holm` the same, adjusted for all pairs. `note` says why nothing was tested."""
+    `names`; `p_holm`: two-sided p that the row's, the better one, differs from the column's, adjusted for all pairs (1
+    in the other direction). `note` says why nothing was tested."""
 
     names = serializers.ListField(child=serializers.CharField())
     p = serializers.ListField(child=serializers.ListField(child=serializers.FloatField(allow_null=True)))

@@ -67,7 +67,7 @@ def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
     assert set(rows["good"]["letters"]) & set(rows["twin"]["letters"])
     assert not set(rows["good"]["letters"]) & set(rows["noise"]["letters"])
     assert rows["length"]["accuracy"]["note"] == rows["length"]["corrected"]["note"] == "not applied"
-    assert "|test:perm-both|coef:pearson|k:1000|test-seed:13|adjust:holm|alpha:0.05|" in table["signature"]
+    assert "|test:perm-both|coef:pearson|k:1000|test-seed:13|adjust:holm|sides:2|alpha:0.05|" in table["signature"]
 
 
 def test_the_level_of_systems_has_pairs_of_systems(world):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from evalapp.stats import compact_letters, compare, compare_all, needed_draws, rank_clusters, williams
 from evalapp.stats.swaps import SwapDraws
@@ -229,9 +230,33 @@ def test_clusters_are_exchanged_whole():
 def test_holm_needs_enough_resamples_and_says_so():
     metrics, human, item, system = scored(10, 3)
     assert needed_draws(4) == 1000
-    assert needed_draws(20) == 7600  # 190 pairs: .05 / 190 > 1 / (k + 1) from k = 3799
+    assert needed_draws(20) == 15_200  # 190 pairs: .05 / 190 > 2 / (k + 1) from k = 7600
     assert "k >= 1000" in compare_all(metrics, human, item, system, k=20).note
     assert compare_all(metrics, human, item, system, k=20, adjust="none").note == ""
+
+
+def test_holm_is_over_two_sided_p():
+    metrics, human, item, system = scored(25, 4, seed=5)
+    found = compare_all(metrics, human, item, system, test="williams")
+    one, two = np.triu_indices(4, 1)
+    expected = multipletests(np.minimum(1, 2 * found.p[one, two]), method="holm")[1]
+    assert found.p_holm[one, two] == pytest.approx(expected, abs=1e-12)
+    assert (found.p_holm[two, one] == 1).all()
+    assert "|adjust:holm|sides:2|" in found.signature
+    alone = compare_all(metrics, human, item, system, test="williams", adjust="none")
+    assert "|adjust:none|sides:1|" in alone.signature
+
+
+def test_equal_metrics_are_told_apart_as_rarely_as_alpha_says():
+    # Two metrics that follow people equally well, 400 samples: .05 expected, .095 where the better one's one-sided p
+    # was taken; the limit is 3 standard errors above .05.
+    apart = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        human = rng.normal(size=40)
+        pair = {name: human + 1.2 * rng.normal(size=40) for name in "ab"}
+        apart += len(set(compare_all(pair, human, np.arange(40), np.zeros(40), test="williams").letters)) > 1
+    assert 0.02 < apart / 400 < 0.083
 
 
 def test_few_systems_get_no_stars():
