@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
 LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by", "weights": "Weights"}
+LABELS |= {"people": "People’s scores by", "covariates": "Adjusted for"}
 
 
 class ApplyForm(forms.Form):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from .selectors.leaderboards import COEFFICIENTS, MODELS
 EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA"}
 #: Parts of the judgements of a system, as far as its method has them.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
+#: Points of a rating by a model of comparisons per unit of log odds: 400 are odds of 10 to 1.
+ELO = 400 / math.log(10)
 #: Cells that a spreadsheet would run as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SPECIAL = {
@@ -117,6 +120,29 @@ def _systems_latex(table: Mapping[str, Any]) -> list[str]:
     head += [r"Win / tie / loss [\%]"] if compared else []
     lines = _tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
     return [*lines, *(f"% Cannot be told apart: {', '.join(group)}" for group in table.get("groups", []))]
+
+
+EFFECTS = {"side": "the side shown first", "length": "a text longer by one root mean square of the differences"}
+
+
+def effects_of(table: Mapping[str, Any]) -> list[str]:
+    """What the model adjusted for, as sentences with figures in points of the rating."""
+    extras, found = table["extras"], []
+    for name, words in EFFECTS.items():
+        effect = extras.get(name)
+        if effect is None or "points" not in effect:
+            continue
+        if effect["value"] is None:
+            found.append(f"Not adjusted for {words}: {effect['note']}.")
+            continue
+        ends = [None if effect[end] is None else ELO * effect[end] for end in ("low", "high")]
+        between = "" if None in ends else f" [{ends[0]:+.0f}, {ends[1]:+.0f}]"
+        found.append(f"Adjusted for {words}: worth {effect['points']:+.0f} points{between}.")
+    spread = extras.get("rater_effects")
+    if spread and spread["n"]:
+        low, high = spread["low"], spread["high"]
+        found.append(f"Adjusted for each rater’s advantage of the first side: {low:+.0f} to {high:+.0f} points.")
+    return found
 
 
 def _won(shares: Mapping[str, float]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.judged import split_repeat
 
 Subset: TypeAlias = Literal["all", "machine", "no-reference"]
 SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")
@@ -110,6 +111,15 @@ def named_by(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
     return tuple(found)
 
 
+def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
+    """The number of the person behind every row's rater, where `names` are the raters': a repeat (`r7#2`) is by who
+    gave the first judgement (`r7`), no further rater."""
+    if not names:
+        return rater
+    numbers = {name: number for number, name in enumerate(names)}
+    return np.array([numbers[split_repeat(name, numbers.keys())[0]] for name in names], dtype=np.int64)[rater]
+
+
 @dataclass(frozen=True)
 class Ratings:
     """Columns of equal length, one row per rating of an output, by item, system and rater. `output` is whatever
@@ -140,7 +150,8 @@ class Comparisons:
     """Columns of equal length, one row per comparison; `system_b` is -1 where side b is a reference. `raters` are the
     labels of `rater`; `n_filtered` comparisons were left out by a filter of raters; `longer` is by how many characters
     the text of side a is longer than that of side b, nothing where b is a reference. `propensity` is the chance with
-    which an adaptive campaign took the pair of systems, nan for rows of other origin, nothing where nobody asked."""
+    which an adaptive campaign took the pair of systems, nan for rows of other origin, nothing where nobody asked.
+    `output_a` and `output_b` (-1: a reference) are whatever identifies an output where the rows come from."""
 
     item: IntArray
     cluster: IntArray
@@ -154,13 +165,16 @@ class Comparisons:
     n_filtered: int = 0
     longer: FloatArray | None = None
     propensity: FloatArray | None = None
+    output_a: IntArray | None = None
+    output_b: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.item)
 
     def only(self, rows: BoolArray) -> Comparisons:
         columns = ["item", "cluster", "system_a", "system_b", "verdict", "simulated", "rater"]
-        columns += [name for name in ("longer", "propensity") if getattr(self, name) is not None]
+        optional = ("longer", "propensity", "output_a", "output_b")
+        columns += [name for name in optional if getattr(self, name) is not None]
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 

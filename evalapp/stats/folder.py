@@ -97,7 +97,7 @@ class ExportFolder:
         units, items, groups = self.units(), Labels(), Labels()
         rows = [(row["item"], row["system"], row.get("step")) for row in self.rows("outputs")]
         found = [
-            (items.code(item), groups.code(self._group(item)), units.code(system, step)) for item, system, step in rows
+            (items.code(item), groups.code(self.group(item)), units.code(system, step)) for item, system, step in rows
         ]
         columns = np.array(found, dtype=np.int64).reshape(-1, 3)
         item_, cluster, unit = items.sort()[columns[:, 0]], groups.sort()[columns[:, 1]], units.sort()[columns[:, 2]]
@@ -129,7 +129,7 @@ class ExportFolder:
     def ratings(self, aspect: str, *, filter: str = "") -> tuple[Ratings, tuple[str, ...]]:
         """All ratings of outputs for one aspect, and the names of the items by their numbers. `output` is a number by
         item and system."""
-        self._must_have("ratings")
+        self.must_have("ratings")
         out = self.left_out(filter)
         units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
         columns: list[Any] = [array("q"), array("q"), array("q"), array("q"), array("d"), array("b")]
@@ -143,7 +143,7 @@ class ExportFolder:
             item = row["item"]
             unit = units.code(row["system"], row.get("step"))
             codes = (
-                items.code(item), groups.code(self._group(item)), unit, raters.code(row["rater"]), float(row["value"]),
+                items.code(item), groups.code(self.group(item)), unit, raters.code(row["rater"]), float(row["value"]),
                 bool(row.get("simulated")),
             )  # fmt: skip
             for column, code in zip(columns, codes, strict=True):
@@ -162,9 +162,10 @@ class ExportFolder:
         )  # fmt: skip
         return made, items.names
 
-    def comparisons(self, aspect: str, *, turing: bool, filter: str = "") -> Comparisons:
-        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect."""
-        self._must_have("comparisons")
+    def comparisons(self, aspect: str, *, turing: bool, filter: str = "") -> tuple[Comparisons, tuple[str, ...]]:
+        """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, and the names of the
+        items by their numbers. Outputs are numbers by item and system."""
+        self.must_have("comparisons")
         out = self.left_out(filter)
         units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
         found, n_filtered = [], 0
@@ -177,7 +178,7 @@ class ExportFolder:
                 continue
             b = -1 if turing else units.code(other, row.get("step_b"))
             a = units.code(row["system_a"], row.get("step_a"))
-            where = items.code(row["item"]), groups.code(self._group(row["item"]))
+            where = items.code(row["item"]), groups.code(self.group(row["item"]))
             said = row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])
             chance = _object(row.get("meta")).get("propensity", np.nan)
             found.append((*where, a, b, *said, 0 if turing else self._longer(row), chance))
@@ -200,17 +201,20 @@ class ExportFolder:
         columns[6] = names[columns[6]]
         order = np.lexsort((columns[6], columns[4], columns[3], columns[2], columns[0]))
         item_, cluster_, first, second, verdicts, flags, rater_, by, taken = (column[order] for column in columns)
-        return Comparisons(
+        n_units = max(len(units.units), 1)
+        made = Comparisons(
             item_, cluster_, first, second, verdicts, flags, units, rater_, named_by(raters.names, names),
             n_filtered, None if turing else by, taken,
+            output_a=item_ * n_units + first, output_b=np.where(second < 0, -1, item_ * n_units + second),
         )  # fmt: skip
+        return made, items.names
 
     def judged(self, aspect: str, way: str, *, filter: str = "") -> Judged:
         """Judgements of one aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement. Where
         and how fast each was made does not stand in these files."""
         numeric = way in ("ratings", "dialogues")
         table = "ratings" if numeric else "comparisons"
-        self._must_have(table)
+        self.must_have(table)
         out = self.left_out(filter)
         found: list[tuple[Any, ...]] = []
         n_filtered = 0
@@ -265,7 +269,7 @@ class ExportFolder:
         self._known_set(score_set)
         units, items, groups = self.units(), Labels(), Labels()
         rows = [
-            (items.code(item), groups.code(self._group(item)), units.code(system, step), value)
+            (items.code(item), groups.code(self.group(item)), units.code(system, step), value)
             for (item, system, step), value, _ in self._scores[score_set]
         ]
         item_, cluster, system_, value_ = zip(*rows, strict=True) if rows else ((),) * 4
@@ -275,7 +279,7 @@ class ExportFolder:
         values = np.array(value_, dtype=np.float64)
         return Scores(codes[0][order], codes[1][order], unit[order], values[order], units)
 
-    def _must_have(self, table: str) -> None:
+    def must_have(self, table: str) -> None:
         if not self.has(table):
             raise FolderError(table, "the folder holds no judgements by rater; export them per rater")
 
@@ -283,7 +287,7 @@ class ExportFolder:
         if score_set not in self.score_sets:
             raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
 
-    def _group(self, item: str) -> str:
+    def group(self, item: str) -> str:
         try:
             return self.groups[item]
         except KeyError:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray
-from evalapp.stats.columns import Ratings, Units
+from evalapp.stats.columns import Ratings, Units, persons
 from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_evaluation import Correlations, correlate
@@ -45,6 +45,7 @@ class People:
     in the order of item and system; `output` is whatever identifies one where the ratings came from."""
 
     def __init__(self, ratings: Ratings, *, method: str, subset: str) -> None:
+        ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
         value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=method)  # type: ignore[arg-type]
         wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
         kept = ratings.only(wanted)
@@ -142,17 +143,18 @@ def evaluators_table(
         signature = found.signature
         whole = None if compared is people else _correlate(one, people, people, np.ones_like(outside), settings)[0]
         row = _row(one, found, note, whole)
-        row |= extra_figures(column, compared.mean, compared.item, compared.system, settings)
+        row |= extra_figures(column, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         row["corrected"] = corrected(row[coefficient], ceiling) if coefficient in row else None
         rows.append(row)
     applied = {row["name"] for row in rows}
-    rows += [_unapplied(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
+    rows += [unapplied_row(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
     test = described(tested, [one.evaluator for one in scored])
     n_systems = len(np.unique(compared.system)) if len(compared) else 0
     of_people = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
     return {
         "kind": "evaluators",
+        "people": "ratings",
         "aspect": aspect,
         "level": settings["level"],
         "grouping": settings["grouping"],
@@ -162,7 +164,7 @@ def evaluators_table(
         "coefficient": coefficient,
         "test": test,
         "ceiling": ceiling.as_dict(),
-        "signature": f"{signature or 'level:' + settings['level']}|{_tested(test)}|{of_people}",
+        "signature": f"{signature or 'level:' + settings['level']}|{tested_part(test)}|{of_people}",
         "n_outputs": len(compared),
         "n_excluded": len(people) - len(compared),
         "n_ratings": people.n_ratings,
@@ -171,7 +173,7 @@ def evaluators_table(
         "n_items": len(np.unique(compared.item)),
         "n_simulated": people.n_simulated,
         "note": _note(settings, len(people), len(compared), n_systems),
-        "rows": sorted(rows, key=_order),
+        "rows": sorted(rows, key=by_pearson),
     }
 
 
@@ -184,7 +186,7 @@ def _ceiling(people: People, settings: Settings) -> Estimate:
     )
 
 
-def _tested(test: Mapping[str, Any]) -> str:
+def tested_part(test: Mapping[str, Any]) -> str:
     """The part of the signature that tells the test; its level and grouping stand there anyway."""
     kept = ("test", "coef", "k", "block", "seed", "adjust", "sides", "alpha")
     parts = [part for part in str(test["signature"]).split("|") if part.partition(":")[0] in kept]
@@ -204,7 +206,7 @@ def _note(settings: Settings, n: int, n_compared: int, n_systems: int) -> str:
     return ""
 
 
-def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:
+def by_pearson(row: Mapping[str, Any]) -> tuple[bool, float, str]:
     value = row["pearson"]["value"]
     return (value is None, -(value or 0.0), row["evaluator"])
 
@@ -227,7 +229,8 @@ def _correlate(
     return found, note
 
 
-def _row(one: Scored, found: Correlations, note: str, whole: Correlations | None) -> Table:
+def said_of(one: Scored) -> Table:
+    """What a row tells of an evaluator beside its figures."""
     return {
         "evaluator": one.evaluator,
         "name": one.name,
@@ -237,13 +240,19 @@ def _row(one: Scored, found: Correlations, note: str, whole: Correlations | None
         "signature": one.signature,
         "short_signature": one.short_signature,
         "scored_at": one.scored_at,
+        "n_in_training": one.n_in_training,
+    }
+
+
+def _row(one: Scored, found: Correlations, note: str, whole: Correlations | None) -> Table:
+    return {
+        **said_of(one),
         **{name: found[name].as_dict() for name in COEFFICIENTS},
         "n": found.n_pairs,
         "n_missing": found.n_missing_metric,
         "n_items": found.n_items,
         "n_systems": found.n_systems,
         "undefined_groups": found.undefined_groups,
-        "n_in_training": one.n_in_training,
         "whole": None if whole is None else _whole(whole),
         "note": note,
     }
@@ -254,7 +263,7 @@ def _whole(found: Correlations) -> Table:
     return {**figures, "n": found.n_pairs}
 
 
-def _unapplied(name: str, reason: str, settings: Settings) -> Table:
+def unapplied_row(name: str, reason: str, settings: Settings) -> Table:
     undefined = {"value": None, "low": None, "high": None, "n": 0, "note": reason}
     return {
         "evaluator": name,
@@ -265,6 +274,7 @@ def _unapplied(name: str, reason: str, settings: Settings) -> Table:
         "signature": "",
         "short_signature": "",
         "scored_at": None,
+        "n_in_training": 0,
         **{coefficient: dict(undefined) for coefficient in COEFFICIENTS},
         **no_figures(settings, reason),
         "letters": "",
@@ -275,7 +285,6 @@ def _unapplied(name: str, reason: str, settings: Settings) -> Table:
         "n_items": 0,
         "n_systems": 0,
         "undefined_groups": {},
-        "n_in_training": 0,
         "whole": None,
         "note": reason,
     }
@@ -328,6 +337,7 @@ def enhanced_table(
     for found_p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
         difference["p_holm"] = found_p
     resamples, seed = options.get("resamples", DEFAULT_RESAMPLES), options.get("seed", 0)
+    drawn = "both" if level == "system" else "inputs"
     return {
         "kind": "enhanced",
         "aspect": aspect,
@@ -344,7 +354,7 @@ def enhanced_table(
         "n_simulated": people.n_simulated,
         "note": _enhanced_note(names, rows, len(people)),
         "signature": (
-            f"level:{level}|grouping:{grouping}|boot:inputs|resamples:{resamples}|seed:{seed}|aspect:{aspect}"
+            f"level:{level}|grouping:{grouping}|boot:{drawn}|resamples:{resamples}|seed:{seed}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
         ),
     }

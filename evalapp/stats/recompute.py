@@ -7,21 +7,14 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
-from evalapp.stats.folder import ExportFolder, FolderError, Place
-from evalapp.stats.meta_tables import COEFFICIENTS, People, Scored, enhanced_table, evaluators_table
-from evalapp.stats.rater_tables import detail_table, overview_table
-from evalapp.stats.tables import draws_of, systems_by_comparisons, systems_by_evaluator, systems_by_ratings
-
-Table = dict[str, Any]
-Entry = Mapping[str, Any]
+from evalapp.stats.folder import ExportFolder, FolderError
+from evalapp.stats.folder_tables import COMPUTED, Entry, Table
+from evalapp.stats.meta_tables import COEFFICIENTS
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
 #: in another order, and a sum in another order differs in its last bits.
@@ -85,158 +78,6 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
     comparison = _Comparison()
     comparison.walk("", {name: value for name, value in kept.items() if name not in _TOLD}, found)
     return Outcome(title, kept, found, comparison.differences, comparison.n_numbers, comparison.largest)
-
-
-# ---- one table from the files -----------------------------------------------------------------------------------
-
-
-def _systems(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    if settings["by"]:
-        (name,) = entry["sets"]
-        scores = folder.score_columns(name)
-        own = folder.score_sets[name].get("systems") or ()
-        return systems_by_evaluator(scores, settings, evaluator=entry["table"]["evaluator"], own=own)
-    aspect, without = entry["table"]["aspect"], settings.get("filter") or ""
-    if settings["method"] == "mean":
-        ratings, _ = folder.ratings(aspect, filter=without)
-        low, high = _scale(folder, aspect)
-        return systems_by_ratings(ratings, settings, aspect=aspect, low=low, high=high)
-    found = folder.comparisons(aspect, turing=settings["method"] == "m1", filter=without)
-    return systems_by_comparisons(found, settings, aspect=aspect)
-
-
-def _scale(folder: ExportFolder, aspect: str) -> tuple[float | None, float | None]:
-    for row in folder.document("dataset.json").get("aspects", []):
-        if row["name"] == aspect:
-            return tuple(None if row[end] is None else float(row[end]) for end in ("min", "max"))  # type: ignore[return-value]
-    return None, None
-
-
-@dataclass(frozen=True)
-class Rated:
-    """People's scores with the outputs they are of, in the same order."""
-
-    people: People
-    places: list[Place]
-
-
-def load_rated(folder: ExportFolder, aspect: str, settings: Mapping[str, Any]) -> Rated:
-    ratings, items = folder.ratings(aspect, filter=settings.get("filter") or "")
-    people = People(ratings, method=settings["ratings"], subset=settings["systems"])
-    units = people.units.units
-    pairs = zip(people.item.tolist(), people.system.tolist(), strict=True)
-    return Rated(people, [(items[item], units[unit].name, units[unit].step) for item, unit in pairs])
-
-
-def load_scored(folder: ExportFolder, name: str, places: Sequence[Place]) -> Scored:
-    """A set of scores as the tables take it."""
-    values, row = folder.values(name), folder.score_sets[name]
-    told = ("evaluator", "name", "kind", "signature", "aspect", "references", "short_signature", "scored_at")
-    return Scored(
-        metric=np.array([values.get(place, np.nan) for place in places], dtype=np.float64),
-        own=tuple(row.get("systems") or ()),
-        score_set=name,
-        n_in_training=int(row["n_in_training"]),
-        **{key: row[key] for key in told},
-    )
-
-
-def outside_training(folder: ExportFolder, names: Sequence[str], places: Sequence[Place]) -> Any:
-    """Which outputs no evaluator of these sets has learned from."""
-    seen = set().union(*(folder.trained_on(name) for name in names)) if names else set()
-    return np.array([place not in seen for place in places], dtype=bool)
-
-
-def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    table, names = entry["table"], entry["sets"]
-    rated = load_rated(folder, table["aspect"], settings)
-    unapplied = {row["evaluator"]: row["note"] for row in table["rows"] if row["score_set"] is None}
-    return evaluators_table(
-        rated.people,
-        [load_scored(folder, name, rated.places) for name in names],
-        settings,
-        aspect=table["aspect"],
-        outside=outside_training(folder, names, rated.places),
-        unapplied=unapplied,
-    )
-
-
-def _enhanced(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    table, names = entry["table"], entry["sets"]
-    rated = load_rated(folder, table["aspect"], settings)
-    by_evaluator: dict[tuple[str, str], dict[str, Scored]] = {}
-    for name in names:
-        one = load_scored(folder, name, rated.places)
-        by_evaluator.setdefault((one.evaluator, one.aspect), {})[one.references] = one
-    return enhanced_table(
-        rated.people,
-        [of_sets for _, of_sets in sorted(by_evaluator.items())],
-        settings,
-        aspect=table["aspect"],
-        names=entry["references"],
-        outside=outside_training(folder, names, rated.places),
-    )
-
-
-def _agreement(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    """Agreement of all aspects, or of one. What such a table tells of single raters does not stand in an export."""
-    table, without = entry["table"], settings.get("filter") or ""
-    if settings["aspect"]:
-        columns = folder.judged(table["aspect"], table["judged"], filter=without)
-        return detail_table(columns, settings, aspect=table["aspect"], judged=table["judged"], controls={})
-    asked = [(row["aspect"], row["judged"]) for row in table["rows"]]
-    parts = ((aspect, way, folder.judged(aspect, way, filter=without)) for aspect, way in asked)
-    return overview_table(parts, settings)
-
-
-def _slices(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    table, names = entry["table"], entry["sets"]
-    rated = load_rated(folder, table["aspect"], settings)
-    told = [folder.metas[item].get(table["key"]) for item, _, _ in rated.places]
-    return slices_table(
-        rated.people,
-        [load_scored(folder, name, rated.places) for name in names],
-        np.array([MISSING if value is None else str(value) for value in told], dtype=np.str_),
-        {**settings, "key": table["key"]},
-        aspect=table["aspect"],
-        outside=outside_training(folder, names, rated.places),
-    )
-
-
-def _matrix(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    places, cluster, system = folder.outputs(settings["systems"])
-    scored = [load_scored(folder, name, places) for name in entry["sets"]]
-    columns = np.full((len(places), len(scored)), np.nan)
-    for place, one in enumerate(scored):
-        columns[:, place] = one.metric
-    return matrix_table(scored, columns, cluster, system, settings, aspect=entry["table"]["aspect"])
-
-
-def _aspects(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
-    """From the main table of every aspect, each computed from its own settings and sets."""
-    kept = entry["table"]
-    unapplied = [
-        {"evaluator": row["evaluator"], "note": row["cells"][0]["note"], "score_set": None}
-        for row in kept["rows"]
-        if row["score_set"] is None
-    ]
-    tables = []
-    for aspect, part in entry["tables"].items():
-        inner = {"sets": part["sets"], "table": {"aspect": aspect, "rows": unapplied}}
-        tables.append(_evaluators(folder, inner, {**part["params"], **draws_of(settings)}))
-    return aspects_table(tables, {**settings, "figure": kept["figure"]})
-
-
-#: How a table of each kind is computed from the folder, its entry in `leaderboard.json` and its settings.
-COMPUTED: dict[str, Callable[[ExportFolder, Entry, Mapping[str, Any]], Table]] = {
-    "systems": _systems,
-    "evaluators": _evaluators,
-    "enhanced": _enhanced,
-    "agreement": _agreement,
-    "slices": _slices,
-    "matrix": _matrix,
-    "aspects": _aspects,
-}
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ import numpy as np
 from evalapp.stats.bias import length_bias, side_bias
 from evalapp.stats.bradley_terry import ELO, MODELS, Model
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units
+from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, persons
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
+from evalapp.stats.estimate import Estimate
 from evalapp.stats.fragility import fragility
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
@@ -25,8 +26,9 @@ Table = dict[str, Any]
 SystemValues = Sequence[Mapping[str, Any]]
 
 #: What a model of comparisons can adjust for: the side that was shown first, the longer text, each rater's own taste
-#: for the first side.
+#: for the first side (around the common one).
 COVARIATES = ("side", "length", "rater")
+SAME_LENGTH = "all texts that were compared are equally long"
 
 
 def systems_by_ratings(
@@ -34,6 +36,7 @@ def systems_by_ratings(
 ) -> Table:
     """Systems by mean rating of one aspect, whose scale is `low` to `high`. `settings`: ratings, systems (a subset)."""
     # Normalised over all ratings, so that a rating is worth the same in every subset of systems.
+    ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
     value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=settings["ratings"])
     rows = ratings.units.wanted(settings["systems"])[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     kept = ratings.only(rows)
@@ -56,7 +59,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     if not turing:
         side = np.concatenate([kept.system_a, kept.system_b])
         simulated = np.concatenate([kept.simulated] * 2)
-    raters = len(np.unique(kept.rater))
+    raters = len(np.unique(persons(kept.rater, kept.raters)))
     table = _table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
     if not turing:
@@ -130,6 +133,7 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     """By a model of comparisons, which is told the labels: its notes name systems. The rows get their numbers back."""
     labels = np.array([unit.label for unit in kept.units.units] or [""])
     used = covariates_of(settings)
+    known = kept.longer is not None and bool(kept.longer.any())
     ranking = rank_by_comparisons(
         labels[kept.system_a],
         labels[kept.system_b],
@@ -139,10 +143,12 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
         method=settings["method"],
         side="side" in used,
         rater=kept.rater if "rater" in used else None,
-        length_difference=kept.longer if "length" in used else None,
+        length_difference=kept.longer if "length" in used and known else None,
         weight=_weights(kept) if settings.get("weights") == "propensity" else None,
         **draws_of(settings),
     )
+    if "length" in used and not known:
+        ranking.extras["length"] = {**Estimate.undefined(SAME_LENGTH).as_dict(), "points": None}
     effects = ranking.extras.pop("raters", None)
     if effects is not None:
         ranking.extras["rater_effects"] = _spread_of(effects)

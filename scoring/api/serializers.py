@@ -197,6 +197,10 @@ class EvaluatorRowSerializer(serializers.Serializer):
     accuracy = AccuracySerializer(required=False, help_text="At the level of outputs.")
     pa = EstimateSerializer(required=False, help_text="At the level of systems: pairs ordered as by people.")
     spa = EstimateSerializer(required=False, help_text="At the level of systems: soft pairwise accuracy.")
+    values = serializers.ListField(
+        child=serializers.FloatField(allow_null=True), required=False,
+        help_text="Against a ranking: the evaluator’s value of each system that has one in `scores`, in their order.",
+    )  # fmt: skip
     letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter do not differ.")
     cluster = serializers.IntegerField(allow_null=True, help_text="Rank cluster: a new one begins where one is beaten.")
     corrected = EstimateSerializer(allow_null=True, help_text="The coefficient divided by the noise ceiling.")
@@ -204,7 +208,15 @@ class EvaluatorRowSerializer(serializers.Serializer):
     note = serializers.CharField(allow_blank=True)
 
 
+class PeopleScoreSerializer(EstimateSerializer):
+    """The value of a system that people's comparisons give."""
+
+    label = serializers.CharField()
+
+
 class EvaluatorsBoardSerializer(BoardSerializer):
+    people = serializers.CharField(help_text="What evaluators are compared with: ratings, or a ranking of the systems.")
+    scores = PeopleScoreSerializer(many=True, required=False, help_text="Of a ranking: people’s values, best first.")
     level = serializers.CharField()
     grouping = serializers.CharField()
     references = serializers.CharField()

@@ -3,6 +3,7 @@ items have the dialogue as their group (of the dialogue's system, where it names
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from annotation.models import Aspect, Dialogue, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from evalapp.stats.columns import Labels, Ratings, Units, named_by, number_raters
+from evalapp.stats.dialogue_tables import NO_SYSTEM, Turns
 from evalapp.stats.meta_tables import People
 
 from ..models import ScoreSet
@@ -42,7 +44,7 @@ def load_dialogue_people(project: Project, query: Any) -> tuple[Aspect, People]:
     """The aspect that is meant and people's mean for every dialogue, as if it were an output of its own item."""
     aspect = choose_dialogue_aspect(project, query.aspect)
     units = get_units(project)
-    units = Units({**units.systems, NOBODY: ("(no system)", "machine")})
+    units = Units({**units.systems, NOBODY: (NO_SYSTEM, "machine")})
     keys, raters = Labels(), Labels()
     rows = Rating.objects.filter(aspect=aspect, dialogue__isnull=False).values_list(
         "dialogue_id", "dialogue__key", "dialogue__system_id", "rater", "value", "simulated"
@@ -66,37 +68,37 @@ def load_dialogue_people(project: Project, query: Any) -> tuple[Aspect, People]:
     return aspect, People(ratings, method=query.ratings, subset=query.systems)
 
 
-class Turns:
-    """Which outputs are turns of the rated dialogues."""
+@dataclass(frozen=True)
+class DialogueTurns:
+    """The outputs that are turns of the rated dialogues, by number, and of which dialogue each is."""
 
-    def __init__(self, project: Project, people: People) -> None:
-        rows = Dialogue.objects.filter(pk__in=people.output.tolist()).values_list("pk", "key", "system_id")
-        named = {key: (pk, system) for pk, key, system in rows.iterator(chunk_size=CHUNK)}
-        place = {int(pk): number for number, pk in enumerate(people.output)}
-        outputs = Output.objects.filter(project=project, item__group__in=list(named)).order_by("pk")
-        found = []
-        for pk, group, system in outputs.values_list("pk", "item__group", "system_id").iterator(chunk_size=CHUNK):
-            dialogue, wanted = named[group]
-            if wanted in (None, system):
-                found.append((pk, place[dialogue]))
-        pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-        self.output, self.place = pairs[:, 0], pairs[:, 1]
-        self.n_dialogues = len(people)
+    output: NDArray[np.int64]
+    turns: Turns
 
     def mean(self, score_set: ScoreSet) -> NDArray[np.float64]:
-        """The evaluator's mean over the turns of every dialogue, nan where it has none; rounding breaks no ties."""
-        from evalapp.stats import dialogue_scores
-
-        found = np.full(self.n_dialogues, np.nan)
-        if len(self.output):
-            means = dialogue_scores(load_columns(score_set).of(self.output), self.place)
-            found[np.asarray(means.dialogue, dtype=np.int64)] = means.mean
-        return found
+        """The evaluator's mean over the turns of every dialogue."""
+        if not len(self.turns):
+            return self.turns.mean(np.zeros(0))
+        return self.turns.mean(load_columns(score_set).of(self.output))
 
     def outside_training(self, sets: list[ScoreSet]) -> NDArray[np.bool_]:
         """Which dialogues no evaluator of these sets has learned from."""
-        seen = np.zeros(self.n_dialogues, dtype=bool)
+        seen = np.zeros(len(self.output), dtype=bool)
         for score_set in sets:
             if score_set.n_in_training:
-                seen[self.place[load_columns(score_set).learned_from(self.output)]] = True
-        return ~seen
+                seen |= load_columns(score_set).learned_from(self.output)
+        return self.turns.outside(seen)
+
+
+def load_turns(project: Project, people: People) -> DialogueTurns:
+    rows = Dialogue.objects.filter(pk__in=people.output.tolist()).values_list("pk", "key", "system_id")
+    named = {key: (pk, system) for pk, key, system in rows.iterator(chunk_size=CHUNK)}
+    place = {int(pk): number for number, pk in enumerate(people.output)}
+    outputs = Output.objects.filter(project=project, item__group__in=list(named)).order_by("pk")
+    found = []
+    for pk, group, system in outputs.values_list("pk", "item__group", "system_id").iterator(chunk_size=CHUNK):
+        dialogue, wanted = named[group]
+        if wanted in (None, system):
+            found.append((pk, place[dialogue]))
+    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+    return DialogueTurns(pairs[:, 0], Turns(pairs[:, 1], len(people)))

@@ -97,10 +97,7 @@ def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Ro
 
 
 def of_campaign(query: Query) -> bool:
-    """Whether a table is about the judgements of one campaign, which an export does not tell from others, or about
-    whole dialogues, which are not computed from the files yet."""
-    if isinstance(query, EvaluatorsQuery):
-        return query.level == "dialogue"
+    """Whether a table is about the judgements of one campaign, which an export does not tell from others."""
     return isinstance(query, AgreementQuery) and bool(query.campaign)
 
 
@@ -207,12 +204,16 @@ def usual_queries(project: Project) -> list[Query]:
         found.append(AgreementQuery())
     for aspect in Aspect.objects.filter(project=project):
         compared = Comparison.objects.filter(aspect=aspect)
+        if has_scores and Rating.objects.filter(aspect=aspect, dialogue__isnull=False).exists():
+            found.append(EvaluatorsQuery(aspect=aspect.name, level="dialogue"))
         if Rating.objects.filter(aspect=aspect, output__isnull=False).exists():
             found.append(SystemsQuery(aspect=aspect.name))
             levels = ("segment", "system") if has_scores else ()
             found += [EvaluatorsQuery(aspect=aspect.name, level=level) for level in levels]
         if compared.filter(reference=None).exists():
             found.append(SystemsQuery(aspect=aspect.name, method="win-rate"))
+            found += [EvaluatorsQuery(aspect=aspect.name, level="system", people="davidson")] * has_scores
         if compared.exclude(reference=None).exists():
             found.append(SystemsQuery(aspect=aspect.name, method="m1"))
+            found += [EvaluatorsQuery(aspect=aspect.name, level="system", people="m1")] * has_scores
     return found

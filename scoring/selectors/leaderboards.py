@@ -22,7 +22,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 3
+TABLE_VERSION = 4
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
@@ -38,6 +38,8 @@ METHODS = {
 }
 #: Methods of which every system has a rating instead of a share or a mean.
 MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
+#: Those that are fitted by maximum likelihood and take covariates.
+MODELED = ("bradley-terry", "davidson", "rao-kupper")
 RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 #: By what evaluators can be ordered and told apart, and what a row calls the figure.
@@ -61,6 +63,25 @@ OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
 LEVELS = {"segment": "Outputs", "dialogue": "Dialogues", "system": "Systems"}
 GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
 WEIGHTS = {"none": "every comparison the same", "propensity": "by the chance of the pair (adaptive campaigns)"}
+#: What a model of comparisons adjusts for, besides the systems. Of `rater` the common advantage of a side is a part.
+COVARIATES = {
+    "none": "nothing",
+    "side": "the side shown first",
+    "length": "the longer text",
+    "side+length": "side and length",
+    "rater": "the side, for each rater",
+    "length+rater": "length, and the side for each rater",
+}
+#: What people's scores are that evaluators are compared with: ratings, or a value of every system from comparisons.
+PEOPLE = {
+    "ratings": "Ratings",
+    "m1": "Turing M1",
+    "win-rate": "Win rate",
+    "bradley-terry": "Bradley-Terry",
+    "davidson": "Davidson",
+    "rao-kupper": "Rao-Kupper",
+    "glicko2": "Glicko-2",
+}
 #: What can be judged of an aspect, in the order in which a page offers it.
 JUDGED = {
     "ratings": "Ratings",
@@ -81,7 +102,7 @@ SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "m
 @dataclass(frozen=True)
 class SystemsQuery:
     """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people. `filter`, here and
-    below, is the name of an exclusion of raters. `weights` is for the models of comparisons."""
+    below, is the name of an exclusion of raters. `weights` and `covariates` are for the models of comparisons."""
 
     aspect: str = ""
     method: str = "mean"
@@ -91,13 +112,15 @@ class SystemsQuery:
     references: str = ORIGINAL
     filter: str = ""
     weights: str = "none"
+    covariates: str = "none"
 
     kind = Leaderboard.Kind.SYSTEMS
 
 
 @dataclass(frozen=True)
 class EvaluatorsQuery:
-    """What `meta` and its page may ask for. `coefficient` is what evaluators are ordered and told apart by."""
+    """What `meta` and its page may ask for. `coefficient` is what evaluators are ordered and told apart by; `people`
+    what they are compared with: ratings, or a ranking of the systems that comparisons give (one value per system)."""
 
     aspect: str = ""
     level: str = "segment"
@@ -108,6 +131,7 @@ class EvaluatorsQuery:
     coefficient: str = "pearson"
     test: str = "perm-both"
     filter: str = ""
+    people: str = "ratings"
 
     kind = Leaderboard.Kind.EVALUATORS
 
@@ -209,6 +233,8 @@ CHOICES: dict[str, dict[str, str]] = {
     "judged": JUDGED,
     "scale": SCALES,
     "weights": WEIGHTS,
+    "covariates": COVARIATES,
+    "people": PEOPLE,
 }
 
 
@@ -228,7 +254,10 @@ def parse_query(
     ]
     if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
         values["method"] = _usual_method(project, values.get("aspect", ""))
+    if values.get("people", "ratings") != "ratings":
+        values.setdefault("level", "system")
     query: Any = shape(**values)
+    faults += _faults_of_comparisons(query)
     levelled = isinstance(query, EvaluatorsQuery | EnhancedQuery | AspectsQuery)
     if levelled and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
@@ -249,6 +278,23 @@ def parse_query(
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query
+
+
+def _faults_of_comparisons(query: Any) -> list[Fault]:
+    """What does not fit to judgements that are comparisons."""
+    if isinstance(query, SystemsQuery) and query.covariates != "none" and (query.by or query.method not in MODELED):
+        text = f"Only {', '.join(MODELED)} can adjust for covariates: choose one of them as the method."
+        return [Fault(text, field="covariates")]
+    if not isinstance(query, EvaluatorsQuery) or query.people == "ratings":
+        return []
+    faults = []
+    if query.level != "system":
+        text = "Comparisons give a value for every system, none for single outputs: use the level system."
+        faults.append(Fault(text, field="level"))
+    if query.coefficient == "spa":
+        text = "Soft pairwise accuracy needs ratings of the outputs: choose pa or a correlation."
+        faults.append(Fault(text, field="coefficient"))
+    return faults
 
 
 def _usual_method(project: Project, aspect: str) -> str:
@@ -328,3 +374,14 @@ def names_of(project: Project) -> dict[str, list[str]]:
 
 def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:
     return Leaderboard.objects.filter(project=project, key=key_of(query)).first()
+
+
+def people_of(project: Project) -> list[str]:
+    """By what people's scores can be made here, `ratings` first: what `EvaluatorsQuery.people` may be."""
+    found = Project.objects.filter(pk=project.pk).values_list(
+        Exists(Comparison.objects.filter(project=OuterRef("pk"), reference=None)),
+        Exists(Comparison.objects.filter(project=OuterRef("pk"), reference__isnull=False)),
+    )
+    (with_another, with_reference), *_ = found
+    ways = [name for name in PEOPLE if name not in ("ratings", "m1")] if with_another else []
+    return ["ratings", *(["m1"] if with_reference else []), *ways]

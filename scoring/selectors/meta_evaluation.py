@@ -1,5 +1,5 @@
-"""The leaderboard of evaluators: reads people's ratings and the scores, and hands them to `evalapp.stats.meta_tables`,
-which computes; and the points of one plot."""
+"""The leaderboard of evaluators: reads what people said and the scores, and hands them to `evalapp.stats.meta_tables`
+(of dialogues and comparisons `dialogue_tables`, `ranked_tables`), which computes; and the points of one plot."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.db.models import Exists, OuterRef
 
-from annotation.models import Rating
+from annotation.models import Aspect, Comparison, Rating
 from evalapp.accounts.models import Project
+from evalapp.stats.dialogue_tables import dialogues_table
 from evalapp.stats.meta_tables import People, Scored, evaluators_table
+from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 
 from ..models import Score, ScoreSet
 from .aspects import choose_aspect
 from .catalogue import entries
-from .columns import find_columns
-from .dialogues import Turns, load_dialogue_people
+from .columns import find_columns, load_columns
+from .dialogues import load_dialogue_people, load_turns
 from .leaderboards import EvaluatorsQuery
-from .people import CHUNK, load_ratings
+from .people import CHUNK, load_comparisons, load_ratings
 from .score_sets import current_sets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def outside_training(sets: Sequence[ScoreSet], people: People) -> NDArray[np.bool_]:
+def outside_training(sets: Sequence[ScoreSet], people: People | Compared) -> NDArray[np.bool_]:
     """Which rated outputs no evaluator of these sets has learned from: what all of them can be compared on."""
     marked = [s.pk for s in sets if s.n_in_training]
     if not marked:
@@ -81,6 +84,8 @@ def describe_set(score_set: ScoreSet, metric: NDArray[np.float64]) -> Scored:
 def rank_evaluators(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
     """The table as plain values: settings, counts and one row per evaluator; sentinels that nobody has applied
     stand in it, too, with the reason in place of figures."""
+    if query.people != "ratings":
+        return _by_ranking(project, query)
     if query.level == "dialogue":
         return _by_dialogues(project, query)
     aspect, people = load_people(project, query)
@@ -102,32 +107,54 @@ def _unapplied(project: Project) -> dict[str, str]:
 
 
 def _by_dialogues(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
-    """The same table over whole dialogues: an evaluator's mean over the turns against people's ratings of the whole.
-    Every dialogue is an item of its own, so pairs within items there are none."""
+    """The same table over whole dialogues: an evaluator's mean over the turns against people's ratings of the whole."""
     aspect, people = load_dialogue_people(project, query)
-    turns = Turns(project, people)
+    found = load_turns(project, people)
     sets = current_sets(project, query.references, aspect.name)
-    table = evaluators_table(
+    return dialogues_table(
         people,
-        [describe_set(score_set, turns.mean(score_set)) for score_set in sets],
-        {**asdict(query), "level": "segment"},
+        found.turns,
+        [describe_set(score_set, found.mean(score_set)) for score_set in sets],
+        asdict(query),
         aspect=aspect.name,
-        outside=turns.outside_training(sets),
+        outside=found.outside_training(sets),
         unapplied=_unapplied(project),
     )
-    for row in table["rows"]:
-        row.pop("accuracy")
-    table["level"] = "dialogue"
-    table["signature"] = table["signature"].replace("level:segment", "level:dialogue|of:mean-over-turns")
-    if len(people) and not len(turns.output):
-        table["note"] = (
-            "No output belongs to a rated dialogue: give the items of its turns the id of the dialogue as `group`."
-        )
-    return table
 
 
-def load_points(project: Project, query: EvaluatorsQuery, score_set: ScoreSet) -> list[dict[str, Any]]:
-    """Metric and people for the outputs that have both (or the systems' means), for a scatter plot."""
+def _by_ranking(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
+    """The same table against a ranking of the systems that people's comparisons give."""
+    aspect = choose_compared_aspect(project, query)
+    turing = query.people == "m1"
+    found = load_comparisons(project, aspect, turing=turing, filter=query.filter)
+    compared = Compared(found, subset=query.systems, turing=turing)
+    sets = current_sets(project, query.references, aspect.name)
+    return evaluators_by_ranking(
+        compared,
+        [describe_set(score_set, load_columns(score_set).of(compared.output)) for score_set in sets],
+        asdict(query),
+        aspect=aspect.name,
+        outside=outside_training(sets, compared),
+        unapplied=_unapplied(project),
+    )
+
+
+def choose_compared_aspect(project: Project, query: EvaluatorsQuery) -> Aspect:
+    """The aspect that is meant; without a name the first that people compared in the way that is asked for."""
+    if query.aspect:
+        return choose_aspect(project, query.aspect, judged_by="comparisons")
+    rows = Comparison.objects.filter(output_b__isnull=query.people == "m1")
+    found = Aspect.objects.filter(Exists(rows.filter(aspect=OuterRef("pk"))), project=project).first()
+    return found or choose_aspect(project, "", judged_by="comparisons")
+
+
+def load_points(
+    project: Project, query: EvaluatorsQuery, score_set: ScoreSet, table: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Metric and people for the outputs that have both (or the systems' means), for a scatter plot. Against a ranking
+    both stand in the table, which is computed where it is not given."""
+    if query.people != "ratings":
+        return _ranked_points(rank_evaluators(project, query) if table is None else table, score_set)
     aspect, people = load_people(project, query)
     people = people.only(outside_training(current_sets(project, query.references, aspect.name), people))
     metric = load_scores(score_set, aspect, people.output)
@@ -138,6 +165,16 @@ def load_points(project: Project, query: EvaluatorsQuery, score_set: ScoreSet) -
     return [
         {"metric": float(m), "people": float(h), "system": str(labels[s])}
         for m, h, s in zip(metric[both], people.mean[both], people.system[both], strict=True)
+    ]
+
+
+def _ranked_points(table: dict[str, Any], score_set: ScoreSet) -> list[dict[str, Any]]:
+    values = next((row["values"] for row in table["rows"] if row["score_set"] == score_set.pk), [])
+    people = [row for row in table["scores"] if row["value"] is not None]
+    return [
+        {"metric": value, "people": row["value"], "system": row["label"]}
+        for value, row in zip(values, people, strict=False)
+        if value is not None
     ]
 
 

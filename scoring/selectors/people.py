@@ -86,6 +86,8 @@ def load_comparisons(
             "output_a__item__group",
             "output_a__system_id",
             "output_a__step",
+            "output_a_id",
+            "output_b_id",
             "output_b__system_id",
             "output_b__step",
             "verdict",
@@ -107,13 +109,16 @@ def load_comparisons(
             raters.code(rater),
             0 if system_b is None else long_a - long_b,
             np.nan if chance is None else chance,
+            output_a,
+            -1 if output_b is None else output_b,
         )
         for (
-            item, group, system_a, step_a, system_b, step_b, verdict, simulated, rater, long_a, long_b, chance
+            item, group, system_a, step_a, output_a, output_b, system_b, step_b, verdict, simulated, rater, long_a,
+            long_b, chance
         ) in rows.iterator(chunk_size=CHUNK)
     ]  # fmt: skip
-    columns: Any = zip(*found, strict=True) if found else ((),) * 9
-    item, group, system_a, system_b, verdict, simulated, rater, longer, chances = columns
+    columns: Any = zip(*found, strict=True) if found else ((),) * 11
+    item, group, system_a, system_b, verdict, simulated, rater, longer, chances, *outputs = columns
     # One code more than there are units: -1, which stands for a reference, stays -1.
     new = np.append(units.sort(), -1)
     rated = raters.sort()[np.array(rater, dtype=np.int64)]
@@ -129,4 +134,5 @@ def load_comparisons(
     sides = (item[order], group[order], a[order], b[order], verdict[order], simulated[order])
     by = None if turing else np.array(longer, dtype=np.float64)[order]
     taken = np.array(chances, dtype=np.float64)[order] if propensity else None
-    return Comparisons(*sides, units, rated[order], names, int((~kept).sum()), by, taken)
+    of = [np.array(side, dtype=np.int64)[order] for side in outputs]
+    return Comparisons(*sides, units, rated[order], names, int((~kept).sum()), by, taken, *of)

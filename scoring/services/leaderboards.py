@@ -156,8 +156,9 @@ def is_large(project: Project, query: Query) -> bool:
         return _is_large_by_aspect(project, query)
     if isinstance(query, SystemsQuery) and query.by:
         return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
-    if isinstance(query, SystemsQuery) and query.method != "mean":
-        if query.method == "glicko2":
+    method = query.people if isinstance(query, EvaluatorsQuery) else getattr(query, "method", "")
+    if method not in ("", "mean", "ratings"):
+        if method == "glicko2":
             # Games are simulated a hundred times over: the number of systems decides, hardly that of comparisons.
             return _has_more(System.objects.filter(project=project), MAX_GLICKO_IN_REQUEST)
         compared = choose_aspect(project, query.aspect, judged_by="comparisons")

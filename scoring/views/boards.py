@@ -28,25 +28,39 @@ from ..selectors.leaderboards import (
     FIGURES,
     LEVELS,
     METHODS,
+    MODELED,
     MODELS,
     OF_LEVEL,
+    PEOPLE,
     EvaluatorsQuery,
     SystemsQuery,
     names_of,
     parse_query,
+    people_of,
 )
 from ..services.leaderboards import Answer, answer_leaderboard
-from ..tables import as_csv, as_latex, place
+from ..tables import as_csv, as_latex, effects_of, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
 #: Lines at the side of a table that can still be told from one another.
 MOST_LINES = 6
 #: Heads of columns where the full name is long.
 SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA"}
-#: What a row of evaluators has besides the coefficients, by level.
-EXTRA = {"segment": ("accuracy",), "system": ("pa", "spa"), "dialogue": ()}
+#: What a row of evaluators can have besides the coefficients.
+EXTRA = ("accuracy", "pa", "spa")
 BY_EVALUATOR = ["by", "systems", "references"]
-EVALUATORS = ["aspect", "level", "grouping", "systems", "coefficient", "test", "ratings", "references", "filter"]
+EVALUATORS = [
+    "aspect",
+    "people",
+    "level",
+    "grouping",
+    "systems",
+    "coefficient",
+    "test",
+    "ratings",
+    "references",
+    "filter",
+]
 #: Evaluators whose p-values are shown pair by pair.
 MOST_PAIRS = 12
 
@@ -62,6 +76,8 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
         names = [name for name in names if name != "ratings"]
     if not query.by and query.method in MODELS and has_adaptive(project):
         names = [*names, "weights"]
+    if not query.by and query.method in MODELED:
+        names = [*names, "covariates"]
     table, known = answer.table, names_of(project)
     if query.by and table and table["aspect"]:
         names = ["aspect", *names]
@@ -93,7 +109,7 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "project": project,
         "query": query,
-        "form": _form(project, query, EVALUATORS, table, rated=True),
+        "form": _evaluators_form(project, query, table),
         "answer": answer,
         "table": table,
         "reason": reason,
@@ -111,12 +127,33 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
 def _fitting(given: Mapping[str, str]) -> dict[str, str]:
     """What was chosen above the table, without what the level that was chosen last does not have."""
     asked = dict(given.items())
+    compared = asked.get("people", "ratings") not in ("", "ratings")
+    if compared:
+        asked["level"] = "system"
     level = asked.get("level") or "segment"
-    if OF_LEVEL.get(asked.get("coefficient", ""), level) != level:
+    if OF_LEVEL.get(asked.get("coefficient", ""), level) != level or (compared and asked.get("coefficient") == "spa"):
         del asked["coefficient"]
     if level != "segment":
         asked.pop("grouping", None)
     return asked
+
+
+def _evaluators_form(project: Project, query: EvaluatorsQuery, table: Mapping[str, Any] | None) -> QueryForm:
+    """Without the choices that what people said does not leave open."""
+    names, compared = EVALUATORS, query.people != "ratings"
+    if compared:
+        names = [name for name in names if name not in ("level", "grouping", "ratings")]
+    form = _form(project, query, names, table, rated=not compared)
+    ways = people_of(project)
+    if ways == ["ratings"]:
+        del form.fields["people"]
+    else:
+        choices = [(name, PEOPLE[name]) for name in PEOPLE if name in ways or name == query.people]
+        form.fields["people"].choices = choices  # type: ignore[attr-defined]
+    if compared:
+        fits = [pair for pair in form.fields["coefficient"].choices if pair[0] != "spa"]  # type: ignore[attr-defined]
+        form.fields["coefficient"].choices = fits  # type: ignore[attr-defined]
+    return form
 
 
 def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -136,6 +173,7 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
         "digits": 0 if method in MODELS else 3,
         "method_name": METHODS.get(method, ""),
         "is_model": method in MODELS,
+        "effects": effects_of(table) if table else [],
     }
 
 
@@ -173,7 +211,7 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
     """What the table of evaluators is drawn from, best first by this coefficient."""
     key = FIGURES.get(coefficient, coefficient)
     rows = sorted(table["rows"], key=lambda row: _by(row, key)) if table else []
-    names = (*COEFFICIENTS, *EXTRA[table["level"]]) if table else COEFFICIENTS
+    names = (*COEFFICIENTS, *(name for name in EXTRA if rows and name in rows[0]))
     asked = {figure: name for name, figure in FIGURES.items()}
     columns = [
         {"key": name, "name": asked.get(name, name), "label": SHORT.get(name) or COMPARED[name]} for name in names
@@ -186,8 +224,11 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
             for name in names
         ]
     tested = bool(table and table["test"]["names"]) and coefficient == (table or {}).get("coefficient")
+    people = (table or {}).get("people", "ratings")
     return {
         "rows": drawn,
+        "compared": people != "ratings",
+        "people_name": PEOPLE[people],
         "coefficient": coefficient,
         "coefficient_label": COMPARED[coefficient],
         "columns": columns,
@@ -367,7 +408,12 @@ def table_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse
 
 def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:
     """The set that stands in the table for this evaluator."""
-    aspect = choose_aspect(project, query.aspect, judged_by="ratings").name
+    if query.people != "ratings":
+        from ..selectors.meta_evaluation import choose_compared_aspect
+
+        aspect = choose_compared_aspect(project, query).name
+    else:
+        aspect = choose_aspect(project, query.aspect, judged_by="ratings").name
     rows = ScoreSet.objects.filter(
         project=project,
         evaluator__slug=slug,

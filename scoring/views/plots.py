@@ -23,6 +23,7 @@ from ..selectors.leaderboards import (
     LEVELS,
     METHODS,
     MODELS,
+    PEOPLE,
     EvaluatorsQuery,
     SystemsQuery,
     parse_query,
@@ -100,7 +101,8 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
     def draw() -> plots.Plot:
         from ..selectors.meta_evaluation import load_points
 
-        points = load_points(project, query, score_set)
+        compared = query.people != "ratings"
+        points = load_points(project, query, score_set, _table(project, query, request.user) if compared else None)
         what = "systems" if query.level == "system" else "outputs"
         drawn = min(len(points), plots.MAX_POINTS)
         description = f"{len(points)} {what}, {drawn} of them drawn: score of {evaluator} against people."
@@ -108,7 +110,7 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
             points,
             title=f"{evaluator} against people",
             description=description,
-            axes=(evaluator, f"people ({query.ratings})"),
+            axes=(evaluator, f"people ({PEOPLE[query.people] if compared else query.ratings})"),
             theme=_theme(request, ending),
         )
 

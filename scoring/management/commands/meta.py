@@ -1,10 +1,10 @@
-"""`meta`: the leaderboard of evaluators: how well each follows people's ratings."""
+"""`meta`: the leaderboard of evaluators: how well each follows people's ratings or comparisons."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
@@ -13,6 +13,7 @@ from scoring.selectors.leaderboards import (
     COMPARED,
     GROUPINGS,
     LEVELS,
+    PEOPLE,
     RATINGS,
     SHAPES,
     SUBSETS,
@@ -26,18 +27,22 @@ from scoring.tables import cells_of, columns_of
 
 
 class Command(commands.Command):
-    help = "Leaderboard of evaluators: correlation with people's ratings, with intervals."
+    help = "Leaderboard of evaluators: correlation with people's ratings or comparisons, with intervals."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was rated")
-        parser.add_argument("--level", default="segment", choices=list(LEVELS))
+        parser.add_argument("--level", choices=list(LEVELS), help="default: segment; of comparisons system")
         parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
         parser.add_argument(
             "--references", default=["original"], nargs="+", metavar="SET",
             help="the reference set; several are compared side by side, each with the first",
+        )  # fmt: skip
+        parser.add_argument(
+            "--people", default="ratings", choices=list(PEOPLE),
+            help="what evaluators are compared with: ratings, or the systems' values that comparisons give",
         )  # fmt: skip
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument(
@@ -62,6 +67,8 @@ class Command(commands.Command):
             board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
             return {**board.table, "computed_at": board.computed_at.isoformat()}
         several = len(options["references"]) > 1
+        if several and options["people"] != "ratings":
+            raise CommandError("One reference set at a time with --people: name one after --references.", returncode=2)
         options["references"] = ",".join(options["references"])
         query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options)
         board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
@@ -77,10 +84,15 @@ class Command(commands.Command):
         self.stdout.write(
             f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
         )
+        if found["people"] != "ratings":
+            name = PEOPLE[found["people"]]
+            self.stdout.write(
+                f"People's scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
+            )
         if found.get("filter"):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
-            self.stdout.write("Simulated ratings are among these figures.")
+            self.stdout.write("Simulated judgements are among these figures.")
         extra = [name for name in ("accuracy", "pa", "spa") if found["rows"] and name in found["rows"][0]]
         rows = [
             [

@@ -8,8 +8,18 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
-from scoring.selectors.leaderboards import METHODS, MODELS, RATINGS, SUBSETS, WEIGHTS, SystemsQuery, parse_query
+from scoring.selectors.leaderboards import (
+    COVARIATES,
+    METHODS,
+    MODELS,
+    RATINGS,
+    SUBSETS,
+    WEIGHTS,
+    SystemsQuery,
+    parse_query,
+)
 from scoring.services.leaderboards import get_leaderboard
+from scoring.tables import effects_of
 
 
 class Command(commands.Command):
@@ -27,6 +37,10 @@ class Command(commands.Command):
         parser.add_argument(
             "--weights", default="none", choices=list(WEIGHTS),
             help="propensity: comparisons of adaptively chosen pairs count by 1 / the chance of their pair",
+        )  # fmt: skip
+        parser.add_argument(
+            "--covariates", default="none", choices=list(COVARIATES),
+            help="of bradley-terry, davidson and rao-kupper: what the model adjusts for besides the systems",
         )  # fmt: skip
         parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
         parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
@@ -72,7 +86,11 @@ class Command(commands.Command):
             self.stdout.write("\n".join(as_lines(head, rows, left=(0, 1, 2, len(head) - 1))))
         for group in found["groups"]:
             self.stdout.write(f"Cannot be told apart: {', '.join(group)}")
-        for sentence in [*found.get("findings", []), (found["extras"].get("connectivity") or {}).get("note")]:
+        for sentence in [
+            *effects_of(found),
+            *found.get("findings", []),
+            (found["extras"].get("connectivity") or {}).get("note"),
+        ]:
             if sentence:
                 self.stdout.write(sentence)
         if found["note"]:

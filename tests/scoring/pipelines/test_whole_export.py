@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from annotation.exporters.wishes import Wishes
-from annotation.models import Comparison, Item, Output, RaterFilter, Rating
+from annotation.models import Comparison, Dialogue, Item, Output, RaterFilter, Rating, System
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
 from evalapp.stats.recompute import recompute_folder
@@ -43,6 +43,9 @@ QUERIES = (
     SystemsQuery(aspect="quality", filter="without-r1"),
     EvaluatorsQuery(aspect="quality", grouping="item", ratings="z", filter="without-r1"),
     EnhancedQuery(aspect="quality", references="original,good"),
+    SystemsQuery(aspect="quality", method="bradley-terry", covariates="length+rater"),
+    EvaluatorsQuery(aspect="quality", level="system", people="win-rate", coefficient="spearman", filter="without-r1"),
+    EvaluatorsQuery(aspect="quality", level="dialogue", ratings="z"),
 )
 
 
@@ -68,7 +71,13 @@ def whole(scored, score):
             verdict=("a", "b", "cannot_decide")[k % 3],
         )
     for k, item in enumerate(project.items.order_by("key")):
-        Item.objects.filter(pk=item.pk).update(meta={"domain": "ab"[k % 2]})
+        Item.objects.filter(pk=item.pk).update(meta={"domain": "ab"[k % 2]}, group=f"d{k // 2}")
+    for k in range(4):
+        system = System.objects.get(project=project, name="sys-a") if k else None
+        dialogue = Dialogue.objects.create(project=project, key=f"d{k}", turns=["a", "b"], system=system)
+        for number, rater in enumerate(("r0", "r1")):
+            value = 1 + (k + number) % 4
+            Rating.objects.create(project=project, dialogue=dialogue, aspect=aspect, rater=rater, value=value)
     RaterFilter.objects.create(project=project, name="without-r1", raters=["r1"], reason="hurried")
     references = [
         {"set": "good", "item": key, "position": 0, "text": f"words of {key}"}
@@ -114,9 +123,10 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
     assert "r0" not in (tmp_path / "out" / "ratings.jsonl").read_text()
     outcomes = recompute_folder(tmp_path / "out")
     kinds = [outcome.title.split(",")[0] for outcome in outcomes]
-    # Usual: mean, win rate, M1, evaluators at two levels, agreement; and those asked for.
+    # Usual: mean, win rate, M1, evaluators at three levels and by two kinds of comparisons, agreement; and those asked
+    # for.
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
-        "systems": 8, "evaluators": 3, "enhanced": 1, "agreement": 2, "slices": 1, "matrix": 1, "aspects": 1,
+        "systems": 9, "evaluators": 8, "enhanced": 1, "agreement": 2, "slices": 1, "matrix": 1, "aspects": 1,
     }  # fmt: skip
     assert [str(d) for outcome in outcomes for d in outcome.differences] == []
     assert all(outcome.is_equal and outcome.largest < 1e-12 for outcome in outcomes)

@@ -1,0 +1,229 @@
+"""From columns to the leaderboard of evaluators against people's comparisons, as plain values: how well scores follow a
+ranking of the systems (Turing M1, win rate, a model of comparisons). Against people's ratings: `meta_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray, snap
+from evalapp.stats.columns import Comparisons, Units
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.meta_tables import (
+    COEFFICIENTS,
+    FEW_SYSTEMS,
+    FIXED,
+    NOTHING,
+    Scored,
+    by_pearson,
+    said_of,
+    tested_part,
+    unapplied_row,
+)
+from evalapp.stats.meta_tests import by_place, described, tell_apart
+from evalapp.stats.ranking import Ranking
+from evalapp.stats.ranking_correlation import correlate_with_ranking
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE
+from evalapp.stats.system_pairs import system_pairwise_accuracy
+from evalapp.stats.tables import compared_within, ranking_of
+
+#: By what people's scores of systems can be made from comparisons.
+RANKINGS = ("m1", "win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
+NO_CEILING = "none is known for a ranking made from comparisons"
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
+
+
+class Compared:
+    """The outputs of the wanted systems that people compared, each once, in the order of item and system; `output` is
+    whatever identifies one where the comparisons came from. `found` are the comparisons."""
+
+    def __init__(self, found: Comparisons, *, subset: str, turing: bool) -> None:
+        if found.output_a is None or found.output_b is None:
+            raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
+        kept = compared_within(found, subset, turing=turing)
+        self.found, self.turing = kept, turing
+        self.units: Units = kept.units
+        sides = [(kept.output_a, kept.system_a)] if turing else [
+            (kept.output_a, kept.system_a), (kept.output_b, kept.system_b)
+        ]  # fmt: skip
+        output = np.concatenate([_column(side) for side, _ in sides])
+        system = np.concatenate([side for _, side in sides])
+        item = np.concatenate([kept.item] * len(sides))
+        _, first = np.unique(output, return_index=True)
+        first = first[np.lexsort((system[first], item[first]))]
+        self.output: IntArray = output[first]
+        self.item, self.system = item[first], system[first]
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    def outside(self, rows: BoolArray) -> Comparisons:
+        """The comparisons all of whose outputs are among these."""
+        known = self.output[rows]
+        kept = np.isin(_column(self.found.output_a), known)
+        if not self.turing:
+            kept &= np.isin(_column(self.found.output_b), known)
+        return self.found.only(kept)
+
+
+def _column(column: IntArray | None) -> IntArray:
+    return np.zeros(0, dtype=np.int64) if column is None else column
+
+
+@dataclass(frozen=True)
+class _Systems:
+    """The systems that people's ranking has a value of, by number, best first."""
+
+    codes: IntArray
+    value: FloatArray
+    ranking: Ranking
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> _Systems:
+        rows = [row for row in ranking.systems if row.estimate.is_defined]
+        codes = np.array([int(row.system) for row in rows], dtype=np.int64)
+        return cls(codes, np.array([row.estimate.value for row in rows], dtype=np.float64), ranking)
+
+
+def evaluators_by_ranking(
+    compared: Compared,
+    scored: Sequence[Scored],
+    settings: Settings,
+    *,
+    aspect: str,
+    outside: BoolArray,
+    unapplied: Mapping[str, str] | None = None,
+) -> Table:
+    """The table of `evaluators_table` with people's comparisons in place of their ratings, one value per system.
+
+    `scored` are over the outputs of `compared`: a system's score is the mean over its outputs that were compared (or
+    the evaluator's own value of the system). `outside` marks those that no evaluator of the table has learned from:
+    comparisons of others count neither for people nor for the evaluators. `settings`: people (one of `RANKINGS`),
+    systems, references, coefficient, test. Intervals are `correlate_with_ranking`'s (systems taken as a sample; for
+    the share of pairs a bootstrap over systems); tests exchange the evaluators' standardised scores of systems.
+    """
+    kept = compared.found if outside.all() else compared.outside(outside)
+    ranking = ranking_of(kept, {**settings, "method": settings["people"]})
+    systems = _Systems.of(ranking)
+    # A comparison is left out with both its sides, so an output may be outside training and still stand in none.
+    used = outside & _used(compared, kept)
+    coefficient = settings.get("coefficient") or "pearson"
+    columns = [_by_system(one, compared, used, systems.codes) for one in scored]
+    tested = _tell_apart(columns, systems, settings)
+    letters = by_place(tested)
+    rows = []
+    for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
+        row = _row(one, column, compared, used, systems)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        rows.append(row)
+    applied = {row["name"] for row in rows}
+    rows += [
+        {**_without_spa(unapplied_row(name, reason, {"level": "system"})), "values": []}
+        for name, reason in (unapplied or {}).items()
+        if name not in applied
+    ]
+    test = described(tested, [one.evaluator for one in scored])
+    test["note"] = test["note"].replace("outputs", "systems")
+    used_systems = f"aspect:{aspect}|people:{settings['people']}|systems:{settings['systems']}"
+    return {
+        "kind": "evaluators",
+        "people": settings["people"],
+        "aspect": aspect,
+        "level": "system",
+        "grouping": "none",
+        "systems": settings["systems"],
+        "references": settings["references"],
+        "ratings": "",
+        "coefficient": coefficient,
+        "test": test,
+        "ceiling": Estimate.undefined(NO_CEILING).as_dict(),
+        "signature": f"level:system|interval:fisher-z|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|{used_systems}"
+        f"|{ranking.signature}",
+        "n_outputs": int(used.sum()),
+        "n_excluded": int(len(compared) - used.sum()),
+        "n_ratings": len(kept),
+        "n_raters": len(np.unique(kept.rater)),
+        "n_systems": len(systems.codes),
+        "n_items": len(np.unique(kept.item)),
+        "n_simulated": int(kept.simulated.sum()),
+        "note": _note(compared, kept, systems, aspect),
+        "scores": [
+            {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
+            for row in ranking.systems
+        ],
+        "rows": sorted(rows, key=by_pearson),
+    }  # fmt: skip
+
+
+def _used(compared: Compared, kept: Comparisons) -> BoolArray:
+    sides = [_column(kept.output_a)] + ([] if compared.turing else [_column(kept.output_b)])
+    return np.isin(compared.output, np.concatenate(sides))
+
+
+def _by_system(one: Scored, compared: Compared, used: BoolArray, codes: IntArray) -> FloatArray:
+    """The evaluator's value of each ranked system, nan where it has none; rounding breaks no ties."""
+    if one.own:
+        return one.of_units(compared.units)[codes] if len(codes) else np.zeros(0)
+    rows = used & np.isfinite(one.metric)
+    n = len(compared.units.units)
+    counts = np.bincount(compared.system[rows], minlength=n)
+    sums = np.bincount(compared.system[rows], weights=one.metric[rows], minlength=n)
+    means = np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0)
+    known = np.isfinite(means)
+    means[known] = snap(means[known])
+    return means[codes]
+
+
+def _tell_apart(columns: Sequence[FloatArray], systems: _Systems, settings: Settings) -> Any:
+    if not len(systems.codes):
+        return NOTHING
+    n = int(np.all([np.isfinite(column) for column in columns], axis=0).sum()) if columns else 0
+    if len(columns) > 1 and n < FEW_SYSTEMS and (settings.get("test") or "perm-both") != "none":
+        return f"{n} systems rank nothing, at least {FEW_SYSTEMS} are needed for a test"
+    # One row per system: what is exchanged or drawn are systems.
+    each = np.arange(len(systems.codes))
+    of_systems = {**settings, "level": "segment", "grouping": "none"}
+    return tell_apart(columns, systems.value, each, each, of_systems, cluster=None)
+
+
+def _row(one: Scored, column: FloatArray, compared: Compared, used: BoolArray, systems: _Systems) -> Table:
+    scores = {int(code): float(value) for code, value in zip(systems.codes, column, strict=True)}
+    figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
+    both = np.isfinite(column)
+    pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
+    missing = 0 if one.own else int((used & ~np.isfinite(one.metric)).sum())
+    return {
+        **said_of(one),
+        **{name: estimate.as_dict() for name, estimate in figures.items()},
+        "pa": pa.as_dict(),
+        "n": int(both.sum()),
+        "n_missing": missing,
+        "n_items": len(np.unique(compared.item[used])),
+        "n_systems": int(both.sum()),
+        "undefined_groups": {},
+        "corrected": None,
+        "whole": None,
+        "note": FIXED if one.own else "",
+        "values": [None if np.isnan(value) else float(value) for value in column],
+    }
+
+
+def _without_spa(row: Table) -> Table:
+    return {name: value for name, value in row.items() if name != "spa"}
+
+
+def _note(compared: Compared, kept: Comparisons, systems: _Systems, aspect: str) -> str:
+    if not len(compared):
+        what = "compared with a reference (Turing M1)" if compared.turing else "compared with another"
+        return f"No output of these systems has been {what} for {aspect}."
+    if not len(kept):
+        return "Some evaluator learned from every comparison, so there is nothing left to compare on."
+    notes = [str((systems.ranking.extras.get("connectivity") or {}).get("note") or "")]
+    if len(systems.codes) < FEW_SYSTEMS:
+        notes.append(f"With {len(systems.codes)} systems the system level ranks nothing: see the intervals.")
+    return " ".join(note for note in notes if note)
