@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test test-fast lint format typecheck bench soak fuzz lock licences sbom vulnerabilities services schema docs clean
+.PHONY: help demo serve install test tests test-fast lint format typecheck bench soak fuzz lock licences sbom vulnerabilities secrets services schema docs clean
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -65,8 +65,16 @@ $(VENV)/.installed-dev: requirements.txt requirements.lock requirements-dev.txt 
 
 # ---- checking ---------------------------------------------------------------------------------------------
 
-test: $(VENV)/.installed-dev $(if $(ARGS),,lint typecheck) ## everything, with real servers on ports of their own
+test: $(VENV)/.installed-dev $(if $(ARGS),,lint) ## everything, with real servers on ports of their own
+ifdef ARGS
 	@$(RUN) test $(ARGS)
+else
+	@$(MAKE) --no-print-directory -j2 tests typecheck
+endif
+
+# Types are checked beside the tests, which one core alone would hold up for a minute.
+tests: $(VENV)/.installed-dev
+	@$(RUN) test
 
 test-fast: $(VENV)/.installed-dev ## what needs no server, in under a minute
 	@$(PY) -m pytest -q -m "not server and not browser and not slow" $(ARGS)
@@ -107,6 +115,15 @@ sbom: $(VENV)/.installed ## a bill of materials (CycloneDX 1.5) on the screen
 
 vulnerabilities: $(VENV)/.installed ## ask the vulnerability database about what is locked (needs the network)
 	@$(VENV)/bin/uv tool run --from pip-audit==2.10.1 pip-audit --require-hashes --disable-pip -r requirements.lock
+
+# The folder is closed to others; its files are read inside the containers by users of other numbers.
+secrets: ## what docker compose keeps secret, each a file in secrets/; what is there stays
+	@mkdir -p secrets && chmod 700 secrets
+	@for name in secret_key metrics_token postgres_password redis_password elastic_password; do \
+	  test -s secrets/$$name || { python3 -c 'import secrets; print(secrets.token_hex(32))' > secrets/$$name; echo "made secrets/$$name"; }; \
+	done
+	@test -s secrets/email_url || { echo consolemail:// > secrets/email_url; echo "made secrets/email_url (mails go to the log; smtp://user:password@host:port sends them)"; }
+	@chmod 644 secrets/*
 
 services: $(VENV)/.installed-dev ## start the test servers and leave them up until Ctrl-C (some: NAMES="redis postgres")
 	@$(RUN) stay $(NAMES)

@@ -44,10 +44,12 @@ def table(head: tuple[str, ...], rows: list[tuple]) -> str:
 def settings_page() -> str:
     from evalapp.settings.env import SETTINGS
 
-    rows = [(f"`{s.name}`", s.default, s.help) for s in SETTINGS]
-    return "# Settings\n\nEvery setting is an environment variable, read and checked at start.\n\n" + table(
-        ("name", "default", "what it does"), rows
+    rows = [(f"`{s.name}`" + (" *" if s.secret else ""), s.default, s.help) for s in SETTINGS]
+    words = (
+        "Every setting is an environment variable, read and checked at start. A secret (*) may stand in a file instead: "
+        "`SECRET_KEY_FILE=/run/secrets/secret_key` in place of `SECRET_KEY`, and so on.\n\n"
     )
+    return "# Settings\n\n" + words + table(("name", "default", "what it does"), rows)
 
 
 def own_commands() -> dict[str, str]:

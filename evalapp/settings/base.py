@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import dj_database_url
 import environ
@@ -103,11 +104,15 @@ _SQLITE_OPTIONS = {
 def database() -> dict[str, Any]:
     url = env.address("DATABASE_URL", {"postgres", "postgresql", "sqlite"})
     config: dict[str, Any] = dict(dj_database_url.parse(url or f"sqlite:///{DATA_DIR / 'evalapp.sqlite3'}"))
+    password = env.password("DATABASE_PASSWORD")
     if "sqlite" in config["ENGINE"]:
+        if password:
+            raise ImproperlyConfigured("DATABASE_PASSWORD is set, but DATABASE_URL names no PostgreSQL server.")
         config["OPTIONS"] = dict(_SQLITE_OPTIONS)
     else:
         if not config.get("NAME") or not config.get("HOST"):
             raise ImproperlyConfigured("DATABASE_URL needs host and name: postgres://user:password@host:5432/evalapp")
+        config["PASSWORD"] = password or config.get("PASSWORD", "")
         config["CONN_MAX_AGE"] = 600
         config["CONN_HEALTH_CHECKS"] = True
         # Prepared statements (the hot path of judging) are planned once for each connection instead of five times:
@@ -123,8 +128,17 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 
 def redis_url() -> str:
-    """REDIS_URL, else the socket of the Redis that `manage.py up` runs in the data folder."""
-    return env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{DATA_DIR / 'redis.sock'}"
+    """REDIS_URL, with the password that stands apart, else the socket of the Redis that `manage.py up` runs in the data
+    folder."""
+    url = env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{DATA_DIR / 'redis.sock'}"
+    password = env.password("REDIS_PASSWORD")
+    if not password:
+        return url
+    parts = urlsplit(url)
+    if parts.scheme == "unix" or parts.password:
+        raise ImproperlyConfigured("REDIS_PASSWORD needs a REDIS_URL without password: redis://host:6379/0")
+    place = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:{quote(password, safe='')}@{place}"))
 
 
 REDIS_URL = redis_url()

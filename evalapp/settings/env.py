@@ -16,11 +16,13 @@ MIN_KEY_LENGTH = 50
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment variable: its name, default as shown to people, and what it does."""
+    """One environment variable: its name, default as shown to people, and what it does. A `secret` may stand in a file,
+    which NAME_FILE then names."""
 
     name: str
     default: str
     help: str
+    secret: bool = False
 
 
 SETTINGS = (
@@ -33,20 +35,30 @@ SETTINGS = (
         "DATABASE_URL",
         "SQLite in the data folder",
         "postgres://user:password@host:port/name or sqlite:///path.",
+        secret=True,
     ),
+    Setting("DATABASE_PASSWORD", "none", "Password of that user, where the address carries none.", secret=True),
     Setting(
         "REDIS_URL",
         "a Redis started by `manage.py up`",
         "redis://, rediss:// or unix:// address of the queue.",
     ),
+    Setting("REDIS_PASSWORD", "none", "Password of the queue, where the address carries none.", secret=True),
     Setting("ELASTICSEARCH_URL", "none", "http(s) address of an Elasticsearch 8 for retrieval at scale."),
     Setting("ELASTICSEARCH_USERNAME", "none", "User name for it, where the address carries none."),
-    Setting("ELASTICSEARCH_PASSWORD", "none", "Password of that user."),
-    Setting("ELASTICSEARCH_API_KEY", "none", "API key (its encoded form) in place of user name and password."),
+    Setting("ELASTICSEARCH_PASSWORD", "none", "Password of that user.", secret=True),
+    Setting(
+        "ELASTICSEARCH_API_KEY", "none", "API key (its encoded form) in place of user name and password.", secret=True
+    ),
     Setting("ELASTICSEARCH_CA_CERTS", "the system's", "File with the certificate authority of an https address."),
     Setting("ELASTICSEARCH_SHARDS", "1", "Shards of a new index; as many as cores may search at once."),
     Setting("ELASTICSEARCH_TIMEOUT", "5", "How long a page waits for candidates, in seconds."),
-    Setting("SECRET_KEY", "generated once in the data folder", "At least 50 characters; signs sessions and links."),
+    Setting(
+        "SECRET_KEY",
+        "generated once in the data folder",
+        "At least 50 characters; signs sessions and links.",
+        secret=True,
+    ),
     Setting("DEBUG", "0", "1 shows error details; refused when ALLOWED_HOSTS names a public host."),
     Setting("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]", "Host names, separated by commas; no wildcards."),
     Setting("CSRF_TRUSTED_ORIGINS", "none", "https://... origins of a reverse proxy, separated by commas."),
@@ -61,6 +73,7 @@ SETTINGS = (
         "EMAIL_URL",
         "consolemail://",
         "smtp://user:password@host:port for password resets; console by default.",
+        secret=True,
     ),
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
     Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes, answered before the body is read."),
@@ -69,17 +82,42 @@ SETTINGS = (
     Setting("ENCODERS", "none", "Names or folders of further encoders people may choose, separated by commas."),
     Setting("LIVE_TIMEOUT_MS", "2000", "How long an online score is waited for, in milliseconds."),
     Setting("LIVE_MODELS", "4", "How many evaluators the worker for online scores keeps in memory."),
-    Setting("METRICS_TOKEN", "none", "Lets Prometheus read /metrics from elsewhere; without it, this machine alone."),
+    Setting(
+        "METRICS_TOKEN",
+        "none",
+        "Lets Prometheus read /metrics from elsewhere; without it, this machine alone.",
+        secret=True,
+    ),
     Setting("LOG_FORMAT", "plain", "plain or json (one object a line, with the numbers of request and run)."),
     Setting("LOG_LEVEL", "INFO", "DEBUG, INFO, WARNING or ERROR."),
 )
 _NAMES = {s.name for s in SETTINGS}
+_SECRETS = {s.name for s in SETTINGS if s.secret}
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's value without surrounding blanks."""
+    """The variable's value without surrounding blanks; of a secret also the content of the file that NAME_FILE names."""
     assert name in _NAMES, name
-    return os.environ.get(name, "").strip() or default
+    value = os.environ.get(name, "").strip()
+    if name in _SECRETS:
+        value = _of_file(name, value)
+    return value or default
+
+
+def _of_file(name: str, value: str) -> str:
+    path = os.environ.get(f"{name}_FILE", "").strip()
+    if not path:
+        return value
+    if value:
+        raise ImproperlyConfigured(f"Both {name} and {name}_FILE are set. Keep one of them.")
+    try:
+        found = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ImproperlyConfigured(f"{name}_FILE={path} cannot be read: {why}.") from error
+    if not found or "\n" in found:
+        raise ImproperlyConfigured(f"{name}_FILE={path} must hold one line with the value of {name}.")
+    return found
 
 
 def flag(name: str) -> bool:
@@ -151,6 +189,17 @@ def address(name: str, schemes: set[str]) -> str:
     if parts.hostname not in (None, "127.0.0.1", "localhost", "::1") and parts.password in KNOWN_PASSWORDS:
         raise ImproperlyConfigured(
             f"{name} has a password that everybody knows. Give the server another one, for example from: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(24))'"
+        )
+    return value
+
+
+def password(name: str) -> str:
+    """The password of a server, apart from its address."""
+    value = text(name)
+    if value in KNOWN_PASSWORDS:
+        raise ImproperlyConfigured(
+            f"{name} is a password that everybody knows. Give the server another one, for example from: "
             "python3 -c 'import secrets; print(secrets.token_urlsafe(24))'"
         )
     return value

@@ -1,14 +1,19 @@
-"""docker-compose.yml and Dockerfile hold together: the promised services, health, order, no secret written
-down, and commands that this repository has. No container is started here."""
+"""docker-compose.yml and Dockerfile hold together: the promised services, health, order, rights, limits, no secret
+written down, and commands that this repository has. No container is started here; the same processes are, in
+tests/flows/test_composed.py."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -16,11 +21,14 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.urls import resolve
 
+from evalapp.settings import env
+from tests.services.composed import interpolate
+
 ROOT = Path(settings.BASE_DIR)
 APP_SERVICES = {"prepare", "web", "worker-cpu", "worker-gpu", "worker-live", "beat"}
 SERVERS = {"postgres", "redis", "elasticsearch"}
-REQUIRED = {"SECRET_KEY", "ALLOWED_HOSTS", "POSTGRES_PASSWORD", "REDIS_PASSWORD", "ELASTIC_PASSWORD"}
-SECRETS = re.compile(r"(SECRET|PASSWORD|TOKEN|AUTH)", re.IGNORECASE)
+REQUIRED = {"ALLOWED_HOSTS"}
+SECRETS = re.compile(r"(SECRET|PASSWORD|TOKEN|AUTH|EMAIL_URL)", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
@@ -93,30 +101,98 @@ def test_no_server_is_reachable_from_outside(services):
     assert services["web"]["ports"] == ["${PUBLISH:-127.0.0.1:8000}:8000"]
 
 
-def test_no_secret_is_written_down_and_none_has_a_default(text, services):
+def test_every_secret_comes_from_a_file_and_from_nowhere_else(text, compose, services):
     for name, service in services.items():
-        for variable, value in service["environment"].items():
+        for variable, value in service["environment"].items() if "environment" in service else ():
             if SECRETS.search(variable) and variable != "xpack.security.enabled":
-                assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", value), f"{name}: {variable}"
-    for address in re.findall(r"\w+://[^@\s]*@", text):
-        assert re.search(r":\$\{\w+:\?[^}]+\}@$", address), address
-    demanded = set(re.findall(r"\$\{(\w+):\?", text))
-    assert demanded == REQUIRED
-    for variable in REQUIRED:
-        assert not re.search(rf"\$\{{{variable}(:-|-|\}})", text), f"{variable} has a default somewhere"
+                assert variable.endswith("_FILE"), f"{name}: {variable}"
+                secret = value.removeprefix("/run/secrets/")
+                assert secret in service["secrets"], f"{name}: {variable}"
+        for secret in re.findall(r"/run/secrets/(\w+)", str(service)):
+            assert secret in service["secrets"], f"{name}: {secret}"
+    assert {name: entry["file"] for name, entry in compose["secrets"].items()} == {
+        name: f"./secrets/{name}" for name in compose["secrets"]
+    }
+    assert not re.findall(r"\w+://[^@\s]*:[^@\s]*@", text.replace("redis://", "").replace("http://", "")), "a password"
+    assert set(re.findall(r"\$\{(\w+):\?", text)) == REQUIRED
 
 
-def test_the_example_lists_every_variable_and_leaves_secrets_empty(text):
+def test_the_secrets_are_made_once_and_kept(compose, tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    make = ["make", "--no-print-directory", "-C", str(tmp_path), "secrets"]
+    assert subprocess.run(make, capture_output=True, check=False).returncode == 0
+    folder = tmp_path / "secrets"
+    made = {path.name: path.read_text() for path in folder.iterdir()}
+    assert set(made) == set(compose["secrets"])
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert len({value for name, value in made.items() if name != "email_url"}) == len(made) - 1
+    again = subprocess.run(make, capture_output=True, check=False)
+    assert again.stdout == b""
+    assert {path.name: path.read_text() for path in folder.iterdir()} == made
+    with ExitStack() as kept:
+        for name, value in made.items():
+            kept.enter_context(patch.dict(os.environ, {name.upper(): value}))
+        env.secret_key(tmp_path)
+        env.token("METRICS_TOKEN")
+    ignored = (ROOT / ".gitignore").read_text().split()
+    assert {"/secrets/", "/.env"} <= set(ignored)
+
+
+def test_no_container_has_more_rights_than_it_needs(services):
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert "cap_add" not in service, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["user"] not in {"root", "0", 0}, name
+        assert not {"privileged", "network_mode", "pid", "devices"} & set(service), name
+        # Elasticsearch makes its keystore in a folder of its image.
+        assert service.get("read_only", False) is (name != "elasticsearch"), name
+        if service.get("read_only"):
+            assert any(entry.partition(":")[0] == "/tmp" for entry in service["tmpfs"]), name
+    image = (ROOT / "Dockerfile").read_text()
+    (number,) = {services[name]["user"] for name in APP_SERVICES}
+    assert f"--uid {number.partition(':')[0]} " in image
+    assert f"--gid {number.partition(':')[2]} " in image
+
+
+def test_every_container_has_limits_and_comes_back(services):
+    sizes = {"m": 1, "g": 1024}
+    total = 0.0
+    for name, service in services.items():
+        assert service["restart"] == ("no" if name == "prepare" else "unless-stopped"), name
+        limit = interpolate(str(service["mem_limit"]), {})
+        total += int(limit[:-1]) * sizes[limit[-1]]
+        assert 0 < float(interpolate(str(service["cpus"]), {})) <= 2, name
+        assert service["pids_limit"] > 0, name
+        assert service["logging"]["options"]["max-size"], name
+    assert total <= 24 * 1024, "the limits together are more than the machine of docs/operations/sizing.md has"
+    redis = command(services["redis"])
+    assert int(re.search(r"--maxmemory (\d+)mb", redis)[1]) < 512 * 0.5, (
+        "Redis needs room beside its data to write them"
+    )
+
+
+def test_only_web_reaches_out(compose, services):
+    assert compose["networks"] == {"inside": {"internal": True}, "outside": {}}
+    for name, service in services.items():
+        assert service["networks"] == (["inside", "outside"] if name == "web" else ["inside"]), name
+
+
+def test_the_example_lists_every_variable_and_leaves_the_needed_empty(text):
     used = set(re.findall(r"(?<!\$)\$\{(\w+)", text))
     assert set(example()) == used
     assert {name for name, value in example().items() if not value} >= REQUIRED
+    for name, value in example().items():
+        defaults = set(re.findall(rf"\$\{{{name}:-([^}}]*)\}}", text))
+        assert defaults <= {value}, f"{name} is {defaults} in docker-compose.yml"
 
 
 def test_variables_are_settings_that_exist(services):
     from evalapp.settings.env import SETTINGS
 
-    others = {"WEB_CONCURRENCY", "WORKER", "OMP_NUM_THREADS"}  # gunicorn's, the health check's, torch's
-    known = {setting.name for setting in SETTINGS} | others
+    # gunicorn's, the health check's, torch's, Python's
+    others = {"WEB_CONCURRENCY", "WORKER", "OMP_NUM_THREADS", "TMPDIR"}
+    known = {setting.name for setting in SETTINGS} | {f"{s.name}_FILE" for s in SETTINGS if s.secret} | others
     for name in APP_SERVICES:
         assert set(services[name]["environment"]) <= known, name
 
@@ -132,6 +208,8 @@ def test_every_command_is_one_this_repository_has(services):
 
 def _check_command(name: str, words: list[str]) -> int:
     if not words:  # the image's own
+        return 0
+    if words[0] in {"mkdir", "find"}:  # of every Debian
         return 0
     if words[:2] == ["python", "manage.py"]:
         assert words[2] in get_commands(), name
@@ -166,6 +244,10 @@ def test_what_the_image_copies_exists():
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert kept
     assert [path for path in kept if not (ROOT / path).exists()] == []
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    wanted = {path for line in copied for path in line.split()} - {"."}
+    assert wanted
+    assert wanted <= set(kept), "the image copies what .dockerignore leaves out"
 
 
 def test_uv_has_one_version():
@@ -187,7 +269,7 @@ def _client() -> list[str] | None:
 
 
 @pytest.mark.skipif(_client() is None, reason="no compose client here (docker compose, docker-compose, podman compose)")
-def test_a_compose_client_accepts_the_file_and_refuses_missing_secrets(tmp_path):
+def test_a_compose_client_accepts_the_file_and_refuses_missing_variables(tmp_path):
     client = _client()
     assert client is not None
     filled = tmp_path / "filled.env"

@@ -1,0 +1,101 @@
+"""Secrets from files, and passwords that stand apart from addresses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from evalapp.settings import base, env
+
+ROOT = Path(__file__).resolve().parents[3]
+KEY = "".join(chr(33 + (7 * n) % 90) for n in range(64))
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch):
+    for setting in env.SETTINGS:
+        monkeypatch.delenv(setting.name, raising=False)
+        monkeypatch.delenv(f"{setting.name}_FILE", raising=False)
+
+
+def test_every_secret_may_stand_in_a_file(tmp_path, monkeypatch):
+    for setting in env.SETTINGS:
+        path = tmp_path / setting.name
+        path.write_text(f"  of-a-file-{setting.name}\n")
+        monkeypatch.setenv(f"{setting.name}_FILE", str(path))
+        assert env.text(setting.name, "usual") == (f"of-a-file-{setting.name}" if setting.secret else "usual")
+    named = {setting.name for setting in env.SETTINGS if setting.secret}
+    assert {"SECRET_KEY", "DATABASE_PASSWORD", "REDIS_PASSWORD", "EMAIL_URL", "METRICS_TOKEN"} <= named
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "cannot be read: No such file"), (b"\n", "one line"), (b"a\nb\n", "one line"), (b"\xff\xfe", "not text")],
+)
+def test_a_file_that_holds_no_secret_is_refused(tmp_path, monkeypatch, content, words):
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv("SECRET_KEY_FILE", str(path))
+    with pytest.raises(ImproperlyConfigured, match=words):
+        env.secret_key(tmp_path)
+
+
+def test_a_secret_has_one_place(tmp_path, monkeypatch):
+    path = tmp_path / "secret"
+    path.write_text(KEY)
+    monkeypatch.setenv("SECRET_KEY_FILE", str(path))
+    assert env.secret_key(tmp_path) == KEY
+    monkeypatch.setenv("SECRET_KEY", KEY)
+    with pytest.raises(ImproperlyConfigured, match="Keep one of them"):
+        env.secret_key(tmp_path)
+
+
+def test_passwords_apart_reach_their_servers(monkeypatch):
+    strange = "a/b@c:d%e"
+    monkeypatch.setenv("DATABASE_URL", "postgres://evalapp@db.example.org:5432/evalapp")
+    monkeypatch.setenv("DATABASE_PASSWORD", strange)
+    monkeypatch.setenv("REDIS_URL", "redis://redis.example.org:6379/3")
+    monkeypatch.setenv("REDIS_PASSWORD", strange)
+    config = base.database()
+    assert (config["USER"], config["PASSWORD"], config["HOST"]) == ("evalapp", strange, "db.example.org")
+    import redis
+    from kombu.utils.url import parse_url
+
+    found = redis.Redis.from_url(base.redis_url()).connection_pool.connection_kwargs
+    assert (found["host"], found["password"], found["db"]) == ("redis.example.org", strange, 3)
+    assert parse_url(base.redis_url())["password"] == strange
+    monkeypatch.delenv("DATABASE_PASSWORD")
+    monkeypatch.setenv("DATABASE_URL", "postgres://evalapp:inside@db.example.org:5432/evalapp")
+    assert base.database()["PASSWORD"] == "inside"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"DATABASE_PASSWORD": "kept-by-nobody"}, "names no PostgreSQL server"),
+        ({"REDIS_PASSWORD": "kept-by-nobody"}, "without password"),
+        ({"REDIS_PASSWORD": "new", "REDIS_URL": "redis://:old@127.0.0.1:6379/0"}, "without password"),
+        ({"REDIS_PASSWORD": "changeme", "REDIS_URL": "redis://127.0.0.1:6379/0"}, "everybody knows"),
+    ],
+)
+def test_a_password_without_its_server_is_refused(monkeypatch, values, words):
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured, match=words):
+        _ = base.database(), base.redis_url()
+
+
+def test_a_wrong_file_stops_the_start_with_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "EVALAPP_DATA": str(tmp_path), "SECRET_KEY_FILE": str(tmp_path / "none")},
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "SECRET_KEY_FILE=" in done.stderr
+    assert "Traceback" not in done.stderr

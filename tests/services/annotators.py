@@ -1,0 +1,275 @@
+"""People at the judging page as their browsers speak to the server: they sign in by the form, get the next text ahead,
+have drafts saved while they think, send answers with a number of their own and again until it is confirmed, and look at
+another page now and then. For tests and measurements; knows nothing but HTTP. What the database says afterwards is
+asked by `found_in_database`, in a process with Django."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+_ARTICLE = re.compile(r"<article\b[^>]*>")
+_DATA = re.compile(r'data-([\w-]+)="([^"]*)"')
+_CHOICE = re.compile(r'name="answer\.([^"]+)" value="([^"]*)"')
+_TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+
+
+@dataclass
+class Report:
+    """What all of them saw. `times`: seconds of each request by kind; `sent`: number of a submission -> (text, answer),
+    confirmed ones only."""
+
+    times: dict[str, list[float]] = field(default_factory=lambda: collections.defaultdict(list))
+    errors: collections.Counter[str] = field(default_factory=collections.Counter)
+    troubles: collections.Counter[str] = field(default_factory=collections.Counter)
+    sent: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    handed: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        return sum(map(len, self.times.values()))
+
+    def spreads(self) -> dict[str, dict[str, float]]:
+        return {kind: spread(values) for kind, values in sorted(self.times.items())}
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """n and milliseconds: half, 95 of 100 and 99 of 100 are at most this; the longest."""
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
+
+    if not ordered:
+        return {"n": 0}
+    return {"n": len(ordered), "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99), "max_ms": at(1.0)}
+
+
+@dataclass(frozen=True)
+class Habit:
+    """`think`: seconds for a text, on average; `patient`: a server that does not answer is a trouble and asked again,
+    as the outbox of the page does, not an error; `finish`: when the time is over they go on without thinking until
+    nothing is left; `again`: one of so many answers is sent twice; `pages`: one of so many texts is followed by
+    another page."""
+
+    think: float = 5.0
+    patient: bool = False
+    finish: bool = False
+    again: int = 25
+    pages: int = 20
+
+
+class Refused(Exception):
+    """An answer that no browser could go on with."""
+
+
+class Annotator:
+    def __init__(self, base: str, name: str, password: str, campaign: int, habit: Habit, report: Report) -> None:
+        self.name, self.password, self.campaign, self.habit, self.report = name, password, campaign, habit, report
+        self.home = f"/my/{campaign}/"
+        self._draw = random.Random(name)
+        self._client = httpx.AsyncClient(
+            base_url=base, timeout=60, verify=_NO_TLS, limits=httpx.Limits(keepalive_expiry=5.0), trust_env=False
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    # ---- requests -----------------------------------------------------------------------------------------
+
+    async def _ask(self, kind: str, method: str, url: str, *, good: tuple[int, ...] = (200,), **more: Any) -> Any:
+        """The answer; None where a patient one must come again."""
+        began = time.perf_counter()
+        try:
+            answer = await self._client.request(method, url, **more)
+        except httpx.HTTPError as error:
+            return self._trouble(f"{kind}: {type(error).__name__}")
+        self.report.times[kind].append(time.perf_counter() - began)
+        if answer.status_code in good:
+            return answer
+        if answer.status_code >= 500:
+            return self._trouble(f"{kind}: {answer.status_code}")
+        self.report.errors[f"{kind}: {answer.status_code} {answer.text[:160]!r}"] += 1
+        raise Refused(kind)
+
+    def _trouble(self, words: str) -> None:
+        (self.report.troubles if self.habit.patient else self.report.errors)[words] += 1
+
+    async def _until(self, *arguments: Any, **more: Any) -> Any:
+        """Again, more and more slowly, until the server answers."""
+        pause = 0.25
+        while (answer := await self._ask(*arguments, **more)) is None:
+            await asyncio.sleep(pause * self._draw.uniform(0.5, 1.0))
+            pause = min(5.0, 2 * pause)
+        return answer
+
+    def _headers(self) -> dict[str, str]:
+        return {"X-CSRFToken": self._client.cookies.get("csrftoken", ""), "Accept": "application/json"}
+
+    async def sign_in(self) -> None:
+        page = await self._until("sign-in page", "GET", "/account/sign-in/")
+        token = _TOKEN.search(page.text)
+        assert token, "the page of signing in has no form"
+        form = {"username": self.name, "password": self.password, "csrfmiddlewaretoken": token[1]}
+        await self._until("sign in", "POST", "/account/sign-in/", data=form, good=(302,))
+
+    # ---- work ---------------------------------------------------------------------------------------------
+
+    async def work(self, end: Callable[[], bool]) -> None:
+        """Until the end, or until nothing is left."""
+        text: str | None = None
+        try:
+            await asyncio.sleep(self._draw.random() * self.habit.think)
+            while self.habit.finish or not end():
+                if text is None:
+                    text = (await self._until("first text", "GET", self.home)).text
+                article = _ARTICLE.search(text)
+                if article is None:
+                    return  # all is done
+                card = dict(_DATA.findall(article[0]))
+                self.report.handed.append((self.name, card["id"]))
+                choices = [(name, value) for name, value in _CHOICE.findall(text) if name != "note"]
+                text = await self._judge(card, choices, 0.0 if end() else self.habit.think)
+                if self.habit.pages and not self._draw.randrange(self.habit.pages):
+                    await self._look_around()
+        except Refused:
+            return
+
+    async def _judge(self, card: dict[str, str], choices: list[tuple[str, str]], think: float) -> str | None:
+        """Think, save the draft, send the answer; gives the text that was fetched ahead."""
+        began = time.perf_counter()
+        ahead = await self._ask("next text", "GET", f"{self.home}next/?after={card['id']}", good=(200, 204))
+        think *= self._draw.uniform(0.5, 1.5)
+        answer = {name: float(value) for name, value in [self._draw.choice(choices)]}
+        if think > 1.5:
+            await asyncio.sleep(max(0.0, 0.6 * think - (time.perf_counter() - began)))
+            draft = {"version": int(card["draft-version"]), "draft": {"answer": answer, "note": ""}}
+            await self._ask("draft", "PATCH", card["draft-url"], json=draft, headers=self._headers())
+        await asyncio.sleep(max(0.0, think - (time.perf_counter() - began)))
+        number = uuid.uuid4()
+        body = {"submission": str(number), "answer": answer, "note": "", "seconds": round(think, 1)}
+        for _ in range(1 if self._draw.randrange(self.habit.again) else 2):  # sent twice: confirmed twice, stored once
+            await self._until("submit", "POST", card["submit-url"], json=body, headers=self._headers())
+            self.report.sent[number.hex] = (card["id"], answer)
+        if ahead is None:
+            return None
+        return ahead.text if ahead.status_code == 200 else None
+
+    async def _look_around(self) -> None:
+        page = self._draw.choice(["/my/", f"{self.home}guidelines/", f"{self.home}back/"])
+        await self._ask("other page", "GET", page, follow_redirects=True)
+
+
+#: One for all: none is needed, and making one costs half a second.
+_NO_TLS = httpx.create_ssl_context(verify=False)
+
+
+async def crowd(
+    base: str, names: list[str], password: str, campaign: int, seconds: float, habit: Habit, report: Report,
+    *, signing: int = 8, started: Callable[[], None] = lambda: None, stop: Callable[[], bool] = lambda: False,
+) -> None:  # fmt: skip
+    """All sign in (`signing` at once), then all work for so many seconds. `started` is called when the clock starts."""
+    people = [Annotator(base, name, password, campaign, habit, report) for name in names]
+    door = asyncio.Semaphore(signing)
+
+    async def enter(one: Annotator) -> None:
+        async with door:
+            await one.sign_in()
+
+    try:
+        await asyncio.gather(*(enter(one) for one in people))
+        started()
+        end = time.perf_counter() + seconds
+        await asyncio.gather(*(one.work(lambda: stop() or time.perf_counter() >= end) for one in people))
+    finally:
+        await asyncio.gather(*(one.close() for one in people))
+
+
+# ---- inside Django ----------------------------------------------------------------------------------------
+
+
+def make_house(items: int, names: list[str], password: str, overlap: int, slug: str = "crowd") -> int:
+    """A project with people, texts of two systems and an open campaign; the campaign's number."""
+    from django.contrib.auth.hashers import make_password
+
+    from annotation.models import Item, Output, System
+    from annotation.services.campaigns import create_campaign, open_campaign
+    from evalapp.accounts.models import Membership, Project, User
+
+    project = Project.objects.create(slug=slug, name="Crowd")
+    secret = make_password(password)
+    people = User.objects.bulk_create([User(username=name, password=secret) for name in names])
+    Membership.objects.bulk_create(
+        [Membership(project=project, user=row, role="annotator", pseudonym=f"p-{row.username}") for row in people]
+    )
+    systems = [System.objects.create(project=project, name=f"system-{name}") for name in "ab"]
+    draw = random.Random(13)
+    for start in range(0, items, 5_000):
+        rows = Item.objects.bulk_create(
+            [
+                Item(project=project, key=f"item-{k:06d}", context=[_sentence(draw)], group=f"g{k}")
+                for k in range(start, min(items, start + 5_000))
+            ]
+        )
+        Output.objects.bulk_create(
+            [
+                Output(project=project, item=row, system=system, text=_sentence(draw))
+                for row in rows
+                for system in systems
+            ]
+        )
+    plan = {
+        "name": "Crowd", "kind": "likert", "overlap": overlap, "guidelines": "Read the text. Judge it.",
+        "aspects": [{"name": "quality", "question": "How good is this text?", "low": 1, "high": 5}],
+    }  # fmt: skip
+    campaign = create_campaign(project=project, user=None, plan=plan)
+    return open_campaign(campaign=campaign, user=None, here=True).pk
+
+
+_WORDS = ("the", "a", "our", "this", "model", "answer", "speaker", "river", "letter", "explains", "ignores", "repeats")
+
+
+def _sentence(draw: random.Random) -> str:
+    return " ".join(draw.choices(_WORDS, k=draw.randint(8, 40)))
+
+
+def found_in_database(campaign: int, sent: dict[str, Any]) -> dict[str, int]:
+    """How much of what was promised does not hold; all zero when everything does, `stored` apart."""
+    from django.db.models import Count
+
+    from annotation.models import Assignment, Campaign, Judgement, Rating, Slot
+
+    row = Campaign.objects.get(pk=campaign)
+    found = {
+        number.hex: (public, answer)
+        for number, public, answer in Judgement.objects.filter(campaign=row).values_list(
+            "submission", "assignment__public", "answer"
+        )
+    }
+    held = Assignment.objects.filter(campaign=row, state__in=["open", "submitted"])
+    counted = held.filter(slot__isnull=False)
+    taken = Slot.objects.filter(campaign=row, state="taken").count()
+    over = counted.values("unit").annotate(n=Count("pk")).filter(n__gt=row.overlap)
+    twice = held.values("unit", "annotator", "repeat_number").annotate(n=Count("pk")).filter(n__gt=1)
+    stored = Judgement.objects.filter(campaign=row, current=True)
+    once = stored.values("assignment").annotate(n=Count("pk")).filter(n__gt=1)
+    return {
+        "stored": len(found),
+        "lost": sum(number not in found for number in sent),
+        "changed": sum(tuple(found.get(number, tuple(mine))) != tuple(mine) for number, mine in sent.items()),
+        "doubled": once.count(),
+        "over_overlap": over.count(),
+        "twice_for_one": twice.count(),
+        "slots_wrong": abs(taken - counted.values("slot").distinct().count()),
+        "without_rating": abs(stored.count() - Rating.objects.filter(judgement__in=stored).count()),
+        "extra": stored.filter(extra=True).count(),
+    }

@@ -1,0 +1,217 @@
+"""The processes of docker-compose.yml without an engine: the same commands and the same environment, with the places
+inside a container (/data, /tmp, /run/secrets, host names, ports) put where they are on this machine.
+
+    with Composed(folder, database_url=..., app=..., user=...) as made:
+        made.start("redis"); made.once("prepare"); made.start("web", "worker-cpu")
+        made.url, made.pid("web"), made.log("web")
+
+What an engine alone can do (limits, namespaces, a read-only root) is not done here; of the images nothing is used."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from evalapp.ops import redis as queue
+from evalapp.ops.ports import free_port, wait_until
+from evalapp.ops.processes import Child, Family, User
+
+ROOT = Path(__file__).resolve().parents[2]
+_VARIABLE = re.compile(r"\$\$|\$\{(\w+)(?::([-?])([^}]*))?\}")
+_PLACE = re.compile(r"(?<![\w./])/(data|tmp|run/secrets)(?=[/\"'\s)*]|$)")
+
+
+class MissingVariable(Exception):
+    """A variable without default is not set, as `docker compose` would say."""
+
+
+def interpolate(text: str, variables: Mapping[str, str]) -> str:
+    """`${NAME}`, `${NAME:-default}`, `${NAME:?what to do}` and `$$`, as Compose reads them."""
+
+    def one(match: re.Match[str]) -> str:
+        if match[0] == "$$":
+            return "$"
+        name, mark, rest = match.groups()
+        value = variables.get(name, "")
+        if not value and mark == "?":
+            raise MissingVariable(f"{name}: {rest}")
+        return value or (rest if mark == "-" else "")
+
+    return _VARIABLE.sub(one, text)
+
+
+def filled(value: Any, variables: Mapping[str, str]) -> Any:
+    """The same in every text of a structure."""
+    if isinstance(value, str):
+        return interpolate(value, variables)
+    if isinstance(value, list):
+        return [filled(part, variables) for part in value]
+    if isinstance(value, dict):
+        return {key: filled(part, variables) for key, part in value.items()}
+    return value
+
+
+def read(variables: Mapping[str, str]) -> dict[str, Any]:
+    """docker-compose.yml with its variables."""
+    return filled(yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8")), variables)
+
+
+def image() -> dict[str, Any]:
+    """What the Dockerfile says of the final image: ENV and CMD."""
+    final = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").rpartition("\nFROM ")[2]
+    env = dict(part.split("=", 1) for line in re.findall(r"^ENV (.+)$", final, re.MULTILINE) for part in line.split())
+    (command,) = re.findall(r"^CMD (\[.+\])$", final, re.MULTILINE)
+    return {"env": env, "command": yaml.safe_load(command)}
+
+
+class Composed:
+    """A context manager; nothing runs until `start`. `app`: the folder of the code; `user`: whose rights the processes
+    of the application get (root's stand-in for the image's own user)."""
+
+    def __init__(
+        self, folder: Path, *, database_url: str, app: Path = ROOT, user: User | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.folder, self.app, self.user, self._database_url = folder, app, user, database_url
+        self._ports = {"web": free_port(), "redis": free_port()}
+        self.url = f"http://127.0.0.1:{self._ports['web']}"
+        self.redis_url = f"redis://127.0.0.1:{self._ports['redis']}/0"
+        self.compose = read({"ALLOWED_HOSTS": "127.0.0.1", "SECURE_PROXY": "0", **(variables or {})})
+        self._image = image()
+        for name in ("data", "tmp", "run/secrets"):
+            (folder / name).mkdir(parents=True)
+        for name, entry in self.compose["secrets"].items():
+            assert entry["file"] == f"./secrets/{name}"
+            value = "consolemail://" if name == "email_url" else secrets.token_hex(32)
+            (folder / "run/secrets" / name).write_text(value + "\n")
+        if user:
+            for name in ("data", "tmp"):
+                subprocess.run(["chown", user.name, folder / name], check=True)
+        self._family = Family()
+        self._children: dict[str, Child] = {}
+
+    def __enter__(self) -> Composed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._family.close()
+
+    def secret(self, name: str) -> str:
+        return (self.folder / "run/secrets" / name).read_text().strip()
+
+    # ---- what the file says, put to this machine ----------------------------------------------------------
+
+    def here(self, text: str) -> str:
+        text = _PLACE.sub(lambda match: str(self.folder / match[1]), text)
+        text = text.replace("0.0.0.0:", "127.0.0.1:").replace("redis://redis:6379/0", self.redis_url)
+        return text.replace("http://127.0.0.1:8000", self.url)
+
+    def command(self, name: str) -> list[str]:
+        words = [self.here(word) for word in self.compose["services"][name].get("command") or self._image["command"]]
+        if name == "redis":
+            words[-1] += f" --bind 127.0.0.1 --port {self._ports['redis']} --dir {self.folder / 'data'}"
+        return words
+
+    def environment(self, name: str) -> dict[str, str]:
+        """The image's and the service's variables and nothing else of this process's but where programs are."""
+        found = {**self._image["env"], **self.compose["services"][name].get("environment", {})}
+        found = {key: self.here(str(value)) for key, value in found.items()}
+        found["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+        if "DATABASE_URL" in found:
+            found["DATABASE_URL"] = self._database_url
+            found["ELASTICSEARCH_URL"] = ""  # retrieval falls back to the built-in index, as it says it does
+        if name == "web":
+            found["PORT"] = str(self._ports["web"])
+        # One core for each: the machine of the tests has few, and results shall not depend on their number.
+        found.setdefault("OMP_NUM_THREADS", "1")
+        return found
+
+    # ---- processes ----------------------------------------------------------------------------------------
+
+    def _spawn(self, name: str) -> Child:
+        ours = name != "redis"
+        with (self.folder / f"{name}.log").open("ab") as output:
+            child = self._family.spawn(
+                name, self.command(name), env=self.environment(name), cwd=self.app if ours else self.folder,
+                output=output, user=self.user if ours else None,
+            )  # fmt: skip
+        self._children[name] = child
+        return child
+
+    def once(self, name: str, seconds: float = 120.0) -> None:
+        """A service that does its work and ends well."""
+        status = self._spawn(name).process.wait(seconds)
+        self._family.forget(self._children.pop(name))
+        assert status == 0, self.log(name)
+
+    def start(self, *names: str, seconds: float = 60.0) -> None:
+        for name in names:
+            if name in self._children:
+                self._family.forget(self._children.pop(name))
+            seen = len(self.log(name))
+            child = self._spawn(name)
+            ready = self._ready(name, seen)
+            wait_until(lambda: ready() or child.process.poll() is not None, seconds)  # noqa: B023
+            runs = child.process.poll() is None and ready()
+            assert runs, f"{name} does not run:\n{self.log(name)[-3000:]}"
+
+    def _ready(self, name: str, seen: int) -> Callable[[], bool]:
+        if name == "redis":
+            return lambda: queue.answers(self.redis_url)
+        if name == "web":
+            return lambda: self.asked("/health/ready") == 200
+        if name == "beat":
+            return lambda: any((self.folder / "tmp").glob("beat-schedule*"))
+        return lambda: " ready" in self.log(name)[seen:]
+
+    def asked(self, path: str, **headers: str) -> int:
+        """The status of an answer; 0 when there is none."""
+        request = urllib.request.Request(self.url + path, headers=headers)
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
+
+    def pid(self, name: str) -> int:
+        return self._children[name].pid
+
+    def pids(self) -> dict[str, int]:
+        return {name: child.pid for name, child in self._children.items()}
+
+    def log(self, name: str) -> str:
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def kill(self, name: str) -> None:
+        child = self._children.pop(name)
+        child.signal_group(signal.SIGKILL)
+        child.process.wait(10)
+        self._family.forget(child)
+
+    def stop(self, name: str, seconds: float = 40.0) -> int:
+        """TERM, as `docker compose stop`; the exit status."""
+        child = self._children.pop(name)
+        child.process.send_signal(signal.SIGTERM)
+        status = child.process.wait(seconds)
+        self._family.forget(child)
+        return status
+
+    def manage(self, *arguments: str, name: str = "web", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
+        """manage.py in the environment of a service."""
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=self.app, env=self.environment(name), capture_output=True,
+            text=True, check=False, timeout=seconds,
+        )  # fmt: skip
