@@ -9,7 +9,16 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
+from evalapp.stats.coding import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    encode,
+    encode_pair,
+    float_column,
+    identifiers,
+    parents,
+)  # fmt: skip
 from evalapp.stats.correlation import ALL_COEFFICIENTS, Coefficient
 from evalapp.stats.estimate import NAN, Estimate
 from evalapp.stats.grouping import GroupedCoefficients
@@ -46,7 +55,8 @@ def noise_ceiling(
     """The correlation of people with people over the outputs that two raters or more have rated (EVALUATORS 7.5).
 
     (n,) columns, one row per rating of one aspect, nan = missing; `output` identifies the output, `item` its item
-    (default the output; what is resampled), `system` its system (needed for level "system" and for groupings).
+    (default the output; what is resampled), `system` its system (needed for level "system" and for groupings). Several
+    ratings of an output by one rater count as their mean: agreement with oneself is no agreement of people.
 
     - `split-half`: each output's raters are dealt into two halves at random, `repeats` times; r = mean correlation of
       the halves' means, in any level and grouping of `correlate`. From r the reliability of one rater, rho, is the
@@ -77,6 +87,7 @@ def noise_ceiling(
             (system, "system", np.zeros(len(labels), dtype=np.int64)),
         )
     )
+    values, outputs, raters = _one_each(values, outputs, raters)
     # Equal ratings of an output are exchangeable, so the draws do not hang on the raters' names.
     order = np.lexsort((values, outputs))
     values, outputs, raters = values[order], outputs[order], raters[order]
@@ -140,6 +151,16 @@ def _check(coefficient: str, kind: str, of: str, level: str, grouping: str, syst
 def _of_output(column: ArrayLike, name: str, present: BoolArray, outputs: IntArray, n: int) -> IntArray:
     codes, _ = encode(identifiers(column, name, len(present))[present], name)
     return parents(outputs, codes, n, name)
+
+
+def _one_each(values: FloatArray, outputs: IntArray, raters: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """One rating of every output and rater: the mean where there are several."""
+    order = np.lexsort((values, raters, outputs))
+    pair, rows = encode_pair(outputs[order], raters[order], int(raters.max(initial=0)) + 1)
+    if len(rows) == len(values):
+        return values, outputs, raters
+    means = np.bincount(pair, weights=values[order]) / np.bincount(pair)
+    return means, outputs[order][rows], raters[order][rows]
 
 
 def _harmonic(sizes: FloatArray) -> float:

@@ -85,7 +85,8 @@ def matrix_table(
     """Evaluators against each other over the outputs (n, k): what says the same as what. At the level of systems over
     the systems' means. `settings`: level, coefficient, systems, references."""
     over, unit = columns, cluster
-    if settings["level"] == "system":
+    by_system = settings["level"] == "system"
+    if by_system:
         over, unit = _means(columns, system)
     found = correlation_matrix(over, unit, coefficient=settings["coefficient"], **draws_of(settings))
     place = {number: k for k, number in enumerate(_similar(found.values))}
@@ -102,7 +103,9 @@ def matrix_table(
         "systems": settings["systems"],
         "references": settings["references"],
         "ratings": "",
-        "signature": _signature(settings, aspect, f"matrix|level:{settings['level']}"),
+        "signature": _signature(
+            settings, aspect, f"matrix|level:{settings['level']}", "systems" if by_system else "inputs"
+        ),
         "n_outputs": len(columns),
         "n_items": len(np.unique(cluster)),
         "n_systems": len(np.unique(system)),
@@ -134,7 +137,9 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "aspect": "",
         "figure": figure,
         **{name: settings[name] for name in ("coefficient", "level", "grouping", "systems", "references", "ratings")},
-        "signature": _signature(settings, "all", f"aspects|level:{settings['level']}|grouping:{settings['grouping']}"),
+        "signature": _signature(
+            settings, "all", f"aspects|level:{settings['level']}|grouping:{settings['grouping']}", _drawn(settings)
+        ),
         "aspects": [
             {name: table[name] for name in ("aspect", "n_outputs", "n_ratings", "n_raters", "ceiling", "signature")}
             for table in tables
@@ -212,10 +217,15 @@ def _head(settings: Settings, people: People, compared: People, aspect: str) -> 
     }
 
 
-def _signature(settings: Settings, aspect: str, what: str) -> str:
-    parts = [what, f"coef:{settings['coefficient']}", "boot:inputs"]
+def _signature(settings: Settings, aspect: str, what: str, boot: str = "inputs") -> str:
+    parts = [what, f"coef:{settings['coefficient']}", f"boot:{boot}"]
     parts += [f"{name}:{settings[name]}" for name in ("ratings", "systems", "references") if settings.get(name)]
     return "|".join([*parts, f"aspect:{aspect}"] if aspect else parts)
+
+
+def _drawn(settings: Settings) -> str:
+    """What `correlate` draws at this level."""
+    return "both" if settings["level"] == "system" else "inputs"
 
 
 def _order(row: Mapping[str, Any]) -> tuple[bool, float, str]:

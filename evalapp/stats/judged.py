@@ -4,7 +4,7 @@ raters, calibration, components of variance. Reading them is the caller's matter
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,7 +65,7 @@ class Judged:
         return self.only(~self.repeat) if self.repeat.any() else self
 
 
-def split_repeat(key: str, known: Sequence[str] | set[str]) -> tuple[str, bool]:
+def split_repeat(key: str, known: Collection[str]) -> tuple[str, bool]:
     """The person behind a rater's key, and whether the key stands for their repeats: `r7#2` is `r7` again where there
     is an `r7`."""
     base = REPEAT.sub("", key)

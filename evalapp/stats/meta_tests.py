@@ -32,7 +32,15 @@ Table = dict[str, Any]
 Settings = Mapping[str, Any]
 
 
-def extra_figures(metric: FloatArray, human: FloatArray, item: IntArray, system: IntArray, settings: Settings) -> Table:
+def extra_figures(
+    metric: FloatArray,
+    human: FloatArray,
+    item: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    cluster: IntArray | None = None,
+) -> Table:
     """Of one evaluator: at the level of outputs the accuracy of pairs within items with calibrated ties (with the
     threshold and the cross-validated accuracy), at that of systems PA and SPA."""
     if settings["level"] == "system":
@@ -40,7 +48,7 @@ def extra_figures(metric: FloatArray, human: FloatArray, item: IntArray, system:
             "pa": system_pairwise_accuracy(metric, human, system, **_resamples(settings)).as_dict(),
             "spa": soft_pairwise_accuracy(metric, human, item, system, **_resamples(settings)).as_dict(),
         }
-    found = calibrate_ties(metric, human, item, folds=FOLDS, **_resamples(settings))
+    found = calibrate_ties(metric, human, item, folds=FOLDS, cluster=cluster, **_resamples(settings))
     validated = found.cross_validated
     return {
         "accuracy": {

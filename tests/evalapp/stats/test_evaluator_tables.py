@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from evalapp.stats import calibrate_ties, compare_all, needed_draws, noise_ceiling, soft_pairwise_accuracy
+from evalapp.stats import calibrate_ties, compare_all, correlate, needed_draws, noise_ceiling, soft_pairwise_accuracy
 from evalapp.stats.columns import Ratings, Units
-from evalapp.stats.meta_tables import People, Scored, evaluators_table
+from evalapp.stats.evaluator_tables import aspects_table, matrix_table
+from evalapp.stats.meta_tables import People, Scored, enhanced_table, evaluators_table
+from evalapp.stats.tables import systems_by_ratings
 
 SETTINGS = {
     "level": "segment", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
@@ -110,6 +114,60 @@ def test_what_was_learned_from_counts_neither_in_tests_nor_in_the_ceiling(world)
     assert table["ceiling"]["n"] == table["n_outputs"] == int(outside.sum())
     found = calibrate_ties(metrics["good"][outside], people.mean[outside], people.item[outside], folds=5)
     assert rows_of(table)["good"]["accuracy"]["value"] == found.accuracy.value
+
+
+def test_repeats_are_no_further_raters(world):
+    """Each rater judges the first items again (`a#2`), a little otherwise: three people, not six."""
+    ratings, people, _, _ = world
+    again = np.flatnonzero(ratings.item < 10)
+    columns = ("output", "item", "cluster", "system", "simulated")
+    more = {name: np.concatenate([getattr(ratings, name), getattr(ratings, name)[again]]) for name in columns}
+    rater = np.concatenate([ratings.rater, ratings.rater[again] + 3])
+    value = np.concatenate([ratings.value, np.clip(ratings.value[again] + again % 2, 1, 5)])
+    names = ("a", "b", "c", "a#2", "b#2", "c#2")
+    found = People(replace(ratings, rater=rater, value=value, raters=names, **more), method="raw", subset="all")
+    assert (found.n_raters, people.n_raters) == (3, 3)
+    means = np.concatenate([ratings.value.astype(float), []])
+    means[again] = (value[again] + value[len(means) :]) / 2
+    expected = noise_ceiling(means, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
+    ceiling = evaluators_table(found, [], SETTINGS, aspect="q", outside=np.ones(len(found), bool))["ceiling"]
+    assert ceiling["value"] == pytest.approx(expected.value, abs=1e-12)
+    wished = {**SETTINGS, "by": "", "method": "mean", "ratings": "z", "resamples": 20}
+    judged = replace(ratings, rater=rater, value=value, raters=names, **more)
+    table = systems_by_ratings(judged, wished, aspect="q", low=1, high=5)
+    assert table["n_raters"] == 3
+    alone = noise_ceiling([1.0, 2, 2, 3], [0, 0, 1, 1], ["a"] * 4)
+    assert alone.note == "no output has two raters"
+
+
+def test_the_accuracy_draws_the_clusters_of_the_coefficients(world):
+    ratings, _, metrics, scored = world
+    people = People(replace(ratings, cluster=ratings.item // 3), method="raw", subset="all")
+    table = evaluators_table(people, scored, SETTINGS, aspect="q", outside=np.ones(len(people), dtype=bool))
+    found = calibrate_ties(metrics["good"], people.mean, people.item, folds=5, cluster=people.item // 3)
+    shown = rows_of(table)["good"]["accuracy"]
+    assert (shown["low"], shown["high"]) == (found.accuracy.low, found.accuracy.high)
+    assert shown["cross_validated"]["value"] == found.cross_validated.value
+
+
+def test_signatures_say_what_was_drawn(world):
+    _, people, metrics, scored = world
+    columns = np.stack(list(metrics.values()), axis=1)
+    settings = {**SETTINGS, "resamples": 20}
+    drawn = {"segment": ("inputs", "inputs"), "system": ("systems", "both")}
+    for level, (of_matrix, of_others) in drawn.items():
+        wished = {**settings, "level": level}
+        matrix = matrix_table(scored, columns, people.cluster, people.system, wished)
+        assert f"|boot:{of_matrix}" in matrix["signature"]
+        assert f"|boot:{of_others}" in aspects_table([], {**wished, "figure": "pearson"})["signature"]
+        sets = [{"original": scored[0], "good": scored[1]}]
+        outside = np.ones(len(people), dtype=bool)
+        enhanced = enhanced_table(people, sets, wished, aspect="q", names=("original", "good"), outside=outside)
+        assert f"|boot:{of_others}|" in enhanced["signature"]
+        cell = enhanced["rows"][0]["cells"]["good"]["pearson"]
+        own = correlate(scored[1].metric, people.mean, people.item, people.system, level=level, bootstrap=of_others,
+                        cluster=people.cluster, resamples=20)["pearson"]  # fmt: skip
+        assert (cell["low"], cell["high"]) == (own.low, own.high)
 
 
 def test_nothing_left_to_compare_on(world):
