@@ -1,0 +1,115 @@
+"""Evaluators against people's comparisons, and models of comparisons with covariates, by page, command and API."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from annotation.models import Comparison, Output
+from evalapp.common.errors import BadInput
+from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, parse_query, people_of
+from tests.factories import make_items, make_outputs, make_ratings
+
+pytestmark = pytest.mark.django_db
+SYSTEMS = tuple(f"sys-{name}" for name in "abcdef")
+
+
+@pytest.fixture
+def compared(cast, score):
+    """Six systems of 4 items; the longer text wins mostly, against another and against the reference."""
+    outputs = make_outputs(cast.project, make_items(cast.project, 4), SYSTEMS)
+    for output in outputs:
+        place = SYSTEMS.index(output.system.name)
+        output.text = "word " * (1 + place + (5 * place + 7 * output.item_id) % 3)
+        output.save()
+    aspect = make_ratings(cast.project, outputs[:4])
+    rows, both = [], {"project": cast.project, "aspect": aspect}
+    for item, of in enumerate(cast.project.items.order_by("key")):
+        of_item = list(Output.objects.filter(item=of).order_by("system__name"))
+        for i, one in enumerate(of_item):
+            for j, two in enumerate(of_item[:i]):
+                verdict = ("a", "a", "tie", "b")[(i + j + item) % 4]
+                rows.append(Comparison(output_a=one, output_b=two, rater=f"r{j % 2}", verdict=verdict, **both))
+            rows.append(
+                Comparison(
+                    output_a=one, reference=0, rater="r0", verdict=("b", "tie", "a")[min(2, (i + item) // 3)], **both
+                )
+            )
+    Comparison.objects.bulk_create(rows)
+    score(cast.project, "length")
+    return cast
+
+
+def test_the_page_offers_what_people_did_and_shows_the_table(compared, client):
+    client.force_login(compared.researcher)
+    shown = client.get("/projects/alpha/evaluation/").content.decode()
+    assert "People’s scores by" in shown
+    address = "/projects/alpha/evaluation/?people=m1&level=segment&grouping=item&coefficient=spa&plot=length"
+    shown = client.get(address).content.decode()
+    assert "people’s scores by Turing M1 from 24 comparisons with a reference" in shown
+    assert "Fisher’s z" in shown
+    assert "People’s scores of the systems" in shown
+    assert "soft pairwise" not in shown.lower()
+    assert client.get("/projects/alpha/evaluation/length/scatter.svg?people=m1").status_code == 200
+    for ending, words in (("csv", "people:davidson"), ("tex", "PA"), ("json", '"people": "davidson"')):
+        found = client.get(f"/projects/alpha/evaluation/table.{ending}?people=davidson")
+        assert words in found.content.decode()
+
+
+def test_the_same_by_command_and_api(compared, client):
+    out = io.StringIO()
+    call_command("meta", "alpha", "--people", "m1", "--json", stdout=out)
+    table = json.loads(out.getvalue())
+    row = next(row for row in table["rows"] if row["evaluator"] == "length")
+    assert (table["people"], table["level"], row["n"]) == ("m1", "system", 6)
+    assert row["pearson"]["value"] > 0.5
+    assert -1 <= row["pearson"]["low"] < row["pearson"]["value"] < row["pearson"]["high"] <= 1
+    client.force_login(compared.researcher)
+    board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/?people=m1").json()
+    same = next(row for row in board["rows"] if row["evaluator"] == "length")
+    assert same["pearson"] == row["pearson"]
+    assert same["values"] == row["values"]
+    assert [score["label"] for score in board["scores"]] == [score["label"] for score in table["scores"]]
+    lines = io.StringIO()
+    call_command("meta", "alpha", "--people", "m1", stdout=lines)
+    assert "People's scores of 6 systems: Turing M1, 24 judgements" in lines.getvalue()
+    with pytest.raises(CommandError, match="One reference set"):
+        call_command("meta", "alpha", "--people", "m1", "--references", "original", "good")
+    assert client.get("/api/v1/projects/alpha/leaderboards/evaluators/?people=rank").status_code == 400
+
+
+def test_what_does_not_fit_to_comparisons_is_a_fault(compared):
+    with pytest.raises(BadInput, match="none for single outputs"):
+        parse_query(EvaluatorsQuery, {"people": "davidson", "level": "segment"})
+    with pytest.raises(BadInput, match="needs ratings of the outputs"):
+        parse_query(EvaluatorsQuery, {"people": "davidson", "coefficient": "spa"})
+    with pytest.raises(BadInput, match="can adjust for covariates"):
+        parse_query(SystemsQuery, {"method": "win-rate", "covariates": "side"})
+    assert people_of(compared.project)[:3] == ["ratings", "m1", "win-rate"]
+    Comparison.objects.all().delete()
+    assert people_of(compared.project) == ["ratings"]
+
+
+def test_covariates_are_a_choice_and_their_effects_are_told(compared, client):
+    client.force_login(compared.researcher)
+    address = "/projects/alpha/systems/?method=davidson"
+    assert "Adjusted for" in client.get(address).content.decode()
+    shown = client.get(f"{address}&covariates=length%2Brater").content.decode()
+    assert "Adjusted for a text longer by one root mean square of the differences: worth" in shown, shown
+    assert "Adjusted for each rater’s advantage of the first side" in shown
+    board = client.get("/api/v1/projects/alpha/leaderboards/systems/?method=davidson&covariates=side").json()
+    assert "covariates:side" in board["signature"]
+    assert board["extras"]["side"]["points"] == pytest.approx(
+        400 / 2.302585 * board["extras"]["side"]["value"], rel=1e-5
+    )
+    out = io.StringIO()
+    call_command("systems", "alpha", "--method", "davidson", "--covariates", "side", stdout=out)
+    assert "Adjusted for the side shown first: worth" in out.getvalue()
+    plain = client.get("/api/v1/projects/alpha/leaderboards/systems/?method=davidson").json()
+    assert {row["label"]: row["value"] for row in plain["rows"]} != {
+        row["label"]: row["value"] for row in board["rows"]
+    }
