@@ -2,7 +2,15 @@
 
 from evalapp.common.jobs import Job, register
 
-register(Job("import", "cpu", "annotation.pipelines.imports:run", "Check uploaded files and take them in."))
+register(
+    Job(
+        "import",
+        "cpu",
+        "annotation.pipelines.imports:run",
+        "Check uploaded files and take them in.",
+        give_up="annotation.services.uploads:give_up_import",
+    )
+)
 register(
     Job(
         "export",
@@ -10,6 +18,7 @@ register(
         "annotation.pipelines.exports:run",
         "Write the project as an interchange folder.",
         request="annotation.services.exports:export_from_wishes",
+        give_up="annotation.services.exports:give_up_export",
     )
 )
 register(Job("open_campaign", "cpu", "annotation.pipelines.campaigns:open_campaign", "Make the units of a campaign."))

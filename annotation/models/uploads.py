@@ -21,6 +21,7 @@ class Upload(models.Model):
         DONE = "done", "Stored"
         UNDONE = "undone", "Undone"
         CANCELLED = "cancelled", "Cancelled"
+        FAILED = "failed", "Could not be checked, nothing was stored"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="uploads")
     run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="uploads")

@@ -3,11 +3,14 @@ bring it into the tables in one transaction. Any fault, and nothing is stored.""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
+from django.db import Error as DatabaseTrouble
 from django.db import IntegrityError
 from django.utils import timezone
 
@@ -44,8 +47,15 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
     """The job `import`. It may run any number of times: an upload that is stored already is left alone."""
     row = Upload.objects.select_related("project").get(pk=upload)
     if row.state == Upload.State.DONE:
+        # Whoever stored it may have been lost before everything was put away.
+        service.remove_files(row)
+        service.staging_file(row).unlink(missing_ok=True)
         return _result(row)
-    if row.state in (Upload.State.FAULTY, Upload.State.UNDONE):
+    if row.state == Upload.State.FAULTY:
+        service.remove_files(row)
+        service.staging_file(row).unlink(missing_ok=True)
+        raise _faulty(row.fault_count, row.faults.all())
+    if row.state == Upload.State.UNDONE:
         raise Conflict("The files of this upload are gone. Upload them again.")
     Upload.objects.filter(pk=row.pk).update(state=Upload.State.CHECKING, run=context.run, finished_at=None)
     row.state = Upload.State.CHECKING
@@ -57,12 +67,25 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
                 raise Conflict("Other uploads keep changing the project. Try again when they are through.")
             context.log("Another upload was stored meanwhile; checking again.")
     except RunCancelled:
-        Upload.objects.filter(pk=row.pk, state=Upload.State.CHECKING).update(
-            state=Upload.State.CANCELLED, finished_at=timezone.now()
-        )
+        _leave(row, Upload.State.CANCELLED.value)
+        raise
+    except Exception:
+        _leave(row, Upload.State.FAILED.value)
         raise
     row.refresh_from_db()
     return _result(row)
+
+
+def _leave(upload: Upload, state: str) -> None:
+    """It can be tried again: the files stay. When the database is what failed, the row stays as it is."""
+    with contextlib.suppress(DatabaseTrouble):
+        Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKING).update(state=state, finished_at=timezone.now())
+
+
+def _faulty(count: int, rows: Iterable[Any]) -> BadInput:
+    faults = [Fault(f.message, f.field, f.file, f.line) for f in rows]
+    found = "1 fault was found" if count == 1 else f"{count:,} faults were found"
+    return BadInput(f"{found}; nothing was stored. Correct the files and upload them again.", faults=faults)
 
 
 def _result(upload: Upload) -> dict[str, Any]:
@@ -90,7 +113,7 @@ class _Import:
     def run(self) -> bool:
         """False when the project changed between check and promotion, so that the checks must be made again."""
         seen = service.state_of_uploads(self.project)
-        staging = Staging(settings.STAGING_DIR / f"upload-{self.upload.pk}.sqlite3")
+        staging = Staging(service.staging_file(self.upload))
         try:
             self._read(staging)
             counts = self._check(staging)
@@ -223,10 +246,7 @@ class _Import:
 
     def _refuse(self, counts: dict[str, dict[str, int]]) -> None:
         self._finish(counts, Upload.State.FAULTY.value)
-        count = self.faults.count
-        faults = [Fault(f.message, f.field, f.file, f.line) for f in self.faults.kept]
-        rows = "1 fault was found" if count == 1 else f"{count:,} faults were found"
-        raise BadInput(f"{rows}; nothing was stored. Correct the files and upload them again.", faults=faults)
+        raise _faulty(self.faults.count, self.faults.kept)
 
     def _finish(self, counts: dict[str, dict[str, int]], state: str) -> None:
         kept = sorted(self.faults.kept, key=lambda fault: (self._place(fault.file), fault.line or 0))

@@ -80,6 +80,11 @@ def folder_of(run: Run) -> Path:
     return settings.EXPORTS_DIR / str(run.pk)
 
 
+def give_up_export(run: Run) -> None:
+    """The export ended without a word from its pipeline: what it had written is half of it."""
+    shutil.rmtree(folder_of(run), ignore_errors=True)
+
+
 def exported_file(*, run: Run, name: str) -> Path:
     """A file of a finished export. `name` must be one the run itself wrote, so no path can be made up."""
     known = [file["name"] for file in (run.result or {}).get("files", [])] + [(run.result or {}).get("archive")]

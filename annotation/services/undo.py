@@ -62,7 +62,7 @@ def take_back_upload(*, upload: Upload, user: Any) -> Upload:
         cancel_run(run=upload.run, user=user)
         if upload.state == Upload.State.RECEIVED:
             _end(upload, Upload.State.CANCELLED.value)
-    elif upload.state in (*_STILL_OPEN, Upload.State.CHECKED):
+    elif upload.state in (*_STILL_OPEN, Upload.State.CHECKED, Upload.State.FAILED):
         _end(upload, Upload.State.CANCELLED.value)
         remove_files(upload)
     elif upload.state == Upload.State.DONE:

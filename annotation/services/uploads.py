@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max
+from django.utils import timezone
 
 from annotation.models import Item, Upload
 from annotation.parsers import KINDS, is_derived, name_file
@@ -42,6 +44,19 @@ def folder_of(upload: Upload) -> Path:
 
 def remove_files(upload: Upload) -> None:
     shutil.rmtree(folder_of(upload), ignore_errors=True)
+
+
+def staging_file(upload: Upload) -> Path:
+    """The private database in which an import checks the rows."""
+    return settings.STAGING_DIR / f"upload-{upload.pk}.sqlite3"
+
+
+def give_up_import(run: Run) -> None:
+    """The import ended without a word from its pipeline. The files stay, so that it can be tried again."""
+    state = Upload.State.FAILED if run.state == Run.State.FAILED else Upload.State.CANCELLED
+    for upload in Upload.objects.filter(run=run, state__in=[Upload.State.RECEIVED, Upload.State.CHECKING]):
+        Upload.objects.filter(pk=upload.pk, state=upload.state).update(state=state.value, finished_at=timezone.now())
+        staging_file(upload).unlink(missing_ok=True)
 
 
 def clear_project(*, project: Project) -> None:
@@ -76,12 +91,15 @@ def receive_upload(
         raise BadInput(f"There is no kind “{kind}”. Use one of {', '.join(_ORDER)}.")
     check_system_kinds(system_kinds or {})
     options = {"dry_run": dry_run, "replace": replace, "system_kinds": system_kinds or {}}
-    upload = Upload.objects.create(
-        project=project, title="Upload", options=options, created_by=user if getattr(user, "pk", None) else None
-    )
+    # The row comes last and with its run: whatever breaks before leaves nothing that waits for ever.
+    draft = settings.UPLOADS_DIR / f"incoming-{uuid4().hex}"
+    upload = Upload(project=project, options=options, created_by=user if getattr(user, "pk", None) else None)
     try:
-        _keep_files(upload, files, kind)
+        _keep_files(upload, draft, files, kind)
         with transaction.atomic():
+            upload.save()
+            shutil.rmtree(folder_of(upload), ignore_errors=True)
+            draft.rename(folder_of(upload))
             upload.run = enqueue_run(
                 kind="import",
                 project=project,
@@ -90,18 +108,17 @@ def receive_upload(
                 title=f"{'Check' if dry_run else 'Import'} {upload.title}",
                 send=send,
             )
-            upload.save()
+            upload.save(update_fields=["run"])
             audit.record(verb="upload.received", project=project, actor=user, object=upload, **options)
     except BaseException:
-        remove_files(upload)
-        upload.delete()
+        shutil.rmtree(draft, ignore_errors=True)
+        if upload.pk is not None:
+            remove_files(upload)
         raise
     return upload
 
 
-def _keep_files(upload: Upload, files: Iterable[Incoming], kind: str) -> None:
-    folder = folder_of(upload)
-    shutil.rmtree(folder, ignore_errors=True)
+def _keep_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: str) -> None:
     folder.mkdir(parents=True)
     kept: list[dict[str, Any]] = []
     left = settings.MAX_UPLOAD_BYTES

@@ -19,7 +19,7 @@ TABLES = (
 )  # fmt: skip
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 STORED = frozenset({"checked", "done"})
-ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled"})
+ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled", "failed"})
 #: Rows are kept in memory up to this size, then on disk, until they are sent.
 IN_MEMORY = 8 << 20
 
@@ -89,6 +89,8 @@ class Upload:
             poll.rest(self.state)
         if self.state == "faulty":
             raise UploadFaulty(self)
+        if self.state == "failed" and (run := self.run) is not None:
+            run.wait()
         if self.state not in STORED:
             raise UploadCancelled(self)
         return self

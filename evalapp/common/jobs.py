@@ -16,7 +16,9 @@ class Job:
     """`pipeline` is `module:function(context, **params) -> result dict`. `request`, where people may ask for this
     kind by `POST projects/{slug}/runs/`, is `module:function(*, project, user, params) -> Run`: it checks the
     wishes and enqueues; a kind without it is started by its own door only. `fragment` is the name of an address
-    (of project and run) whose fragment the page of such a run shows below its progress."""
+    (of project and run) whose fragment the page of such a run shows below its progress. `give_up` is
+    `module:function(run)`, told of a run that ended without its pipeline (cancelled while it waited, or lost with its
+    worker too often): it tidies up what the pipeline would have."""
 
     kind: str
     queue: str
@@ -24,12 +26,17 @@ class Job:
     help: str
     request: str = ""
     fragment: str = ""
+    give_up: str = ""
 
     def load(self) -> Callable[..., dict[str, Any]]:
         return _resolve(self.pipeline)
 
     def load_request(self) -> Callable[..., Any]:
         return _resolve(self.request)
+
+    def tidy_up(self, run: Any) -> None:
+        if self.give_up:
+            _resolve(self.give_up)(run)
 
 
 def _resolve(name: str) -> Callable[..., Any]:

@@ -44,15 +44,16 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
 
     wishes = wishes_of(params)
     made = ReferenceSet.objects.filter(project=context.project, name=wishes.into, meta__run=context.run.pk).first()
+    folder = Path(settings.ARTEFACTS_DIR) / "work" / str(context.run.pk)
     if made is None:
-        folder = Path(settings.ARTEFACTS_DIR) / "work" / str(context.run.pk)
         try:
             work = _Work(context, wishes, folder / "annotated.jsonl")
             work.choose()
             made = _store(work)
         except ScoringError as error:
             raise BadInput(str(error)) from error
-        shutil.rmtree(folder, ignore_errors=True)
+    # Also where an earlier attempt was lost between its rows and this line.
+    shutil.rmtree(folder, ignore_errors=True)
     url = f"/projects/{context.project.slug}/references/{made.name}/"
     return {
         "references": made.name,

@@ -57,11 +57,13 @@ def run(context: RunContext, *, incoming: str, slug: str) -> dict[str, Any]:
             evaluator = _load(folder)
             done = publish(context.run, slug, evaluator)
         except ScoringError as error:
+            shutil.rmtree(folder, ignore_errors=True)
             raise BadInput(str(error).replace(f"{folder}/", "").replace(str(folder), "The upload")) from error
-        finally:
+        except BadInput:
             # A refused upload is of no more use; whoever sent it sends it again.
-            if done is not None or not context.cancelled.is_set():
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    shutil.rmtree(folder, ignore_errors=True)
     context.log(f"Signature: {done.signature}")
     url = f"/projects/{context.project.slug}/evaluators/{done.slug}/"
     return {"evaluator": done.slug, "signature": done.signature, "url": url}

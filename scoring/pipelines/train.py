@@ -54,17 +54,18 @@ def run(
     from scoring.ml import ScoringError
 
     done = Evaluator.objects.filter(run=context.run, kind=Evaluator.Kind.TRAINED).first()
+    folder = work_folder(context.run)
     if done is None:
         _sweep(context.run)
         job = Training(evaluator, profile, options, seed, aspect or None, folds)
-        folder = work_folder(context.run)
         try:
             found = _train(context, job, data, folder)
         except ScoringError as error:
             raise BadInput(str(error)) from error
         context.progress(0, None, "files", "storing")
         done = publish(context.run, slug, found, data)
-        shutil.rmtree(folder, ignore_errors=True)
+    # Also where an earlier attempt was lost between its row and this line.
+    shutil.rmtree(folder, ignore_errors=True)
     context.log(f"Signature: {done.signature}")
     applied: dict[str, Any] = {}
     if apply:

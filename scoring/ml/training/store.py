@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+
+_MARK = re.compile(r"[0-9a-f]{32}(\.old)?")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -28,8 +31,12 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_folder(path: Path, write: Callable[[Path], object]) -> None:
-    """As `write_whole` for a folder; what stood there before is replaced."""
+    """As `write_whole` for a folder; what stood there before is replaced, and what a writer that was killed left
+    beside it goes. Two must not write one folder at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.iterdir():
+        if left.name.startswith(f".{path.name}.") and _MARK.fullmatch(left.name[len(path.name) + 2 :]):
+            shutil.rmtree(left, ignore_errors=True)
     mark = uuid.uuid4().hex
     draft, old = path.with_name(f".{path.name}.{mark}"), path.with_name(f".{path.name}.{mark}.old")
     try:

@@ -41,6 +41,7 @@ def test_a_run_finishes_and_the_worker_signs_on_and_off(installation):
     assert not WorkerBeat.objects.exists()
 
 
+@pytest.mark.promise("job")
 def test_a_killed_worker_process_costs_one_attempt(installation):
     run = start("test-count", steps=60)
     installation.start_worker()
@@ -51,6 +52,7 @@ def test_a_killed_worker_process_costs_one_attempt(installation):
     assert RunLog.objects.filter(run=run, text__contains="was lost").count() == 1
 
 
+@pytest.mark.promise("job")
 def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
     run = start("test-count", steps=60)
     first = installation.start_worker("first")

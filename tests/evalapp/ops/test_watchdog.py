@@ -3,6 +3,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from evalapp.ops import watchdog
 from evalapp.ops.ports import wait_until
 
@@ -17,6 +19,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.promise("supervisor")
 def test_children_end_when_their_owner_is_killed():
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None

@@ -37,6 +37,7 @@ class Up:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # so that a test can send what a terminal sends: to the whole group
         )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -95,6 +96,7 @@ def up(tmp_path):
         started.end()
 
 
+@pytest.mark.promise("supervisor")
 def test_it_starts_heals_refuses_a_second_and_ends_all(up):
     up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
     assert up.get("/health/live")[0] == 200
@@ -150,6 +152,7 @@ def earlier_start(tmp_path, migrated_file):
     shutil.copy(migrated_file, tmp_path / "evalapp.sqlite3")
 
 
+@pytest.mark.promise("supervisor")
 @pytest.mark.usefixtures("earlier_start")
 def test_a_killed_supervisor_takes_its_children_along_and_the_folder_can_be_used_again(up):
     up.until(r"work +\| .*ready")
