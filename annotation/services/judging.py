@@ -13,6 +13,7 @@ from uuid import UUID
 
 import orjson
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected, shown_expected, turn
@@ -32,6 +33,7 @@ from .judging_rows import Answer, Held, Shown, Who, lock_held, lock_member
 #: How many open assignments one person may hold: the one on the page and the one fetched ahead.
 HELD_AT_MOST = 2
 LONGEST = 86_400.0
+LONGEST_LEASE = timedelta(minutes=1440)  # what a plan may ask for
 
 Then = Literal["", "next", "ahead"]
 Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
@@ -189,7 +191,8 @@ def _new_assignment(cursor: Any, who: Who, sheet: Sheet, now: datetime) -> Shown
 
             claim = judging_adaptive.claim_or_begin(cursor, who, sheet, order, start)
         claim = claim or judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
-        if claim is None and return_expired_slots(campaign_id=who.campaign_id, now=now):
+        lease = timedelta(minutes=sheet.lease_minutes)
+        if claim is None and return_expired_slots(campaign_id=who.campaign_id, now=now, lease=lease):
             claim = judging_rows.claim_slot(cursor, who.campaign_id, who.user_id, start)
         if claim is None:
             return None
@@ -245,22 +248,31 @@ def renew_if_short(cursor: Any, shown: Shown, sheet: Sheet, now: datetime) -> No
     shown.lease_until = now + lease
 
 
-def return_expired_slots(*, campaign_id: int | None = None, now: datetime | None = None) -> int:
-    """Take back assignments whose lease has passed; their slots are free again. Returns how many."""
+def return_expired_slots(
+    *, campaign_id: int | None = None, now: datetime | None = None, lease: timedelta = LONGEST_LEASE
+) -> int:
+    """Take back assignments whose lease has passed; their slots are free again. Returns how many. One that would last
+    longer than any `lease` from now is of a time when the clock was ahead: it gets the usual one."""
     moment = now or timezone.now()
     with transaction.atomic():
-        expired = Assignment.objects.filter(
-            state=Assignment.State.OPEN, slot__isnull=False, lease_until__lt=moment
+        due = Assignment.objects.filter(
+            Q(lease_until__lt=moment) | Q(lease_until__gt=moment + lease + timedelta(minutes=1)),
+            state=Assignment.State.OPEN,
+            slot__isnull=False,
         ).order_by("pk")
         if campaign_id is not None:
-            expired = expired.filter(campaign_id=campaign_id)
+            due = due.filter(campaign_id=campaign_id)
         if connection.vendor == "postgresql":
-            expired = expired.select_for_update(skip_locked=True)
-        rows = list(expired.values_list("pk", "slot_id")[:1000])
-        if rows:
-            Assignment.objects.filter(pk__in=[pk for pk, _ in rows]).update(state=Assignment.State.EXPIRED, slot=None)
-            judging_later.free_slots([slot for _, slot in rows])
-    return len(rows)
+            due = due.select_for_update(skip_locked=True)
+        rows = list(due.values_list("pk", "slot_id", "lease_until")[:1000])
+        expired = {pk: slot for pk, slot, until in rows if until < moment}
+        if expired:
+            Assignment.objects.filter(pk__in=expired).update(state=Assignment.State.EXPIRED, slot=None)
+            judging_later.free_slots(list(expired.values()))
+        if len(rows) > len(expired):
+            ahead = [pk for pk, _, _ in rows if pk not in expired]
+            Assignment.objects.filter(pk__in=ahead).update(lease_until=moment + lease)
+    return len(expired)
 
 
 # ---- answering --------------------------------------------------------------------------------------------

@@ -59,6 +59,10 @@ def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
     now = timezone.now()
     lease_until = now + timedelta(minutes=row.campaign.lease_minutes)
     with transaction.atomic():
+        # What one person does in a campaign happens one after the other: a draft and an answer, or the next hand-out,
+        # at the same moment would each take a slot for the one assignment, and one slot would be lost.
+        member = CampaignMember.objects.filter(campaign=row.campaign_id, annotator=row.annotator_id)
+        list(member.select_for_update().values_list("pk"))
         changed = Assignment.objects.filter(pk=row.pk, draft_version=version).update(
             draft=draft, draft_version=version + 1, draft_saved_at=now
         )
@@ -87,8 +91,9 @@ def _renew(row: Assignment, lease_until: datetime) -> bool:
     mine = Assignment.objects.filter(pk=row.pk)
     if mine.filter(state=Assignment.State.OPEN).update(lease_until=lease_until):
         return True
-    if not mine.filter(state=Assignment.State.EXPIRED).exists():
-        return row.state == Assignment.State.SUBMITTED
+    state = mine.values_list("state", flat=True).get()
+    if state != Assignment.State.EXPIRED:
+        return state == Assignment.State.SUBMITTED
     with connection.cursor() as cursor:
         slot = take_slot_of(cursor, row.unit_id)
     if slot is None:

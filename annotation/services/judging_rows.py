@@ -297,13 +297,14 @@ def insert_assignment(
     lease_until: datetime,
 ) -> Statement:  # fmt: skip
     """A new assignment with its unit's propensity; one of this person's whose lease had passed is opened again, with
-    its draft."""
+    its draft. Its sides stay where they were, whatever its new slot says: the draft, and an answer that still waits
+    in a browser, mean the sides as they were shown."""
     sql = """INSERT INTO annotation_assignment (campaign_id, unit_id, slot_id, annotator_id, public, repeat_number,
  order_number, side_swapped, state, version, lease_until, opened_at, draft_version, skip_reason, propensity)
  VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'open', 0, %s, %s, 0, '',
  (SELECT propensity FROM annotation_unit WHERE id = %s))
  ON CONFLICT (unit_id, repeat_number, annotator_id) DO UPDATE SET state = 'open', slot_id = excluded.slot_id,
- side_swapped = excluded.side_swapped, lease_until = excluded.lease_until"""
+ lease_until = excluded.lease_until"""
     values = [who.campaign_id, unit_id, slot_id, who.user_id, secrets.token_urlsafe(12), repeat, order, swapped]
     return sql, [*values, lease_until, now, unit_id]
 
@@ -389,7 +390,11 @@ def upsert_results(
         ]
         return [(sql, [value for row in rows for value in row])]
     column = "output_b_id" if held.reference is None else "reference"
-    meta = "{}" if held.propensity is None else orjson.dumps({"propensity": held.propensity}).decode()
+    told: dict[str, Any] = {} if held.propensity is None else {"propensity": held.propensity}
+    if held.swapped and held.reference is None:
+        # The verdict is of the sides as in the unit; who asks for the bias of a side needs those of the page.
+        told["swapped"] = True
+    meta = orjson.dumps(told).decode()
     sql = (
         "INSERT INTO annotation_comparison (project_id, output_a_id, output_b_id, reference, aspect_id, rater, verdict,"
         f" simulated, meta, judgement, upload_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, {_JUDGEMENT}, NULL)"

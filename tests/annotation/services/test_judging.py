@@ -39,6 +39,7 @@ def pass_time(monkeypatch, **delta):
 # ---- handing out ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("overlap")
 def test_two_tabs_see_the_same(cast):
     campaign = open_for(cast)
     first, second = hand(cast.annotator, campaign), hand(cast.annotator, campaign)
@@ -58,6 +59,7 @@ def test_one_can_be_fetched_ahead_and_no_more(cast):
     assert Assignment.objects.filter(state="open").count() == 2
 
 
+@pytest.mark.promise("overlap")
 def test_each_unit_once_for_each_person_and_k_times_in_all(cast):
     campaign = open_for(cast, overlap=2)
     people = [cast.annotator, cast.researcher, cast.owner]
@@ -237,6 +239,7 @@ def test_several_aspects(cast):
 # ---- leases and states ------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("overlap", "late")
 def test_an_expired_slot_goes_to_somebody_else_when_nothing_else_is_free(cast, monkeypatch):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     mine = hand(cast.annotator, campaign).shown
@@ -268,6 +271,7 @@ def test_opening_the_page_again_renews_a_short_lease(cast, monkeypatch):
     assert return_expired_slots() == 0
 
 
+@pytest.mark.promise("late")
 def test_paused_and_closed(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign).shown

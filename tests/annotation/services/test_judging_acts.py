@@ -26,6 +26,7 @@ def save(cast, shown, version, **draft):
     return save_draft(user=cast.annotator, public=shown.public, version=version, draft=draft)
 
 
+@pytest.mark.promise("draft")
 def test_a_draft_is_compared_and_set(cast, shown):
     assert save(cast, shown, 0, text="a").version == 1
     assert save(cast, shown, 1, text="ab").version == 2
@@ -37,6 +38,7 @@ def test_a_draft_is_compared_and_set(cast, shown):
     assert (row.draft, row.draft_version) == ({"text": "ab"}, 2)
 
 
+@pytest.mark.promise("draft")
 def test_the_same_draft_again_is_no_conflict(cast, shown):
     first = save(cast, shown, 0, text="a")
     again = save(cast, shown, 0, text="a")
@@ -55,6 +57,7 @@ def test_the_draft_is_there_when_the_page_opens_again(cast, campaign, shown):
     assert (again.draft, again.draft_version) == ({"answer": {"likert-quality": 2}}, 1)
 
 
+@pytest.mark.promise("draft", "late")
 def test_a_draft_after_the_lease_takes_the_slot_again_or_is_kept(cast, campaign, shown):
     Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=5))
     assert return_expired_slots() == 1

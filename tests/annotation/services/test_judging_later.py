@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from annotation.models import Assignment, CampaignMember, Judgement, Rating, Slot
+from annotation.models import Assignment, CampaignMember, Comparison, Judgement, Rating, Slot
 from annotation.services.campaigns import close_campaign
 from annotation.services.judging import next_assignment, return_expired_slots
 from annotation.services.judging_acts import skip_assignment
@@ -24,6 +24,7 @@ def expire(public):
     return_expired_slots()
 
 
+@pytest.mark.promise("submission")
 def test_the_same_submission_again_answers_as_the_first_time(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
@@ -36,6 +37,7 @@ def test_the_same_submission_again_answers_as_the_first_time(cast):
     assert Judgement.objects.count() == Rating.objects.count() == CampaignMember.objects.get().done == 1
 
 
+@pytest.mark.promise("submission")
 def test_the_same_submission_with_another_answer_shows_both(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
@@ -83,6 +85,7 @@ def test_a_second_answer_without_saying_what_it_replaces_is_refused(cast):
     assert Judgement.objects.count() == 1
 
 
+@pytest.mark.promise("submission")
 def test_a_revision_names_the_version_it_replaces_and_every_version_is_kept(cast):
     campaign = open_for(cast)
     shown = hand(cast.annotator, campaign)
@@ -120,6 +123,7 @@ def test_no_revision_once_closed_or_where_it_is_not_wanted(cast):
         send(cast.annotator, strict, shown.public, 2, replaces=1)
 
 
+@pytest.mark.promise("late")
 def test_a_late_answer_takes_the_slot_if_it_is_still_free(cast):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     shown = hand(cast.annotator, campaign)
@@ -133,6 +137,7 @@ def test_a_late_answer_takes_the_slot_if_it_is_still_free(cast):
     assert hand(cast.researcher, campaign) is None
 
 
+@pytest.mark.promise("late")
 def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
     campaign = open_for(cast, items=1, systems=("sys-a",))
     mine = hand(cast.annotator, campaign)
@@ -148,6 +153,7 @@ def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
     assert Rating.objects.count() == 1
 
 
+@pytest.mark.promise("late")
 def test_an_answer_in_hand_while_the_lease_runs_out_is_no_extra(cast):
     """The lease has passed, but nobody has asked for the slot yet."""
     campaign = open_for(cast)
@@ -156,6 +162,44 @@ def test_an_answer_in_hand_while_the_lease_runs_out_is_no_extra(cast):
     assert send(cast.annotator, campaign, shown.public).extra is False
 
 
+@pytest.mark.promise("late", "draft")
+def test_a_text_given_again_keeps_its_sides(cast):
+    """The draft, and an answer that waits in a browser without connection, mean the sides as they were shown; the slot
+    of the second time asks for the other order."""
+    campaign = open_for(cast, "pairwise", items=1, overlap=2)
+    Slot.objects.filter(number=0).update(swapped=False, rank=0)
+    Slot.objects.filter(number=1).update(swapped=True, rank=1)
+    first = hand(cast.annotator, campaign)
+    begun = Assignment.objects.get().slot
+    expire(first.public)
+    Slot.objects.filter(pk=begun.pk).update(state="taken")  # somebody else has it meanwhile
+    again = hand(cast.annotator, campaign)
+    row = Assignment.objects.get()
+    assert (again.public, row.slot.swapped) == (first.public, not begun.swapped)
+    assert again.texts == first.texts
+    send(cast.annotator, campaign, first.public, "a")
+    better = Comparison.objects.get()
+    assert {"a": better.output_a.text, "b": better.output_b.text}[better.verdict] == first.texts[0]
+
+
+@pytest.mark.promise("late", "overlap")
+def test_a_clock_that_was_ahead_holds_no_slot_for_ever(cast, monkeypatch):
+    """A machine that believed to be in another year hands out a text; then its clock is set right."""
+    campaign = open_for(cast, items=1, systems=("sys-a",))
+    now = timezone.now()
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(days=400))
+    abandoned = hand(cast.annotator, campaign)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now)
+    assert hand(cast.researcher, campaign) is None  # the holder has the usual time from here on
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(minutes=31))
+    theirs = hand(cast.researcher, campaign)
+    assert theirs.unit_id == abandoned.unit_id
+    assert send(cast.annotator, campaign, abandoned.public, 3, seconds=None).extra is True
+    assert send(cast.researcher, campaign, theirs.public, 4).extra is False
+    assert set(Judgement.objects.filter(seconds__lt=0)) == set()
+
+
+@pytest.mark.promise("submission")
 def test_an_answer_after_a_skip_counts(cast):
     """The offline queue can deliver an answer after the skip of another tab."""
     campaign = open_for(cast)

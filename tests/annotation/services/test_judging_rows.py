@@ -84,6 +84,7 @@ def check(env: dict[str, str], answers: list[dict[str, Any]], overlap: int) -> d
 
 @pytest.mark.slow
 @pytest.mark.server("postgres")
+@pytest.mark.promise("overlap", "submission")
 def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url):
     """With `make soak` not 2,000 claims for all, but for each of them."""
     claims = 32 * EACH or 2000
@@ -100,6 +101,7 @@ def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url):
 
 @pytest.mark.slow
 @pytest.mark.server("postgres")
+@pytest.mark.promise("overlap", "submission")
 def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url):
     """More people than slots: every slot is used, and everybody is told the truth."""
     env = environment(tmp_path, migrated_url)
@@ -113,24 +115,27 @@ def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url):
 
 
 @pytest.mark.slow
+@pytest.mark.promise("overlap", "submission")
 def test_processes_share_claims_on_sqlite(tmp_path, migrated_file):
     shutil.copy(migrated_file, tmp_path / "judging.sqlite3")
     env = environment(tmp_path, f"sqlite:///{tmp_path / 'judging.sqlite3'}")
-    campaign = inside(env, PREPARE.format(people=6, items=30, overlap=2))
+    items = max(30, 3 * EACH // 2)  # 2 systems x overlap 2 = 4 slots of each item: EACH for each of six
+    campaign = inside(env, PREPARE.format(people=6, items=items, overlap=2))
     names = [f"judge{k:02d}" for k in range(6)]
-    processes = [crowd(env, campaign, 10_000, names[start::3]) for start in range(3)]
+    processes = [crowd(env, campaign, 10**6, names[start::3]) for start in range(3)]
     answers = []
     for process in processes:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=300 + items)
         assert process.returncode == 0, err[-3000:]
         answers.append(json.loads(out.splitlines()[-1]))
-    assert sum(len(answer["sent"]) for answer in answers) == 30 * 2 * 2
+    assert sum(len(answer["sent"]) for answer in answers) == items * 2 * 2
     check(env, answers, overlap=2)
 
 
 # ---- the rules of the database ----------------------------------------------------------------------------
 
 
+@pytest.mark.promise("overlap")
 def test_a_slot_has_one_holder_whatever_the_code_does(cast):
     campaign = open_for(cast)
     mine = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown

@@ -84,6 +84,7 @@ def test_writing_at_the_same_moment(postgres_db: str, monkeypatch: pytest.Monkey
     assert len(list_written(campaign=campaign)) == 7
 
 
+@pytest.mark.promise("submission")
 def test_one_submission_from_four_tabs(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_ports(monkeypatch)
     cast = make_cast()

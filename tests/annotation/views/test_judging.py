@@ -89,6 +89,7 @@ def test_value_outside_the_scale_is_refused(cast: Cast, anna: Annotator) -> None
     assert "7 is outside the scale" in text
 
 
+@pytest.mark.promise("submission")
 def test_same_form_twice_is_one_answer(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
@@ -97,6 +98,7 @@ def test_same_form_twice_is_one_answer(cast: Cast, anna: Annotator) -> None:
     assert Judgement.objects.filter(campaign=campaign).count() == 1
 
 
+@pytest.mark.promise("submission")
 def test_another_answer_to_an_answered_text_is_told(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     url, hidden = anna.form(anna.get(f"/my/{campaign.pk}/"))
@@ -169,6 +171,7 @@ def test_flags_with_a_reason_and_needs_one(cast: Cast, anna: Annotator) -> None:
     assert list(ItemFlag.objects.values_list("reason", "text")) == [("broken", "odd signs")]
 
 
+@pytest.mark.promise("late")
 def test_pause_resume_close(cast: Cast, anna: Annotator) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     open_text = anna.get(f"/my/{campaign.pk}/")

@@ -1,0 +1,156 @@
+"""Answers on their way while the web process dies and comes back, and while somebody else holds the database: what was
+acknowledged is stored, what was sent again is stored once, and a draft is where it was left."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from annotation.models import Assignment, CampaignMember, Judgement, Rating, Slot
+from evalapp.accounts.services import create_token
+from tests.annotation.services.judging_helpers import open_for
+from tests.cast import make_cast
+
+from .stack import Stack
+
+ITEMS, KILLS = 40, 3
+
+
+@dataclass
+class Program:
+    """Somebody's client, as patient as the page's outbox: what got no answer is sent again as it was."""
+
+    url: str
+    secret: str
+    patience: float = 1.0
+    lost: int = 0  # calls that ended without an answer
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}", data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=self.patience) as answer:
+                return answer.status, json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+
+    def insist(self, method: str, path: str, body: Any = None) -> Any:
+        for _ in range(200):
+            try:
+                status, answer = self.call(method, path, body)
+            except OSError:  # cut, refused, or no answer in time
+                self.lost += 1
+                continue
+            assert status in (200, 204), (status, answer)
+            return answer
+        raise AssertionError(f"no answer to {method} {path}")
+
+
+def judge(program: Program, shown: Any, acknowledged: list[dict[str, Any]], errors: list[str]) -> None:
+    """Everything that is left, one after the other."""
+    try:
+        while shown is not None:
+            body = {"submission": str(uuid4()), "answer": {"likert-quality": 1 + len(acknowledged) % 5}, "next": True}
+            answer = program.insist("POST", f"assignments/{shown['id']}/submit/", body)
+            assert (answer["id"], answer["version"], answer["extra"]) == (shown["id"], 1, False)
+            acknowledged.append(body)
+            shown = answer["next"]
+    except Exception as error:
+        errors.append(f"{type(error).__name__}: {error}")
+
+
+@pytest.mark.slow
+@pytest.mark.server
+@pytest.mark.promise("draft", "submission")
+def test_the_web_process_is_killed_between_draft_and_answer_and_among_answers(stack: Stack) -> None:
+    cast = make_cast()
+    campaign = open_for(cast, items=ITEMS, systems=("sys-a",))
+    _, secret = create_token(user=cast.annotator, name="pages", scopes=["annotate"])
+    program = Program(stack.url, secret)
+
+    stack.start("web")
+    shown = program.insist("POST", f"campaigns/{campaign.pk}/next/")
+    path = f"assignments/{shown['id']}/"
+    draft = {"answer": {"likert-quality": 2}, "note": "half a thought"}
+    assert program.insist("PATCH", path, {"version": 0, "draft": draft})["draft_version"] == 1
+
+    stack.kill("web")
+    with pytest.raises(OSError):
+        program.call("PATCH", path, {"version": 1, "draft": {**draft, "note": "typed while it was away"}})
+    stack.start("web")
+    again = program.insist("POST", f"campaigns/{campaign.pk}/next/")
+    assert (again["id"], again["draft"]["answer"]) == (shown["id"], {"likert-quality": 2})
+    # What was sent to the dead process may still have waited in the socket; then both versions are told.
+    assert again["draft"]["note"] in ("half a thought", "typed while it was away")
+    status, answer = program.call("PATCH", path, {"version": 1, "draft": {**draft, "note": "the whole thought"}})
+    assert (status, answer.get("stored", {}).get("version")) in ((200, None), (409, 2))
+
+    acknowledged: list[dict[str, Any]] = []
+    errors: list[str] = []
+    person = threading.Thread(target=judge, args=(program, again, acknowledged, errors))
+    person.start()
+    drawn = random.Random(7)
+    for _ in range(KILLS):
+        person.join(drawn.uniform(0.05, 0.3))
+        stack.kill("web")
+        stack.start("web")
+    person.join(120)
+    assert errors == []
+    assert program.lost >= 1
+    rows = Judgement.objects.filter(campaign=campaign).order_by("created_at")
+    sent = [(UUID(body["submission"]), body["answer"]) for body in acknowledged]
+    assert list(rows.values_list("submission", "answer")) == sent
+    assert len(sent) == Rating.objects.count() == CampaignMember.objects.get().done == ITEMS
+    assert Slot.objects.filter(state="taken").count() == Assignment.objects.filter(slot__isnull=False).count() == ITEMS
+    assert program.call("POST", f"campaigns/{campaign.pk}/next/")[0] == 204
+
+
+@pytest.mark.promise("submission", "draft")
+def test_somebody_holds_the_file_for_too_long(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that does not end, such as a large import on a slow disk: who waits is told to try again, in words, and
+    what they send again is stored once."""
+    cast = make_cast()
+    campaign = open_for(cast, systems=("sys-a",))
+    client = Client(raise_request_exception=False)
+    client.force_login(cast.annotator)
+    kind = {"content_type": "application/json"}
+    shown = client.post(f"/api/v1/campaigns/{campaign.pk}/next/", {}, **kind).json()
+    body = {"submission": str(uuid4()), "answer": {"likert-quality": 4}}
+    form = {"submission": str(uuid4()), "answer.likert-quality": "4"}
+    here = f"/api/v1/assignments/{shown['id']}/"
+
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.1)
+    connection.close()
+    holder = sqlite3.connect(stack.folder / "evalapp.sqlite3", isolation_level=None)
+    try:
+        holder.execute("BEGIN IMMEDIATE")
+        answers = [
+            client.post(f"{here}submit/", body, **kind),
+            client.patch(here, {"version": 0, "draft": {"note": "x"}}, **kind),
+            client.post(f"/api/v1/campaigns/{campaign.pk}/next/", {}, **kind),
+            client.get(f"/my/{campaign.pk}/"),
+            client.post(f"/my/{campaign.pk}/{shown['id']}/", form),
+        ]
+        reads = client.get(here)
+    finally:
+        holder.close()
+    assert [answer.status_code for answer in answers] == [503] * 5
+    assert [answer["Retry-After"].isdigit() for answer in answers] == [True] * 5
+    assert not [answer for answer in answers if "locked" in answer.content.decode().lower()]
+    assert (reads.status_code, reads.json()["state"]) == (200, "open")
+    assert not Judgement.objects.exists()
+    for _ in range(2):
+        assert client.post(f"{here}submit/", body, **kind).json()["version"] == 1
+    assert Judgement.objects.count() == Rating.objects.count() == 1
