@@ -32,7 +32,12 @@ def configure() -> None:
             "unacked_restore_interval": 2,
             "unacked_restore_throttle": 1,
             "socket_connect_timeout": 2,
-            "max_retries": 2,
+            # A page that asks for a run waits for this long, not longer: the row is kept, the reconciler sends it.
+            "socket_timeout": 2,
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0.1,
+            "interval_max": 0.1,
         },
         task_ignore_result=True,
         task_acks_late=True,

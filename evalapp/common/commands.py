@@ -9,13 +9,15 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import Error as DatabaseTrouble
 
 from evalapp.accounts.models import Project, User
 
 from .errors import EvalappError
+from .outages import explain
 
 #: What a shell reports of a program whose reader went away: 128 and the number of SIGPIPE.
 NO_READER = 141
@@ -48,17 +50,11 @@ class Command(BaseCommand):
         try:
             result = self.work(**options)
         except EvalappError as error:
-            if options["json"]:
-                body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
-                with self.reading(1):
-                    self.stdout.write(json.dumps(body, default=str))
-            told = [
-                f"{fault.field}: {fault}" if fault.field and not fault.file else str(fault) for fault in error.faults
-            ]
-            # A single fault is often the message itself.
-            faults = "".join(f"\n  {line}" for line in told[:50] if line != error.detail)
-            more = f"\n  and {len(error.faults) - 50} more" if len(error.faults) > 50 else ""
-            raise CommandError(f"{error.detail}{faults}{more}", returncode=1) from error
+            self._fail(error, options)
+        except (DatabaseTrouble, OSError) as error:
+            if (outage := explain(error)) is None:
+                raise
+            self._fail(outage, options)
         except KeyboardInterrupt:
             self.say("stopped")
             sys.exit(130)
@@ -70,6 +66,17 @@ class Command(BaseCommand):
                 self.show(result)
         if code:
             sys.exit(code)
+
+    def _fail(self, error: EvalappError, options: dict[str, Any]) -> NoReturn:
+        if options["json"]:
+            body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
+            with self.reading(1):
+                self.stdout.write(json.dumps(body, default=str))
+        told = [f"{fault.field}: {fault}" if fault.field and not fault.file else str(fault) for fault in error.faults]
+        # A single fault is often the message itself.
+        faults = "".join(f"\n  {line}" for line in told[:50] if line != error.detail)
+        more = f"\n  and {len(error.faults) - 50} more" if len(error.faults) > 50 else ""
+        raise CommandError(f"{error.detail}{faults}{more}", returncode=1) from error
 
     @contextmanager
     def reading(self, code: int) -> Iterator[None]:

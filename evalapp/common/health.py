@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseTrouble
+from django.db import connection
 from django.db.models import Count, Min
 from django.utils import timezone
 
@@ -46,7 +47,7 @@ def _database() -> bool:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except DatabaseError:
+    except DatabaseTrouble:
         return False
     return True
 

@@ -3,6 +3,7 @@ the truth about it; the queue only carries its number."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,9 @@ from django.db import models
 from django.utils import timezone
 
 from evalapp.accounts.models import Project, User
+
+#: A run is sent to the queue when its transaction is through, which takes a moment.
+UNSENT_AFTER = timedelta(seconds=3)
 
 
 class RunQuerySet(models.QuerySet):
@@ -77,6 +81,12 @@ class Run(models.Model):
     @property
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
+
+    @property
+    def is_unsent(self) -> bool:
+        """Waiting, and the queue was never told: it could not be reached."""
+        is_old = timezone.now() - self.created_at > UNSENT_AFTER
+        return self.state == self.State.QUEUED and self.sent_at is None and is_old
 
     @property
     def share(self) -> float | None:

@@ -15,6 +15,8 @@ from .errors import EvalappError, NotAllowed, NotThere
 CONTENT_TYPE = "application/problem+json"
 #: More faults than this help nobody; a small request must not ask for a huge answer.
 MOST_ERRORS, LONGEST_TEXT = 100, 2000
+#: When to try again what is not there just now.
+RETRY_SECONDS = "5"
 
 
 def problem(code: str, title: str, status_code: int, detail: str, errors: list | None = None, **extra: Any) -> dict:
@@ -71,5 +73,5 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
         return None
     set_rollback()
     if body["status"] == status.HTTP_503_SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = "5"
+        headers["Retry-After"] = RETRY_SECONDS
     return Response(body, status=body["status"], headers=headers, content_type=CONTENT_TYPE)

@@ -126,6 +126,8 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
             raise Conflict(f"The run has already ended: {run.get_state_display().lower()}.")
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
     run.refresh_from_db()
+    if waiting:
+        get_job(run.kind).tidy_up(run)
     return run
 
 
@@ -191,18 +193,42 @@ def _is_lost(run: Run, now: datetime) -> bool:
     return age > {"gone": GONE, "elsewhere": STALE, "silent": SILENT}[_owner(run)]
 
 
-def _return_run(run: Run, now: datetime) -> str:
-    """Take a run away from its dead worker; says what became of it, or nothing if somebody else was quicker."""
+def _return_run(run: Run, now: datetime, why: str = "", *, free: bool = False) -> str:
+    """Take a run away from its dead worker, or from one that could not finish it and says `why`; says what became of
+    it, or nothing if somebody else was quicker. `free`: nothing went wrong, so it costs no attempt."""
     mine = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt)
     if run.cancel_requested:
-        return "cancelled" if mine.update(state=Run.State.CANCELLED, finished_at=now) else ""
-    if run.attempt >= MAX_ATTEMPTS:
-        lost = f"The worker was lost {run.attempt} times. See the log, then retry."
-        return "failed" if mine.update(state=Run.State.FAILED, finished_at=now, error=lost) else ""
-    if not mine.update(state=Run.State.QUEUED, worker="", heartbeat=None):
-        return ""
-    RunLog.objects.create(run=run, text=f"The worker {run.worker} was lost; the run goes back to the queue.")
+        return _give_up(run, mine.update(state=Run.State.CANCELLED, finished_at=now))
+    if run.attempt >= MAX_ATTEMPTS and not free:
+        lost = f"{why}, {run.attempt} times" if why else f"The worker was lost {run.attempt} times"
+        return _give_up(
+            run, mine.update(state=Run.State.FAILED, finished_at=now, error=f"{lost}. See the log, then retry.")
+        )
+    with transaction.atomic():
+        attempt = run.attempt - free
+        if not mine.update(state=Run.State.QUEUED, worker="", heartbeat=None, attempt=attempt):
+            return ""
+        happened = why or f"The worker {run.worker} was lost"
+        RunLog.objects.create(run=run, text=f"{happened}; the run goes back to the queue.")
     return "returned"
+
+
+def give_back_run(run_id: int, why: str, *, free: bool = False) -> None:
+    """This process could not finish a run, or does not know whether it claimed one. Once more does no harm."""
+    run = Run.objects.select_related("project").filter(pk=run_id).first()
+    if run is not None and run.state == Run.State.RUNNING and run.worker == worker_name():
+        _return_run(run, timezone.now(), why, free=free)
+        run.refresh_from_db()
+    if run is not None and run.state == Run.State.QUEUED:
+        send_run(run)
+
+
+def _give_up(run: Run, changed: int) -> str:
+    if not changed:
+        return ""
+    run.refresh_from_db()
+    get_job(run.kind).tidy_up(run)
+    return run.state
 
 
 def return_lost_run(run_id: int) -> bool:
@@ -211,6 +237,15 @@ def return_lost_run(run_id: int) -> bool:
     if run is None or _owner(run) != "gone":
         return False
     return _return_run(run, timezone.now()) == "returned"
+
+
+def return_all_running() -> dict[str, int]:
+    """After a restore: what was running has no worker here, whatever its row says. How many came to which end."""
+    now, counts = timezone.now(), {"returned": 0, "failed": 0, "cancelled": 0}
+    for run in Run.objects.filter(state=Run.State.RUNNING):
+        if outcome := _return_run(run, now, "The installation was restored from a backup", free=True):
+            counts[outcome] += 1
+    return counts
 
 
 def _waiting_messages(queue: str) -> int | None:

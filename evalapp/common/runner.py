@@ -15,23 +15,31 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseTrouble
+from django.db import connection
 from django.utils import timezone
 
-from .errors import EvalappError
+from . import outages
+from .errors import EvalappError, Unavailable
 from .jobs import get_job
 from .logs import run_id as run_id_of_log
 from .models import Run, RunLog
-from .queue import claim_run, finish_run
+from .queue import claim_run, finish_run, give_back_run
 
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
+#: So long an end is kept that cannot be written because the database is away; then the reconciler sees to the run.
+PATIENCE = 600.0
 GRACE_SECONDS = 2.0  # a pipeline that checks often stops by itself; after this it is interrupted
 
 
 class RunCancelled(BaseException):
     """Raised inside a pipeline when its run is to stop. A BaseException, so that no handler swallows it."""
+
+
+class RunReturned(BaseException):
+    """Raised inside a pipeline when its worker is told to end: the run goes back to the queue."""
 
 
 class RunContext:
@@ -42,6 +50,8 @@ class RunContext:
         self.project = run.project
         self.user = run.created_by
         self.cancelled = threading.Event()
+        #: The database was away: the pipeline's own connection is to be opened anew.
+        self.cut = threading.Event()
         self._echo = echo
         self._lines: queue.SimpleQueue[RunLog] = queue.SimpleQueue()
         self._phase_began = time.monotonic()
@@ -52,6 +62,9 @@ class RunContext:
         """Stop here if the run was cancelled. Call it at least once a second."""
         if self.cancelled.is_set():
             raise RunCancelled
+        if self.cut.is_set():
+            self.cut.clear()
+            outages.drop_connection()
 
     def progress(self, done: int, total: int | None = None, unit: str = "rows", phase: str = "") -> None:
         """Cheap: it only notes the figures; the heartbeat writes them. What an earlier attempt had done already
@@ -91,7 +104,7 @@ class RunContext:
             return
         try:
             RunLog.objects.bulk_create(lines)
-        except DatabaseError:
+        except DatabaseTrouble:
             for line in lines:
                 self._lines.put(line)
             raise
@@ -105,7 +118,7 @@ class _Heart(threading.Thread):
         super().__init__(daemon=True, name="run-heartbeat")
         self.context = context
         self.main = main
-        self.working = True
+        self.working = False  # the pipeline is at work, and may be interrupted
         self.stopped = threading.Event()
         self.asked_at: float | None = None
 
@@ -113,8 +126,9 @@ class _Heart(threading.Thread):
         while not self.stopped.wait(BEAT_SECONDS):
             try:
                 self.beat()
-            except DatabaseError as error:
+            except DatabaseTrouble as error:
                 log.debug("heartbeat of run %s was not written: %s", self.context.run.pk, error)
+                self.renew(error)
             overdue = self.asked_at is not None and time.monotonic() - self.asked_at > GRACE_SECONDS
             if overdue and self.main and self.working:
                 os.kill(os.getpid(), signal.SIGUSR1)
@@ -130,24 +144,40 @@ class _Heart(threading.Thread):
             self.asked_at = self.asked_at or time.monotonic()
         self.context.save()
 
+    def renew(self, error: Exception) -> None:
+        """A connection that broke stays broken; most likely the pipeline's broke with it."""
+        if isinstance(outages.explain(error), outages.DatabaseGone):
+            outages.drop_connection()
+            self.context.cut.set()
+
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         """Raises in the main thread, between two of its bytecodes, as long as the pipeline has it."""
         if self.working and self.context.cancelled.is_set():
             raise RunCancelled
 
+    def end(self, _signal: int, _frame: FrameType | None) -> None:
+        """The same when this process is told to end; a run that is just being ended is ended."""
+        if self.working:
+            self.working = False
+            raise RunReturned
+
 
 @contextlib.contextmanager
-def _heartbeat(context: RunContext) -> Iterator[None]:
+def _heartbeat(context: RunContext, by_worker: bool) -> Iterator[None]:
     if connection.in_atomic_block:
         # Inside somebody's transaction (tests) no other connection could see the row.
         yield
         return
     in_main_thread = threading.current_thread() is threading.main_thread()
     heart = _Heart(context, in_main_thread)
-    previous: Any = signal.signal(signal.SIGUSR1, heart.interrupt) if in_main_thread else None
+    handlers = {signal.SIGUSR1: heart.interrupt, **({signal.SIGTERM: heart.end} if by_worker else {})}
+    previous: dict[int, Any] = {}
+    if in_main_thread:
+        previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     heart.start()
     try:
         try:
+            heart.working = True
             yield
         finally:
             heart.working = False
@@ -156,21 +186,28 @@ def _heartbeat(context: RunContext) -> Iterator[None]:
         heart.working = False
         heart.stopped.set()
         heart.join(timeout=40)
-        if in_main_thread:
-            signal.signal(signal.SIGUSR1, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
-def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None) -> Run | None:
-    """Claim and work. Returns the ended run, or None when there was nothing to claim."""
-    run = claim_run(run_id)
+def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_worker: bool = False) -> Run | None:
+    """Claim and work. Returns the run as it is then, or None when there was nothing to claim. `by_worker`: in a process
+    that works for the queue, so that the run goes back to it when the process is told to end (TERM)."""
+    try:
+        run = claim_run(run_id)
+    except DatabaseTrouble as error:
+        if (outage := outages.explain(error)) is None or connection.in_atomic_block:
+            raise
+        # Perhaps it was claimed and only the answer got lost.
+        outages.persist(lambda: give_back_run(run_id, outage.title), PATIENCE)
+        return None
     if run is None:
         return None
     context = RunContext(run, echo)
     number = run_id_of_log.set(str(run.pk))
     try:
-        state, fields = _work(run, context)
-        context.save()
-        finish_run(run, state, **fields, **context.figures)
+        state, fields = _work(run, context, by_worker)
+        outages.persist(lambda: _end(run, context, state, fields), PATIENCE)
     finally:
         run_id_of_log.reset(number)
     try:
@@ -180,13 +217,24 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None) -> Ru
     return run
 
 
-def _work(run: Run, context: RunContext) -> tuple[str, dict[str, Any]]:
+def _end(run: Run, context: RunContext, state: str, fields: dict[str, Any]) -> None:
+    """Once more does no harm: who lost the run changes nothing."""
+    context.save()
+    if state == Run.State.QUEUED:
+        give_back_run(run.pk, **fields)
+    else:
+        finish_run(run, state, **fields, **context.figures)
+
+
+def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str, Any]]:
     """The border of a job: what comes out of the pipeline becomes a state and what people read about it."""
     try:
-        with _heartbeat(context):
+        with _heartbeat(context, by_worker):
             result = get_job(run.kind).load()(context, **run.params)
     except RunCancelled:
         return Run.State.CANCELLED.value, {}
+    except RunReturned:
+        return Run.State.QUEUED.value, {"why": "The worker was told to end", "free": True}
     except EvalappError as error:
         context.log(error.detail)
         faults = [fault.as_dict() for fault in error.faults[:1000]]
@@ -196,8 +244,21 @@ def _work(run: Run, context: RunContext) -> tuple[str, dict[str, Any]]:
             "error": "The worker ran out of memory. Use smaller batches or a larger machine, then retry."
         }
     except Exception as error:
+        if (outage := outages.explain(error)) is not None:
+            return _after_outage(run, context, outage, error)
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())
         text = f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it."
         return Run.State.FAILED.value, {"error": text}
     return Run.State.SUCCEEDED.value, {"result": result}
+
+
+def _after_outage(run: Run, context: RunContext, outage: Unavailable, error: Exception) -> tuple[str, dict[str, Any]]:
+    """What the pipeline did not finish is done again once the database is back; nobody knows when there will be room
+    on the disk again, so that is for people to say."""
+    outages.drop_connection()
+    log.error("run %s: %s (%s)", run.pk, outage.title, " ".join(str(error).split()))
+    if isinstance(outage, outages.DiskFull):
+        context.log(f"{outage.title}: {error}")
+        return Run.State.FAILED.value, {"error": outage.detail}
+    return Run.State.QUEUED.value, {"why": outage.title}

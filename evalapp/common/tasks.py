@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 import socket
 import threading
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutdown
-from django.db import DatabaseError, connection
+from billiard.process import active_children
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from django.db import Error as DatabaseTrouble
+from django.db import connection
 from django.utils import timezone
 
 from evalapp.celery import app
@@ -22,6 +26,8 @@ from .runner import execute_run
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
+#: A worker that is told to end finishes what takes no longer than this; longer work goes back to the queue.
+DRAIN_SECONDS = 3.0
 _stop = threading.Event()
 _beating: list[threading.Thread] = []
 _no_fork = threading.Lock()
@@ -30,8 +36,8 @@ os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, a
 
 @app.task(name="evalapp.run")
 def run(run_id: int) -> None:
-    if execute_run(run_id) is None and return_lost_run(run_id):
-        execute_run(run_id)
+    if execute_run(run_id, by_worker=True) is None and return_lost_run(run_id):
+        execute_run(run_id, by_worker=True)
 
 
 @app.task(name="evalapp.reconcile")
@@ -61,7 +67,7 @@ def _beat(name: str, queues: list[str]) -> None:
         with _no_fork:
             try:
                 _write_beat(name, queues)
-            except DatabaseError as error:
+            except DatabaseTrouble as error:
                 log.debug("the beat of %s was not written: %s", name, error)
             finally:
                 connection.close()
@@ -69,6 +75,8 @@ def _beat(name: str, queues: list[str]) -> None:
             with _no_fork:
                 try:
                     WorkerBeat.objects.filter(name=name).delete()
+                except DatabaseTrouble as error:
+                    log.debug("the beat of %s was not taken back: %s", name, error)
                 finally:
                     connection.close()
             return
@@ -81,6 +89,19 @@ def _start_beating(sender: Any = None, **_: Any) -> None:
     thread = threading.Thread(target=_beat, args=(sender.hostname, queues), daemon=True, name="worker-beat")
     thread.start()
     _beating.append(thread)
+
+
+@worker_shutting_down.connect
+def _drain(**_: Any) -> None:
+    timer = threading.Timer(DRAIN_SECONDS, _end_processes)
+    timer.daemon = True
+    timer.start()
+
+
+def _end_processes() -> None:
+    for process in active_children():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
 
 
 @worker_shutdown.connect

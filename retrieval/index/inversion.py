@@ -6,6 +6,7 @@ round, a few million entries at a time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,4 +180,8 @@ def _new(path: Path, kind: type[np.generic], shape: tuple[int, ...]) -> npt.NDAr
     """A new array in a file; an empty one cannot be mapped and is saved by the caller."""
     if 0 in shape:
         return np.zeros(shape, kind)
-    return np.lib.format.open_memmap(path, "w+", kind, shape)
+    made = np.lib.format.open_memmap(path, "w+", kind, shape)
+    # Room is taken now: on a full disk this is an error, writing into the map later would be the end of the process.
+    with path.open("r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return made

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
@@ -108,13 +109,18 @@ def add_file(
     *, corpus: Corpus, user: Any, file: Incoming, through: Project | None = None, send: bool = True
 ) -> CorpusPart:
     """Keep the file and queue its check. `through` is the project in which the run shall stand."""
-    part = _new_part(corpus, user, CorpusPart.Kind.FILE.value, Path(file.name).name or "corpus.jsonl")
+    title = Path(file.name).name or "corpus.jsonl"
+    # The row comes last and with its run: whatever breaks before leaves nothing that waits for ever.
+    draft = folder_of(corpus.pk) / f"incoming-{uuid4().hex}"
+    place = None
     try:
-        _keep(file, raw_path(part))
-        _queue(corpus, part, user, through, send)
+        _keep(file, draft)
+        with transaction.atomic():
+            part = _new_part(corpus, user, CorpusPart.Kind.FILE.value, title)
+            place = draft.rename(raw_path(part))
+            _queue(corpus, part, user, through, send)
     except BaseException:
-        raw_path(part).unlink(missing_ok=True)
-        part.delete()
+        (place or draft).unlink(missing_ok=True)
         raise
     return part
 
@@ -132,12 +138,9 @@ def add_rows(
     if not corpus.licence and not corpus.parts.exists():
         corpus.licence = project.licence[:500]
         corpus.save(update_fields=["licence"])
-    part = _new_part(corpus, user, kind, f"{DERIVED[kind]} of {project.slug}", project)
-    try:
+    with transaction.atomic():
+        part = _new_part(corpus, user, kind, f"{DERIVED[kind]} of {project.slug}", project)
         _queue(corpus, part, user, through or project, send)
-    except BaseException:
-        part.delete()
-        raise
     return part
 
 

@@ -26,6 +26,8 @@ MOST_WAITING_IN_LANES = 256
 #: What the worker is at when that takes long, for the message of a request that ran out of time.
 STATE_KEY = "evalapp:live:state"
 LANE_SECONDS = 30
+#: A Redis that is silent for longer is down.
+PATIENCE = 1.0
 
 #: Enter the queue, in one step: refused where too many wait (their number) or where the lane has a later ticket (-1);
 #: what waits in the lane goes, and whoever waits for it is told.
@@ -92,15 +94,17 @@ def ask_live(request: Mapping[str, Any], *, timeout: float | None = None, place:
     seconds = settings.LIVE_TIMEOUT_MS / 1000 if timeout is None else timeout
     if not queue_has_worker(QUEUE):
         raise Unavailable("No worker serves the queue live, so there are no online scores. Start it: manage.py up")
-    # BLPOP is silent as long as it waits.
-    client, number = connect(settings.REDIS_URL, seconds + 5), uuid.uuid4().hex
+    client, number = connect(settings.REDIS_URL, PATIENCE), uuid.uuid4().hex
     try:
         _enter(client, number, request, seconds, place)
         _send(number)
-        found = client.blpop([answer_key(number)], timeout=seconds)
+        # BLPOP is silent as long as it waits.
+        found = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
         if found is None:
             client.delete(ask_key(number))
             raise Unavailable(_too_late(client, seconds))
+    except redis.exceptions.OutOfMemoryError as error:
+        raise Unavailable("The queue is full, so there are no online scores. Give Redis more memory.") from error
     except redis.RedisError as error:
         raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
     return _answer(json.loads(found[1]))

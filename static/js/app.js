@@ -71,6 +71,12 @@ function say(text, level) {
 document.addEventListener("htmx:sendError", () => say("The server cannot be reached. This page goes on when it is back.", "warning"));
 document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
+  if (status === 503) {
+    // A part of the installation is not running: the page that came says which.
+    const line = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html").querySelector("h1 + p");
+    say(line ? line.textContent : "A part of the installation is not running. Try again in a moment.", "warning");
+    return;
+  }
   say(status === 403 ? "You are signed out, or your role does not allow this. Reload the page." :
       `That did not work (${status}). Reload the page and try again.`, "error");
 });

@@ -93,16 +93,26 @@ def _postgres(family: Family, folder: Path, durable: bool) -> str:
     )  # fmt: skip
     if made.returncode != 0:
         raise CannotHave("initdb failed: " + " / ".join(made.stdout.strip().splitlines()[-3:]))
-    options = {
-        **_POSTGRES_SETTINGS,
-        **({} if durable else _CARELESS),
-        "port": str(port),
-        "unix_socket_directories": str(folder),
-    }
-    command: list[str | Path] = [binaries / "postgres", "-D", data]
-    for key, value in options.items():
-        command += ["-c", f"{key}={value}"]
-    log = folder / "log"
+    (data / "postgresql.auto.conf").write_text(
+        "".join(
+            f"{key} = '{value}'\n"
+            for key, value in {
+                **_POSTGRES_SETTINGS,
+                **({} if durable else _CARELESS),
+                "port": str(port),
+                "unix_socket_directories": str(folder),
+            }.items()
+        )
+    )
+    return start_postgres(family, folder)
+
+
+def start_postgres(family: Family, folder: Path) -> str:
+    """Starts the server of a folder that was prepared once; again after its end, on the same port with what it held."""
+    binaries, user, log = installing.postgres_binaries(), _ordinary(_POSTGRES_USERS), folder / "log"
+    settings = (folder / "data" / "postgresql.auto.conf").read_text()
+    port = settings.partition("port = '")[2].partition("'")[0]
+    command = [binaries / "postgres", "-D", folder / "data"]
     with log.open("wb") as output:
         # INT is PostgreSQL's fast end: sessions are cut instead of waited for.
         ending = Ending(((signal.SIGINT, 10.0),))

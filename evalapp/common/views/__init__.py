@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
+import sys
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from evalapp.common.problems import CONTENT_TYPE, problem
+from evalapp.common.outages import explain
+from evalapp.common.problems import CONTENT_TYPE, RETRY_SECONDS, from_domain, problem
+
+log = logging.getLogger(__name__)
 
 
 def _answer(request: HttpRequest, code: str, title: str, status: int, detail: str) -> HttpResponse:
@@ -43,8 +48,23 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    title, detail = "Something broke here", "Nothing was lost. Try again; the log has the details."
+    """What nobody expected. A dead service or a full disk is told apart: 503 with one line about it, for people and in
+    the log. Needs neither database nor session."""
+    error = sys.exc_info()[1]
+    outage = explain(error) if error is not None else None
+    if outage is None:
+        title, detail, status = "Something broke here", "Nothing was lost. Try again; the log has the details.", 500
+        body = problem("server-error", title, status, detail)
+    else:
+        title, detail, status = outage.title, outage.detail, outage.status
+        body = from_domain(outage)
     if request.path.startswith("/api/"):
-        return _answer(request, "server-error", title, 500, detail)
-    body = render_to_string("errors/server.html", {"title": title, "detail": detail, "status": 500})
-    return HttpResponse(body, status=500)
+        response = HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
+    else:
+        context = {"title": title, "detail": detail, "status": status}
+        response = HttpResponse(render_to_string("errors/server.html", context), status=status)
+    if outage is not None:
+        log.error("%s %s: %s (%s)", request.method, request.path, outage.title, " ".join(str(error).split()))
+        response.headers["Retry-After"] = RETRY_SECONDS
+        response._has_been_logged = True  # type: ignore[attr-defined] # Django would add the stack
+    return response

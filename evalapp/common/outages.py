@@ -1,0 +1,117 @@
+"""What an error means that a dead service or a full disk raised: one line for the person who waits, instead of a fault
+of the program. Every other error stays what it is."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import django.db
+from django.conf import settings
+from django.db import connection
+
+from .errors import Unavailable
+
+T = TypeVar("T")
+
+#: PostgreSQL's classes and codes: connection lost or refused, server starting or ending, too many connections.
+_GONE = ("08", "57P", "53300")
+_FULL = ("53100",)
+#: Deadlock, serialisation, lock or statement timeout: the same again may well succeed.
+_BUSY = ("40", "55P03", "57014")
+#: What libraries say that pass no number on: Rust and SQLite. NumPy says “N requested and M written”.
+_FULL_WORDS = ("no space left", "os error 28", "disk is full", "disk quota exceeded")
+_FULL_NUMBERS = {errno.ENOSPC, errno.EDQUOT}
+#: SQLite says this where it finds no room for its smaller files, and where the disk is broken.
+_SQLITE_FILES = ("disk i/o error", "unable to open database file")
+_LITTLE_ROOM = 1 << 20
+
+
+class DatabaseGone(Unavailable):
+    title = "The database cannot be reached"
+
+
+class DatabaseBusy(Unavailable):
+    title = "The database is busy"
+
+
+class DiskFull(Unavailable):
+    title = "The disk is full"
+
+
+def explain(error: BaseException) -> Unavailable | None:
+    """In words for people, where a service or the disk is to blame; None for everything else."""
+    for each in _chain(error):
+        if found := _explain(each):
+            return found
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from; at the end of a transaction the first one is often hidden."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or following.__context__
+
+
+def _explain(error: BaseException) -> Unavailable | None:
+    text = str(error).lower()
+    code = str(getattr(error, "pgcode", None) or getattr(error.__cause__, "pgcode", None) or "")
+    is_database = isinstance(error, django.db.Error)
+    if _is_full(error, text, code):
+        return DiskFull(
+            "There is no room left on the server's disk. Nothing was stored by halves; free some room, then try again."
+        )
+    if not is_database:
+        return None
+    if code.startswith(_BUSY) or "database is locked" in text or "table is locked" in text:
+        return DatabaseBusy(
+            "Too much is written to the server's database at once. Nothing was stored by halves; try again in a moment."
+        )
+    lost = isinstance(error, django.db.InterfaceError) or (isinstance(error, django.db.OperationalError) and not code)
+    if code.startswith(_GONE) or (lost and connection.vendor == "postgresql") or _is_file_trouble(text):
+        return DatabaseGone(
+            "The server's database does not answer. Nothing was stored by halves; try again in a moment."
+        )
+    return None
+
+
+def _is_full(error: BaseException, text: str, code: str) -> bool:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _FULL_NUMBERS
+    if isinstance(error, OSError) and " requested and " in text and text.endswith(" written"):
+        return True
+    if code.startswith(_FULL) or any(words in text for words in _FULL_WORDS):
+        return True
+    return _is_file_trouble(text) and shutil.disk_usage(settings.DATA_DIR).free < _LITTLE_ROOM
+
+
+def _is_file_trouble(text: str) -> bool:
+    return any(words in text for words in _SQLITE_FILES)
+
+
+def persist(act: Callable[[], T], seconds: float, pause: float = 0.2) -> T:
+    """`act`, again and again while the database is away, busy or without room; the error itself after `seconds`. `act`
+    must be one whose repetition does no harm, since the answer may be lost where the deed was done."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return act()
+        except django.db.Error as error:
+            if connection.in_atomic_block or explain(error) is None or time.monotonic() > until:
+                raise
+        drop_connection()
+        time.sleep(pause)
+        pause = min(2 * pause, 5.0)
+
+
+def drop_connection() -> None:
+    """Outside of a request Django keeps one that broke; the next query now opens a new one."""
+    if not connection.in_atomic_block:
+        connection.close()

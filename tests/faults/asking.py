@@ -1,0 +1,69 @@
+"""Asking an installation while a part of it is away: by the pages' own code in this process, or over HTTP with a token,
+and always with the seconds that it took."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+from django.test import Client
+
+#: Nobody waits longer for a service that is dead; the machine of a test has more to do than a server.
+PATIENCE = 3.0
+BUSY = 2.0
+
+
+@dataclass
+class Answer:
+    status: int
+    text: str
+    seconds: float
+    headers: Any
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def in_time(self) -> bool:
+        return self.seconds < PATIENCE + BUSY
+
+
+def page_of(user: Any, path: str, data: Any = None, **more: Any) -> Answer:
+    """Of the pages in this process; an error is an answer, as it is for a browser."""
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    began = time.monotonic()
+    answer = client.get(path, **more) if data is None else client.post(path, data, **more)
+    seconds = time.monotonic() - began
+    text = b"".join(answer).decode(errors="replace")
+    return Answer(answer.status_code, text, seconds, answer.headers)
+
+
+def over_http(url: str, body: Any = None, token: str = "", cookie: str = "") -> Answer:
+    headers = {"Accept": "*/*"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    if cookie:
+        headers["Cookie"] = cookie
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    began = time.monotonic()
+    try:
+        with opener.open(request, timeout=30) as answer:
+            found = answer.status, answer.read().decode(), answer.headers
+    except urllib.error.HTTPError as error:
+        found = error.code, error.read().decode(), error.headers
+    return Answer(found[0], found[1], time.monotonic() - began, found[2])
+
+
+def seconds_of(act: Any) -> tuple[Any, float]:
+    began = time.monotonic()
+    found = act()
+    return found, time.monotonic() - began
