@@ -164,7 +164,7 @@ class ExportFolder:
 
     def comparisons(self, aspect: str, *, turing: bool, filter: str = "") -> tuple[Comparisons, tuple[str, ...]]:
         """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, and the names of the
-        items by their numbers. Outputs are numbers by item and system."""
+        items by their numbers. Outputs are numbers by item and system; side a stood first on the page."""
         self.must_have("comparisons")
         out = self.left_out(filter)
         units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
@@ -176,12 +176,16 @@ class ExportFolder:
             if out(row["rater"]):
                 n_filtered += 1
                 continue
+            told = _object(row.get("meta"))
             b = -1 if turing else units.code(other, row.get("step_b"))
             a = units.code(row["system_a"], row.get("step_a"))
+            answer, apart = row["verdict"], 0 if turing else self._longer(row)
+            if told.get("swapped") and not turing:
+                # The second output stood first on the page.
+                a, b, answer, apart = b, a, FLIPPED.get(answer, answer), -apart
             where = items.code(row["item"]), groups.code(self.group(row["item"]))
-            said = row["verdict"], bool(row.get("simulated")), raters.code(row["rater"])
-            chance = _object(row.get("meta")).get("propensity", np.nan)
-            found.append((*where, a, b, *said, 0 if turing else self._longer(row), chance))
+            said = answer, bool(row.get("simulated")), raters.code(row["rater"])
+            found.append((*where, a, b, *said, apart, told.get("propensity", np.nan)))
         columns_of = zip(*found, strict=True) if found else ((),) * 9
         item, cluster, a_, b_, verdict, simulated, rater, longer, chances = columns_of
         new = np.append(units.sort(), -1)

@@ -15,6 +15,7 @@ from annotation.models import Aspect, Comparison, Rating, System
 from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
 from evalapp.stats.columns import Comparisons, Labels, Ratings, Units, named_by, number_raters
+from evalapp.stats.judged import FLIPPED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +77,8 @@ def load_comparisons(
     project: Project, aspect: Aspect, *, turing: bool, filter: str = "", propensity: bool = False
 ) -> Comparisons:
     """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, without those of the
-    raters whom the named filter leaves out; with `propensity` the chance with which each pair was taken."""
+    raters whom the named filter leaves out; with `propensity` the chance with which each pair was taken. Side a is the
+    one that stood first on the page."""
     units, items, groups, raters = get_units(project), Labels(), Labels(), Labels()
     rows = (
         Comparison.objects.filter(aspect=aspect, output_b__isnull=turing)
@@ -96,6 +98,7 @@ def load_comparisons(
             Length("output_a__text"),
             Length("output_b__text"),
             KeyTransform("propensity", "meta") if propensity else Value(None, output_field=FloatField()),
+            Value(None, output_field=FloatField()) if turing else KeyTransform("swapped", "meta"),
         )
     )
     found = [
@@ -114,8 +117,8 @@ def load_comparisons(
         )
         for (
             item, group, system_a, step_a, output_a, output_b, system_b, step_b, verdict, simulated, rater, long_a,
-            long_b, chance
-        ) in rows.iterator(chunk_size=CHUNK)
+            long_b, chance, _
+        ) in (_as_shown(row) for row in rows.iterator(chunk_size=CHUNK))
     ]  # fmt: skip
     columns: Any = zip(*found, strict=True) if found else ((),) * 11
     item, group, system_a, system_b, verdict, simulated, rater, longer, chances, *outputs = columns
@@ -136,3 +139,13 @@ def load_comparisons(
     taken = np.array(chances, dtype=np.float64)[order] if propensity else None
     of = [np.array(side, dtype=np.int64)[order] for side in outputs]
     return Comparisons(*sides, units, rated[order], names, int((~kept).sum()), by, taken, *of)
+
+
+def _as_shown(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of `load_comparisons` with the sides as they stood on the page: campaigns keep `swapped` where the second
+    output stood first."""
+    if not row[-1]:
+        return row
+    item, group, system_a, step_a, output_a, output_b, system_b, step_b, verdict, simulated, rater, a, b, *told = row
+    turned = FLIPPED.get(verdict, verdict)
+    return (item, group, system_b, step_b, output_b, output_a, system_a, step_a, turned, simulated, rater, b, a, *told)

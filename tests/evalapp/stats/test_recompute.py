@@ -62,7 +62,7 @@ def data(seed: int = 3) -> dict[str, list[dict[str, Any]]]:
             comparisons.append({**beside, **side, "system_b": {"reference": 0}, "verdict": verdict})
             if place and place < 3:
                 verdict = ("a", "b", "tie", "both_bad")[rng.integers(4)]
-                chance = {"meta": {"propensity": 0.25 * place}} if k % 3 else {}
+                chance = {"meta": {"propensity": 0.25 * place, **({"swapped": True} if k % 2 else {})}} if k % 3 else {}
                 comparisons.append({**beside, "system_a": "gold", "system_b": system, "verdict": verdict, **chance})
     sets = [
         {

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from annotation.models import Aspect, Comparison, Dialogue, Output, Rating
+from annotation.models import Aspect, Assignment, Comparison, Dialogue, Output, Rating
 from annotation.services.filters import create_filter, withdraw_filter
+from annotation.services.judging import next_assignment
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from scoring.selectors.aspects import choose_aspect
 from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.people import load_comparisons, load_ratings
+from scoring.selectors.rankings import rank_systems
 from scoring.services.leaderboards import get_leaderboard
+from tests.annotation.services.judging_helpers import open_for, send
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -114,3 +117,24 @@ def test_comparisons_chosen_adaptively_can_count_by_their_chance(cast, aspect):
     # sys-a won 2 of 6; with weights 4, 4, 2 (1.2, 1.2, .6 on average 1) 2.4 of 6.
     value = {row["system"]: row["value"] for row in weighed["rows"]}
     assert value["sys-a"] - value["sys-b"] == pytest.approx(400 * np.log10(2.4 / 3.6))
+
+
+def test_the_side_of_a_comparison_is_that_of_the_page(cast):
+    """Six of seven times what stands first is taken, whichever system the unit names first."""
+    campaign = open_for(cast, "pairwise", items=30, overlap=2)
+    number = 0
+    for user in (cast.annotator, cast.owner):
+        while found := next_assignment(user=user, campaign_id=campaign.pk).shown:
+            send(user, campaign, found.public, "a" if number % 7 else "b")
+            number += 1
+    aspect = Aspect.objects.get(project=cast.project, name="pairwise-quality")
+    swapped = Assignment.objects.filter(side_swapped=True).count()
+    assert 0 < Comparison.objects.filter(meta__swapped=True).count() == swapped < number == 60
+    columns = load_comparisons(cast.project, aspect, turing=False)
+    assert int((columns.verdict == "a").sum()) == 51
+    first = Output.objects.in_bulk(columns.output_a.tolist())
+    named = [columns.units.units[code].name for code in columns.system_a]
+    assert [first[pk].system.name for pk in columns.output_a.tolist()] == named
+    table = rank_systems(cast.project, SystemsQuery(aspect=aspect.name, method="win-rate"))
+    # 51 / 60 = .85 were they equal; by the sides of the units it would be about one half.
+    assert table["extras"]["side_bias"]["value"] == pytest.approx(0.85, abs=0.02)
