@@ -13,6 +13,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 pytest_plugins = ["tests.services.plugin"]
 
 
+# Seven thousand modules are loaded while tests are collected, and nothing of them is ever garbage.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _loaded_once() -> None:
     """What is loaded when a file's tests begin is left out of garbage collection: every training collects, which

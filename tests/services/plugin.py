@@ -43,6 +43,17 @@ _FIXTURES = {
 REASONS_VARIABLE = "TEST_SERVERS_MISSING"
 _PROPERTY = "missing-server"
 _LONG = ("slow", "browser", "server")
+# The files that take a minute and more, longest first.
+LONGEST = (
+    "tests/browser/test_pages.py",
+    "tests/flows/test_training.py",
+    "tests/architecture/test_permissions.py",
+    "tests/evalapp/management/commands/test_up.py",
+    "tests/browser/test_judging.py",
+    "tests/flows/test_newcomer.py",
+    "tests/flows/test_floors.py",
+    "tests/security/test_openapi.py",
+)
 ROOT = Path(__file__).resolve().parents[2]
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -74,12 +85,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of several processes: files that drive servers, a browser or much work come first, so that none is left alone
-    with one of them at the end."""
+    """Of several processes: files that drive servers, a browser or much work come first, the longest at the very
+    front, so that none is left alone with one of them at the end."""
     if not hasattr(config, "workerinput"):
         return
     long = {item.path for item in items if any(map(item.get_closest_marker, _LONG))}
-    items.sort(key=lambda item: item.path not in long)
+    longest = {ROOT / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (longest.get(item.path, len(longest)), item.path not in long))
 
 
 def needs(item: pytest.Item) -> set[str]:

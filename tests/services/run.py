@@ -91,18 +91,32 @@ def wanted(arguments: list[str]) -> list[str]:
 
 
 def parallel(arguments: list[str]) -> list[str]:
-    """Two processes for the whole suite; the tests of one file stay together, for they may share a server, and the
-    plugin says which files come first."""
+    """For the whole suite one process more than there are cores: a third of the time tests wait, for servers, workers
+    and browsers. The tests of one file stay together, for they may share a server, and the plugin says which files
+    come first."""
     chosen = os.environ.get("WORKERS", "")
-    count = int(chosen) if chosen.isdigit() else (0 if arguments else 2)
+    count = int(chosen) if chosen.isdigit() else (0 if arguments else min(len(os.sched_getaffinity(0)) + 1, 6))
     return ["-n", str(count), "--dist", "loadfile", "--no-loadscope-reorder"] if count > 1 else []
+
+
+def is_compiled() -> bool:
+    return any((ROOT / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc"))
 
 
 def test(arguments: list[str]) -> int:
     names = wanted(arguments)
     say("needed: " + (", ".join(SERVERS[name][1] for name in names) or "none"))
-    with running(names) as found:
-        return pytest([*parallel(arguments), *arguments], {**os.environ, **found})
+    with Family() as family:
+        collecting = None
+        if not arguments and not is_compiled():
+            # All processes of the run would compile the same six thousand modules, each for itself: now one does it
+            # for all, while the servers start.
+            command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+            collecting = family.spawn("collecting", command, cwd=ROOT, output=subprocess.DEVNULL)
+        with running(names) as found:
+            if collecting:
+                collecting.process.wait()
+            return pytest([*parallel(arguments), *arguments], {**os.environ, **found})
 
 
 def stay(names: list[str]) -> int:

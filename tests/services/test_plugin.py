@@ -8,7 +8,7 @@ import sys
 import pytest
 from django.conf import settings
 
-from tests.services.plugin import REASONS_VARIABLE, SERVERS
+from tests.services.plugin import LONGEST, REASONS_VARIABLE, ROOT, SERVERS
 
 TESTS = """
 import pytest
@@ -70,6 +70,10 @@ def test_with_several_processes_too(run):
     done = run("-m", "not browser", "-n", "2", CI="true")
     assert done.returncode == 1
     assert "1 test skipped, no PostgreSQL" in done.stdout
+
+
+def test_files_that_are_put_first_are_there():
+    assert [name for name in LONGEST if not (ROOT / name).is_file()] == []
 
 
 def test_a_server_that_is_there_is_used(run):

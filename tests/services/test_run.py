@@ -15,9 +15,11 @@ from tests.services.installing import CannotHave
 RUN = [sys.executable, "tests/services/run.py"]
 
 
-def test_the_whole_suite_runs_on_two_processes_and_a_selection_on_one(monkeypatch):
+def test_the_whole_suite_runs_on_one_process_more_than_cores_and_a_selection_on_one(monkeypatch):
     monkeypatch.delenv("WORKERS", raising=False)
-    assert run.parallel([]) == ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    for cores, processes in ((1, "2"), (2, "3"), (64, "6")):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        assert run.parallel([]) == ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder"]
     assert run.parallel(["tests/flows"]) == []
     monkeypatch.setenv("WORKERS", "4")
     assert run.parallel(["tests/flows"])[:2] == ["-n", "4"]
