@@ -7,12 +7,14 @@ class ScoringConfig(AppConfig):
     def ready(self) -> None:
         from annotation.services import ports
         from evalapp.common import overview
+        from evalapp.common.backup.ports import register_files
         from evalapp.common.cleaners import register_cleaner
 
         from . import jobs  # noqa: F401  (registers the kinds of job of this room)
         from .views import overview as ours
 
         register_cleaner("scoring.services.training:remove_artefacts")
+        register_files("scoring.selectors.kept:kept_files")
         register_cleaner("scoring.services.columns:remove_columns")
         ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         ports.register_export(

@@ -10,6 +10,7 @@ from django.db.migrations.exceptions import BadMigrationError, InconsistentMigra
 from django.db.migrations.executor import MigrationExecutor
 
 from evalapp.common import commands as base
+from evalapp.common.backup import journal
 from evalapp.common.doctoring import room_checks
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
@@ -27,6 +28,7 @@ class Command(base.Command):
             checks.python(),
             checks.disk(settings.DATA_DIR),
             *database_checks(),
+            *journal.checks(),
             checks.supervisor(settings.DATA_DIR),
             checks.redis_server(settings.REDIS_URL),
             *worker_checks(),

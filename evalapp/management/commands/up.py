@@ -15,6 +15,7 @@ from django.core.management import BaseCommand, CommandError, call_command
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from evalapp.common.backup import journal
 from evalapp.ops import lock, ports, stack
 from evalapp.ops.errors import OpsError
 from evalapp.ops.log import MergedLog, wants_colour
@@ -109,6 +110,7 @@ class Command(BaseCommand):
             plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         except OperationalError as error:
             raise CommandError(f"The database cannot be reached: {error}\nCheck DATABASE_URL.") from error
+        journal.settle(lambda text: log.line(NAME, text))
         if plan:
             log.line(NAME, f"preparing the database ({len(plan)} migrations)")
             call_command("migrate", interactive=False, verbosity=0)

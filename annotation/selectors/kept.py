@@ -1,0 +1,18 @@
+"""Which files of uploads and exports belong into a backup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from evalapp.common.backup.ports import Kept
+
+
+def kept_files(apps: Any) -> Iterator[Kept]:
+    """`manage.py load` leaves links to the files it reads, so links are followed."""
+    uploads = apps.get_model("annotation", "Upload").objects.order_by("pk")
+    for pk in uploads.values_list("pk", flat=True).iterator():
+        yield Kept("uploads", str(pk), follow=True)
+    exports = apps.get_model("common", "Run").objects.filter(kind="export", state="succeeded").order_by("pk")
+    for pk in exports.values_list("pk", flat=True).iterator():
+        yield Kept("exports", str(pk))

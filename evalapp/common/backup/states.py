@@ -1,0 +1,73 @@
+"""Which migrations a database has, the models of such a state, and bringing a database without rows to another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps as present
+from django.core.management import call_command
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+
+from ..errors import Conflict
+
+State = dict[str, list[str]]
+
+
+def state_of(connection: Any) -> State:
+    """The applied migrations by app, as far as this version knows them; empty where there are no tables yet."""
+    loader = MigrationLoader(connection, ignore_no_migrations=True)
+    return _by_app(key for key in loader.applied_migrations if key in loader.graph.nodes)
+
+
+def newest(connection: Any) -> State:
+    return _by_app(MigrationLoader(connection, ignore_no_migrations=True).graph.nodes)
+
+
+def _by_app(keys: Any) -> State:
+    found: State = {}
+    for app, name in sorted(keys):
+        found.setdefault(app, []).append(name)
+    return found
+
+
+def targets_of(connection: Any, state: State) -> list[tuple[str, str | None]]:
+    """What to migrate to in order to have exactly `state`; a state this version cannot make is a Conflict."""
+    graph = MigrationLoader(connection, ignore_no_migrations=True).graph
+    keys = {(app, name) for app, names in state.items() for name in names}
+    unknown = sorted(f"{app}.{name}" for app, name in keys - set(graph.nodes))
+    if unknown:
+        raise Conflict(f"This version does not know the migration {unknown[0]}. Install the version it belongs to.")
+    lacking = sorted(parent for key in keys for parent in graph.forwards_plan(key) if parent not in keys)
+    if lacking:
+        raise Conflict(f"The migrations are no released state: {'.'.join(lacking[0])} is missing.")
+    leaves: list[tuple[str, str | None]] = []
+    for key in sorted(keys):
+        if not any(child.key[0] == key[0] and child.key in keys for child in graph.node_map[key].children):
+            leaves.append(key)
+    return [*leaves, *((app, None) for app in sorted({app for app, _ in graph.nodes} - set(state)))]
+
+
+def apps_at(connection: Any, state: State) -> Any:
+    """The registry of models of this state: that of Django where nothing is newer."""
+    if state == newest(connection):
+        return present
+    nodes = [key for key in targets_of(connection, state) if key[1] is not None]
+    return MigrationLoader(connection, ignore_no_migrations=True).project_state(nodes).apps
+
+
+def bring_to(connection: Any, state: State) -> None:
+    """Only while there are no rows: an older state is reached backwards, too."""
+    if state == state_of(connection):
+        return
+    if state == newest(connection):
+        bring_forward(connection)
+        return
+    targets = targets_of(connection, state)
+    if not state_of(connection):
+        targets = [key for key in targets if key[1] is not None]
+    MigrationExecutor(connection).migrate(targets)
+
+
+def bring_forward(connection: Any) -> None:
+    call_command("migrate", database=connection.alias, interactive=False, verbosity=0)

@@ -1,0 +1,20 @@
+"""Which artefacts belong into a backup: those of evaluators, and those that wait to be taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from evalapp.common.backup.ports import Kept
+
+
+def kept_files(apps: Any) -> Iterator[Kept]:
+    """What is kept beside the data for speed is made again, and a training that was under way begins anew."""
+    model = apps.get_model("scoring", "Evaluator")
+    if any(field.name == "folder" for field in model._meta.get_fields()):  # not so in the first release
+        rows = model.objects.exclude(folder="").order_by("pk")
+        for folder in rows.values_list("folder", flat=True).iterator():
+            yield Kept("artefacts", folder, needed=True)
+    runs = apps.get_model("common", "Run").objects.filter(kind="artefact", state__in=["queued", "running"])
+    for params in runs.order_by("pk").values_list("params", flat=True).iterator():
+        yield Kept("artefacts", f"incoming/{params.get('incoming')}")
