@@ -63,7 +63,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _explain(error: BaseException) -> Unavailable | None:
     text = str(error).lower()
     code = str(getattr(error, "pgcode", None) or getattr(error.__cause__, "pgcode", None) or "")
-    is_database = isinstance(error, django.db.Error)
+    # Copying rows in bulk speaks to the driver itself, whose errors Django does not wrap.
+    driver = connection.Database
+    is_database = isinstance(error, (django.db.Error, driver.Error))
     if _is_full(error, text, code):
         return DiskFull(
             "There is no room left on the server's disk. Nothing was stored by halves; free some room, then try again."
@@ -74,7 +76,9 @@ def _explain(error: BaseException) -> Unavailable | None:
         return DatabaseBusy(
             "Too much is written to the server's database at once. Nothing was stored by halves; try again in a moment."
         )
-    lost = isinstance(error, django.db.InterfaceError) or (isinstance(error, django.db.OperationalError) and not code)
+    lost = isinstance(error, (django.db.InterfaceError, driver.InterfaceError)) or (
+        isinstance(error, (django.db.OperationalError, driver.OperationalError)) and not code
+    )
     if code.startswith(_GONE) or (lost and connection.vendor == "postgresql") or _is_file_trouble(text):
         return DatabaseGone(
             "The server's database does not answer. Nothing was stored by halves; try again in a moment."

@@ -1,0 +1,252 @@
+"""The disk is full, really: a small one in memory. People read one line, nothing is damaged or half there, and the same
+again works as soon as there is room."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import Judgement, Output, Upload
+from annotation.services.exports import folder_of, request_export
+from evalapp.common.models import Run
+from evalapp.common.outages import DiskFull, explain
+from evalapp.common.runner import execute_run
+from retrieval.index.inversion import _new
+from scoring.ml.training.store import write_folder, write_json, write_whole
+from scoring.models import Evaluator
+from scoring.services.training import Wishes, start_training
+from tests.annotation.services.judging_helpers import answer_to, open_for
+from tests.cast import Cast, make_cast
+from tests.faults.asking import page_of
+from tests.faults.stack import Stack
+from tests.scoring.training import fill as fill_with_ratings
+from tests.scoring.training import put_toy_into_catalogue
+from tests.taking import ITEMS
+
+pytestmark = [pytest.mark.slow, pytest.mark.promise("disk")]
+LINE = "There is no room left on the server"
+MEGABYTES = 8
+
+
+class Disk:
+    """`fill` leaves so many bytes; `free` gives them back."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    @property
+    def room(self) -> int:
+        found = os.statvfs(self.place)
+        return found.f_bavail * found.f_frsize
+
+    def fill(self, left: int = 0) -> None:
+        with (self.place / "ballast").open("ab") as file:
+            file.write(bytes(max(0, self.room - left)))
+        assert self.room <= left
+
+    def free(self) -> None:
+        (self.place / "ballast").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small disk cannot be mounted here ({done.stderr.strip()}); run the tests as root")
+    try:
+        yield Disk(place)
+    finally:
+        gc.collect()  # received files that nobody holds any more remove themselves
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def cast(disk: Disk, migrated_file: Path, django_db_blocker: Any) -> Iterator[Cast]:
+    """An installation whose database and folders lie on the small disk."""
+    with Stack(disk.place / "data") as stack, django_db_blocker.unblock():
+        shutil.copy(migrated_file, stack.folder / "evalapp.sqlite3")
+        with stack.django():
+            yield make_cast()
+            connection.close()
+
+
+def signed_in(user: Any) -> Client:
+    """Before the disk is full: a session is a row."""
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    return client
+
+
+def ask_database(question: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(question)
+        return cursor.fetchone()
+
+
+def empty_log() -> None:
+    """What waits in SQLite's own log goes into the file, so that the next write needs room."""
+    ask_database("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def listed(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*")) if folder.exists() else []
+
+
+def test_an_answer_that_finds_no_room_is_refused_whole_and_taken_later(cast, disk):
+    campaign = open_for(cast)
+    client = signed_in(cast.annotator)
+    task = client.post(f"/api/v1/campaigns/{campaign.pk}/next/", {}, content_type="application/json").json()
+    body = {"submission": str(uuid4()), "answer": answer_to(campaign)}
+    address = f"/api/v1/assignments/{task['id']}/submit/"
+    empty_log()
+    disk.fill()
+    refused = client.post(address, body, content_type="application/json")
+    assert refused.status_code == 503
+    assert LINE in refused.json()["detail"]
+    page = client.post(reverse("annotation:judge-skip", args=[campaign.pk, task["id"]]), {})
+    assert (page.status_code, LINE in page.content.decode()) == (503, True)
+    assert client.get(reverse("annotation:my-work")).status_code == 200  # reading goes on
+    assert Judgement.objects.count() == 0
+    disk.free()
+    assert client.post(address, body, content_type="application/json").status_code == 200
+    assert client.post(address, body, content_type="application/json").status_code == 200
+    assert Judgement.objects.count() == 1
+    assert ask_database("PRAGMA integrity_check") == ("ok",)
+
+
+@pytest.mark.parametrize("arriving", [False, True])
+def test_an_upload_without_room_leaves_nothing_behind(cast, disk, settings, arriving):
+    if arriving:  # the place of a body that is still being received is full, too
+        settings.FILE_UPLOAD_TEMP_DIR = str(disk.place)
+    rows = [{**ITEMS[0], "id": f"i{n}", "source": "words " * 50} for n in range(3000)]
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    client, address = signed_in(cast.researcher), reverse("annotation:upload-list", args=["alpha"])
+
+    def send() -> Any:
+        return client.post(address, {"files": [SimpleUploadedFile("items.jsonl", content)]})
+
+    disk.fill(left=len(content) // 2)
+    refused = send()
+    assert (refused.status_code, LINE in refused.content.decode()) == (503, True)
+    assert (Upload.objects.count(), Run.objects.count(), listed(settings.UPLOADS_DIR)) == (0, 0, [])
+    disk.free()
+    assert send().status_code == 302
+    upload = Upload.objects.get()
+    disk.fill(left=200_000)  # the rows are checked in a file of their own, which now finds no room
+    run = execute_run(upload.run_id)
+    assert run is not None
+    assert (run.state, LINE in run.error) == (Run.State.FAILED, True)
+    assert cast.project.items.count() == 0
+    assert LINE in page_of(cast.owner, reverse("run", args=["alpha", run.pk])).text.replace("&#x27;", "'")
+    assert listed(settings.STAGING_DIR) == []
+    disk.free()
+    client.post(reverse("run-retry", args=["alpha", run.pk]))
+    again = execute_run(run.pk)
+    assert again is not None
+    assert again.state == Run.State.SUCCEEDED, again.error
+    assert cast.project.items.count() == len(rows)
+    assert ask_database("PRAGMA integrity_check") == ("ok",)
+
+
+def test_an_export_without_room_is_no_half_export_and_ends_when_there_is_some(cast, disk):
+    open_for(cast)
+    Output.objects.update(text="A long text. " * 20_000)
+    run = request_export(project=cast.project, user=cast.owner)
+    empty_log()
+    disk.fill(left=300_000)
+    failed = execute_run(run.pk)
+    assert failed is not None
+    assert (failed.state, LINE in failed.error) == (Run.State.FAILED, True)
+    assert not folder_of(run).exists()
+    disk.free()
+    assert signed_in(cast.owner).post(reverse("run-retry", args=["alpha", run.pk])).status_code == 302
+    empty_log()
+    disk.fill()  # not even the state of the run can be written: the worker waits with it
+    threading.Timer(1.0, disk.free).start()
+    while execute_run(run.pk) is None:
+        time.sleep(0.05)
+    run.refresh_from_db()
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert (folder_of(run) / run.result["archive"]).stat().st_size == run.result["bytes"]
+
+
+def test_a_training_without_room_says_so_and_goes_on_when_there_is_some(cast, disk, monkeypatch, settings):
+    from scoring.ml import registry
+
+    put_toy_into_catalogue(monkeypatch)
+    fill_with_ratings(cast.project)
+    wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=1)
+    run = start_training(project=cast.project, wishes=wishes, send=False, any_encoder=True)
+    empty_log()
+    disk.fill(left=150_000)
+    failed = execute_run(run.pk)
+    assert failed is not None
+    assert (failed.state, LINE in failed.error) == (Run.State.FAILED, True), failed.error
+    assert not Evaluator.objects.filter(kind=Evaluator.Kind.TRAINED).exists()
+    disk.free()
+    signed_in(cast.owner).post(reverse("run-retry", args=["alpha", run.pk]))
+    done = execute_run(run.pk)
+    assert done is not None
+    assert done.state == Run.State.SUCCEEDED, done.error
+    assert Evaluator.objects.get(kind=Evaluator.Kind.TRAINED).slug == done.result["evaluator"]
+    assert not [name for name in listed(settings.ARTEFACTS_DIR) if name.startswith(".")]
+    registry.catalogue.cache_clear()
+
+
+def test_what_is_trained_is_saved_whole_or_stays_as_it_was(disk):
+    """Checkpoints and artefacts are written by these; a rename is the only step that others see."""
+
+    def write(content: bytes) -> Any:
+        return lambda draft: (draft / "model.bin").write_bytes(content)
+
+    artefact, checkpoint = disk.place / "artefact", disk.place / "checkpoint.bin"
+    write_folder(artefact, write(b"old"))
+    write_whole(checkpoint, lambda draft: draft.write_bytes(b"old"))
+    write_json(disk.place / "state.json", {"step": 1})
+    disk.fill(left=40_960)
+    for attempt in (
+        lambda: write_folder(artefact, write(bytes(1 << 20))),
+        lambda: write_whole(checkpoint, lambda draft: draft.write_bytes(bytes(1 << 20))),
+        lambda: write_whole(checkpoint, lambda draft: np.zeros(1 << 18).tofile(draft)),
+        lambda: write_json(disk.place / "state.json", ["word"] * 100_000),
+    ):
+        with pytest.raises(OSError, match=r"No space|written") as error:
+            attempt()
+        assert isinstance(explain(error.value), DiskFull)
+    assert listed(disk.place) == ["artefact", "ballast", "checkpoint.bin", "model.bin", "state.json"]
+    assert (artefact / "model.bin").read_bytes() == checkpoint.read_bytes() == b"old"
+    disk.free()
+    write_folder(artefact, write(b"new"))
+    assert (artefact / "model.bin").read_bytes() == b"new"
+
+
+def test_a_mapped_file_takes_its_room_before_it_is_written_to(disk):
+    """Else the first write beyond the room ends the process with SIGBUS: no message, and three lost workers."""
+    disk.fill(left=65_536)
+    with pytest.raises(OSError, match="No space") as error:
+        _new(disk.place / "lists.npy", np.uint32, (1 << 18,))
+    assert error.value.errno == errno.ENOSPC
+    disk.free()
+    made = _new(disk.place / "lists.npy", np.uint32, (1 << 18,))
+    made[:] = 7
+    assert int(np.load(disk.place / "lists.npy").sum()) == 7 << 18

@@ -1,0 +1,226 @@
+"""The database is restarted, and connections are cut in the middle of transactions: nothing is half done, the web and
+the worker go on in the same processes, people read one line. A server of its own, started once for this file."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+
+from annotation.models import Assignment, Item, Judgement, Output, Rating, Slot, Upload
+from annotation.services.uploads import Incoming, receive_upload
+from evalapp.accounts.services.tokens import create_token
+from evalapp.common.models import AuditEvent, Run, RunLog
+from evalapp.common.queue import enqueue_run
+from evalapp.ops.processes import Family
+from tests.annotation.services.judging_helpers import answer_to, open_for
+from tests.cast import Cast, make_cast
+from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+from tests.evalapp.common.conftest import wait_until
+from tests.faults.asking import Answer, over_http
+from tests.faults.stack import Stack
+from tests.services import installing, servers
+from tests.services.installing import CannotHave
+from tests.services.plugin import location
+from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, as_bytes
+
+pytestmark = [pytest.mark.server("postgres"), pytest.mark.slow, pytest.mark.promise("database")]
+WORKER = ["--include", "tests.evalapp.common.run_jobs", "--queues", "cpu,gpu,live"]
+LINE = "The server&#x27;s database does not answer."
+
+
+class House:
+    """`postgres`: the database server's own folder and process."""
+
+    def __init__(self, family: Family, folder: Path, url: str) -> None:
+        self.family, self.folder, self.url = family, folder, url
+        self.stack: Stack
+        self.cast: Cast
+        self.token = ""
+
+    def stop_database(self) -> None:
+        (child,) = self.family.children
+        self.family.end([child])
+
+    def start_database(self) -> None:
+        assert (
+            servers.start_postgres(self.family, self.folder / "postgres") == self.url.rpartition("/")[0] + "/postgres"
+        )
+
+    def get(self, path: str) -> Answer:
+        return over_http(self.stack.url + path, token=self.token)
+
+    def post(self, path: str, body: Any = None) -> Answer:
+        return over_http(self.stack.url + path, body or {}, token=self.token)
+
+    def run(self, **params: Any) -> Run:
+        return enqueue_run(kind="test-count", project=self.cast.project, params=params, title="Count")
+
+
+def copy_tables(name: str, target: str) -> None:
+    """The tables of the database `name` of the shared server, into `target`; quicker than making them again."""
+    binaries = installing.postgres_binaries()
+    source = location("postgres").rpartition("/")[0] + f"/{name}"
+    dump = subprocess.run(
+        [binaries / "pg_dump", "--no-owner", source.replace("postgres://", "postgresql://")],
+        capture_output=True,
+        check=True,
+    )
+    filled = [binaries / "psql", "-q", "-v", "ON_ERROR_STOP=1", target.replace("postgres://", "postgresql://")]
+    subprocess.run(filled, input=dump.stdout, stdout=subprocess.DEVNULL, check=True)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: Any, _migrated_database: str, django_db_blocker: Any) -> Iterator[House]:
+    folder = Path(tempfile.mkdtemp(prefix="evalapp-postgres-"))
+    folder.chmod(0o755)  # the server's own user enters it
+    try:
+        with Family() as family:
+            try:
+                url = servers.start("postgres", family, folder)
+            except CannotHave as error:
+                pytest.skip(f"no PostgreSQL of its own: {error}")
+            copy_tables(_migrated_database, url)
+            made = House(family, folder, url)
+            place = tmp_path_factory.mktemp("postgres") / "data"
+            with Stack(place, database_url=url) as made.stack, django_db_blocker.unblock(), made.stack.django():
+                made.cast = make_cast()
+                made.token = create_token(user=made.cast.annotator, name="t", scopes=["read", "annotate"])[1]
+                made.stack.start("redis", "web")
+                made.stack.start("work", more=WORKER)
+                yield made
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def cut_once(table: str, event: str, condition: str = "true") -> Iterator[None]:
+    """The server ends the connection that does this first, in the middle of its transaction. A sequence counts, because
+    it is not rolled back."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            CREATE SEQUENCE cuts;
+            CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+              IF {condition} THEN
+                IF nextval('cuts') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+              END IF;
+              RETURN NULL;
+            END $$;
+            CREATE TRIGGER cut AFTER {event} ON {table} FOR EACH ROW EXECUTE FUNCTION cut();
+            """
+        )
+    try:
+        yield
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT last_value, is_called FROM cuts")
+            assert cursor.fetchone() >= (1, True)  # the cut was made
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TRIGGER cut ON {table}; DROP FUNCTION cut; DROP SEQUENCE cuts")
+
+
+def state_of(run: Run) -> str:
+    run.refresh_from_db()
+    return run.state
+
+
+def wait_for(run: Run) -> None:
+    wait_until(lambda: state_of(run) not in Run.ACTIVE, 60)
+    assert run.state == Run.State.SUCCEEDED, run.error
+
+
+def test_it_is_restarted_while_people_and_workers_are_at_it(house):
+    pids = house.stack.pid("web"), house.stack.pid("work")
+    assert house.get("/api/v1/projects/").status == 200
+    assert over_http(f"{house.stack.url}/account/sign-in/").status == 200
+    run = house.run(steps=100, pause=0.05)
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0)
+    connection.close()
+    house.stop_database()
+    page = over_http(f"{house.stack.url}/projects/alpha/", cookie=f"sessionid={'x' * 32}")
+    assert (page.status, page.in_time, page.headers["Retry-After"]) == (503, True, "5")
+    assert LINE in page.text
+    api = house.get("/api/v1/projects/")
+    assert (api.status, api.in_time) == (503, True)
+    assert api.headers["Content-Type"] == "application/problem+json"
+    assert api.json["type"].endswith("#unavailable")
+    assert "does not answer" in api.json["detail"]
+    assert house.get("/health/live").status == 200
+    assert house.get("/health/ready").status == 503
+    done = house.stack.manage("runs", "alpha")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "does not answer" in done.stderr
+    log = house.stack.log("web")
+    assert "Traceback" not in log, log
+    house.start_database()
+    assert house.get("/api/v1/projects/").status == 200
+    wait_for(run)  # the one that was at work: its heart went on, it lost no attempt
+    assert run.attempt == 1
+    following = house.run(steps=2)
+    wait_for(following)
+    assert (house.stack.pid("web"), house.stack.pid("work")) == pids
+    assert house.stack.alive("web")
+    assert house.stack.alive("work")
+
+
+def test_a_connection_cut_during_a_submission_stores_nothing_and_the_same_again_stores_it_once(house):
+    campaign = open_for(house.cast)
+    task = house.post(f"/api/v1/campaigns/{campaign.pk}/next/").json
+    body = {"submission": str(uuid4()), "answer": answer_to(campaign)}
+    address = f"/api/v1/assignments/{task['id']}/submit/"
+    before = AuditEvent.objects.count()
+    with cut_once("annotation_judgement", "INSERT"):
+        lost = house.post(address, body)
+        assert (lost.status, lost.in_time) == (503, True)
+        assert "Nothing was stored by halves" in lost.json["detail"]
+        assert Judgement.objects.count() == 0
+        assert Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count() == 1
+        assert Assignment.objects.get(public=task["id"]).state == Assignment.State.OPEN
+        assert AuditEvent.objects.count() == before
+        again = house.post(address, body)
+        assert again.status == 200, again.text
+    assert house.post(address, body).status == 200
+    assert Judgement.objects.count() == 1
+    assert Assignment.objects.get(public=task["id"]).state == Assignment.State.SUBMITTED
+
+
+def test_a_connection_cut_during_a_promotion_imports_all_or_nothing(house):
+    files = {
+        "dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.jsonl": RATINGS,
+        "comparisons.jsonl": COMPARISONS,
+    }  # fmt: skip
+    project = house.cast.foreign
+    with cut_once("annotation_rating", "INSERT"):
+        upload = receive_upload(
+            project=project, user=house.cast.stranger, files=[Incoming(n, [as_bytes(c)]) for n, c in files.items()]
+        )
+        wait_for(upload.run)
+    upload.refresh_from_db()
+    assert (upload.state, upload.run.attempt) == (Upload.State.DONE, 2)
+    assert RunLog.objects.filter(run=upload.run, text__contains="goes back to the queue").count() == 1
+    found = [model.objects.filter(project=project).count() for model in (Item, Output, Rating)]
+    assert found == [len(ITEMS), len(OUTPUTS), len(RATINGS)]
+    assert AuditEvent.objects.filter(project=project, verb="upload.done").count() == 1
+
+
+def test_a_connection_cut_while_a_run_is_claimed_or_ends_does_not_leave_it_hanging(house):
+    claimed = "NEW.state = 'running' AND OLD.state = 'queued'"
+    with cut_once("common_run", "UPDATE", claimed):
+        run = house.run(steps=3)
+        wait_for(run)
+    assert run.result == {"counted": 3, "attempt": run.attempt}
+    with cut_once("common_run", "UPDATE", "NEW.state = 'succeeded'"):
+        run = house.run(steps=4)
+        wait_for(run)
+    assert run.result == {"counted": 4, "attempt": 1}
+    assert house.stack.end("work", signal.SIGTERM) == 0
