@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import psutil
 import pytest
 from django.conf import settings
 
@@ -39,6 +43,7 @@ def test_a_whole_folder_is_stored(project, cast):
     assert AuditEvent.objects.filter(verb="upload.done", project=project, actor=cast.owner).exists()
 
 
+@pytest.mark.promise("import")
 def test_the_same_again_changes_nothing(project, tmp_path):
     take_in(project, WHOLE)
     before = written(project, tmp_path / "a")
@@ -64,6 +69,7 @@ def test_formats_are_equal_in_right(project, tmp_path):
         assert upload.counts["outputs"]["same"] == upload.counts["outputs"]["rows"]
 
 
+@pytest.mark.promise("import")
 def test_one_faulty_row_and_nothing_is_stored(project):
     rows = [*OUTPUTS, {"item": "i9", "system": "s", "text": "x"}, {"item": "i1", "system": "s", "text": 5}]
     upload = take_in(project, {**WHOLE, "outputs.jsonl": rows})
@@ -354,6 +360,7 @@ def test_a_corpus_grows_by_what_is_new(project):
 # ---- interrupted ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("import")
 def test_a_cancelled_import_stores_nothing_and_can_be_run_again(project, monkeypatch):
     upload = receive_upload(
         project=project, user=None, send=False,
@@ -376,6 +383,7 @@ def test_a_cancelled_import_stores_nothing_and_can_be_run_again(project, monkeyp
     assert upload.state == Upload.State.DONE
 
 
+@pytest.mark.promise("import")
 def test_a_run_that_is_told_twice_stores_once(project):
     upload = take_in(project, WHOLE)
     Run.objects.filter(pk=upload.run_id).update(state=Run.State.QUEUED)
@@ -406,20 +414,51 @@ def test_an_upload_stored_between_check_and_promotion_is_noticed(project, monkey
     assert Item.objects.count() == 2
 
 
+@contextmanager
+def growth() -> Iterator[list[int]]:
+    """Bytes by which this process has grown at its largest, without the files that it looks into."""
+    found, over, me = [0], threading.Event(), psutil.Process()
+
+    def size() -> int:
+        memory = me.memory_info()
+        return memory.rss - memory.shared
+
+    before = size()
+
+    def look() -> None:
+        while not over.wait(0.01):
+            found[0] = max(found[0], size() - before)
+
+    watching = threading.Thread(target=look)
+    watching.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        watching.join()
+
+
 @pytest.mark.slow
+@pytest.mark.promise("import")
 def test_a_large_csv_with_bom_crlf_and_one_bad_row(project):
-    """100,000 rows; the report names the one line, and the corrected file goes in."""
+    """100,000 rows; the report names the one line and nothing is stored; the corrected file goes in. While 40 MB are
+    checked the process grows by its buffers alone."""
     take_in(project, {"items.jsonl": ITEMS, "dataset.json": DATASET, "outputs.jsonl": OUTPUTS})
     lines = [f'{n},"line one\r\nline two {n}"' for n in range(100_000)]
     good = ("\ufeffid,source\r\n" + "\r\n".join(f"x{line}" for line in lines) + "\r\n").encode()
-    lines[70_000] = f"{70_000}"
-    bad = ("\ufeffid,source\r\n" + "\r\n".join(f"x{line}" for line in lines) + "\r\n").encode()
-    upload = take_in(project, {"items.csv": bad})
+    long = "word " * 75
+    bad_lines = [f'x{n},"line one\r\n{long}{n}"' for n in range(100_000)]
+    bad_lines[70_000] = f"x{70_000}"
+    bad = ("\ufeffid,source\r\n" + "\r\n".join(bad_lines) + "\r\n").encode()
+    del bad_lines
+    with growth() as grown:
+        upload = take_in(project, {"items.csv": bad})
     # Every row before it has two lines; the header is line 1.
     assert faults_of(upload) == [
         f"items.csv:{2 + 2 * 70_000}: The row has 1 cells, the header 2. Quote texts with separators."
     ]
     assert Item.objects.count() == 2
+    assert grown[0] < 80e6, f"{grown[0] / 1e6:.0f} MB; the rows of this file alone would be more"
     upload = take_in(project, {"items.csv": good})
     assert upload.state == Upload.State.DONE
     assert Item.objects.count() == 100_002
