@@ -295,7 +295,7 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
     if seconds.is_defined and seconds.n >= 5 and seconds.value < _FAST * middle["seconds"]:
         reasons.append(f"Takes {seconds.value:.1f} s a judgement; the middle rater takes {middle['seconds']:.1f} s.")
     repeats = found["self_consistency"]
-    if repeats.n >= _MIN_REPEATS and repeats.high < middle["self_consistency"]:
+    if repeats.n >= _MIN_REPEATS and _fewer(repeats, middle["self_consistency"], level):
         reasons.append(
             f"Gave the same answer to {round(repeats.value * repeats.n)} of {repeats.n} outputs shown twice; all "
             f"raters together do in {middle['self_consistency']:.0%}."
@@ -329,6 +329,13 @@ def _below(found: Estimate, middle: float, level: float) -> bool:
         return False
     distance = (math.atanh(middle) - math.atanh(found.value)) * math.sqrt(found.n - 3)
     return 1 - _NORMAL.cdf(distance) < level
+
+
+def _fewer(found: Estimate, usual: float, level: float) -> bool:
+    """Whether a share is below the usual one and not by chance (exact binomial test)."""
+    from scipy.special import bdtr
+
+    return found.value < usual and float(bdtr(round(found.value * found.n), found.n, usual)) < level
 
 
 def _share(count: int, n: int, tail: float) -> Estimate:

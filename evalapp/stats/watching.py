@@ -30,6 +30,9 @@ STOP_CONFIDENCE = 0.99
 TOLD_PREFERENCE = 0.6
 #: Fewer judgements than this are not looked at in parts.
 LEAST = 24
+#: Of fewer items intervals are too narrow for advice to stop: two equal systems came out as settled at 99 % in 50 % of
+#: 400 simulated campaigns of 2 items, in 24 % of 3.
+LEAST_ITEMS = 20
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,9 @@ def advice(judged: Watched, *, planned: int) -> Table:
     """Whether the ranking is settled so that the campaign could stop, in a sentence; `settled` at 99 %."""
     if len(judged) < LEAST:
         return {"settled": False, "words": f"After {LEAST} judgements this says whether the campaign could stop."}
+    if (items := len(np.unique(judged.item))) < LEAST_ITEMS:
+        words = f"Judgements of {LEAST_ITEMS} items are needed to say whether the campaign could stop; "
+        return {"settled": False, "words": f"{words}{items} have some."}
     rows = _ranking(judged, STOP_CONFIDENCE).systems
     rated = [row for row in rows if row.estimate.is_defined]
     if len(rated) < 2:

@@ -118,6 +118,25 @@ def test_speed_repeats_and_controls_as_reasons():
     assert reports[7].reasons == ()
 
 
+def test_two_of_four_repeats_are_chance_among_forty_raters():
+    # 154 of 160 repeats as the first time; by SciPy P(2 or fewer of 4) = .008, not below .05 / 40; of 20 it is.
+    assert stats.binom.cdf(2, 4, 154 / 160) == pytest.approx(0.0081, abs=1e-4)
+    rater = np.repeat(np.arange(40), 8)
+    output = np.tile([0, 1, 2, 3, 10, 11, 12, 13], 40)
+    again = np.tile([None, None, None, None, 0, 1, 2, 3], 40)
+    value = np.tile([1.0, 2, 3, 4, 1, 2, 3, 4], 40)
+    value[[4, 5]] += 1
+    value[[12, 20, 28, 36]] += 1
+    found = rater_reports(value, output, rater, repeat_of=again)
+    assert found[0].self_consistency.value == 0.5
+    assert [report.reasons for report in found] == [()] * 40
+    few = rater_reports(value[:40], output[:40], rater[:40], repeat_of=again[:40])
+    assert not any("shown twice" in reason for report in few for reason in report.reasons)
+    value[[4, 5, 6, 7]] = 9.0
+    (reason,) = [r for r in rater_reports(value, output, rater, repeat_of=again)[0].reasons if "shown twice" in r]
+    assert "same answer to 0 of 4 outputs" in reason
+
+
 def test_order_of_rows_does_not_matter_and_json():
     data, output, rater = crowd(outputs=20)
     at = np.array(["2026-02-01T00:00"] * data.size, dtype="datetime64[m]") + np.arange(data.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalapp.stats.watching import LEAST, Watched, drift, growth, one_sided, sides, watch
+from evalapp.stats.watching import LEAST, Watched, advice, drift, growth, one_sided, sides, watch
 
 
 def comparisons(n: int = 120, *, wins: float = 1.0, swapped: bool = False) -> Watched:
@@ -73,6 +73,24 @@ def test_one_that_is_not_says_how_many_more():
     assert "are not told apart yet. About" in found["advice"]["words"]
     even = watch(ratings([3.0, 3, 2, 4, 4, 2] * 8), planned=96)
     assert even["advice"]["words"].endswith("are not told apart yet.")
+
+
+def test_few_items_are_no_reason_to_stop():
+    """Two items of which both favour x: with equal systems that is so in every second campaign."""
+    unit = np.tile(np.arange(4), 12)
+    value = np.where(unit % 2 == 0, 5.0, 1.0)
+    none, n = np.full(48, -1), 48
+    judged = Watched(
+        "likert", value, unit, unit // 2, unit % 2, none, np.zeros(n, bool), np.full(n, np.nan), ("x", "y")
+    )  # fmt: skip
+    told = advice(judged, planned=96)
+    assert not told["settled"]
+    assert told["words"] == "Judgements of 20 items are needed to say whether the campaign could stop; 2 have some."
+    spread = Watched(
+        "likert", value, np.arange(n), np.arange(n) // 2, np.arange(n) % 2, none, np.zeros(n, bool), np.full(n, np.nan),
+        ("x", "y"),
+    )  # fmt: skip
+    assert advice(spread, planned=96)["settled"]
 
 
 def test_sides_are_those_of_the_page():
