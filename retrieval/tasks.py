@@ -8,15 +8,16 @@ from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 
 from evalapp.celery import app
+from evalapp.common.outages import by_the_clock
 
 TASK = "retrieval.catch_up"
 
 
 @app.task(name=TASK)
-def catch_up() -> dict[str, int]:
+def catch_up() -> dict[str, int] | None:
     from .pipelines.elastic import catch_up
 
-    return catch_up()
+    return by_the_clock(catch_up)
 
 
 @worker_ready.connect

@@ -211,7 +211,7 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
     finally:
         run_id_of_log.reset(number)
     try:
-        run.refresh_from_db()
+        outages.persist(run.refresh_from_db, PATIENCE)
     except Run.DoesNotExist:  # the deletion of a project ends with its own row
         run.state = state
     return run

@@ -20,6 +20,7 @@ from evalapp.celery import app
 
 from .audit_chain import seal
 from .models import WorkerBeat
+from .outages import by_the_clock
 from .queue import reconcile_runs, return_lost_run
 from .runner import execute_run
 
@@ -41,13 +42,13 @@ def run(run_id: int) -> None:
 
 
 @app.task(name="evalapp.reconcile")
-def reconcile() -> dict[str, int]:
-    return reconcile_runs()
+def reconcile() -> dict[str, int] | None:
+    return by_the_clock(reconcile_runs)
 
 
 @app.task(name="evalapp.seal_audit")
-def seal_audit() -> int:
-    return seal()
+def seal_audit() -> int | None:
+    return by_the_clock(seal)
 
 
 def _write_beat(name: str, queues: list[str]) -> None:

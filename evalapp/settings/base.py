@@ -108,6 +108,7 @@ def database() -> dict[str, Any]:
     if "sqlite" in config["ENGINE"]:
         if password:
             raise ImproperlyConfigured("DATABASE_PASSWORD is set, but DATABASE_URL names no PostgreSQL server.")
+        config["ENGINE"] = "evalapp.common.sqlite"
         config["OPTIONS"] = dict(_SQLITE_OPTIONS)
     else:
         if not config.get("NAME") or not config.get("HOST"):
@@ -117,7 +118,11 @@ def database() -> dict[str, Any]:
         config["CONN_HEALTH_CHECKS"] = True
         # Prepared statements (the hot path of judging) are planned once for each connection instead of five times:
         # half of what the first hand-outs cost the database. Nothing else is prepared, so nothing else changes.
-        config.setdefault("OPTIONS", {}).setdefault("options", "-c plan_cache_mode=force_generic_plan")
+        options = config.setdefault("OPTIONS", {})
+        options.setdefault("options", "-c plan_cache_mode=force_generic_plan")
+        # A machine that is gone answers nothing: pages say so instead of waiting, a broken connection is noticed.
+        options.setdefault("connect_timeout", 2)
+        options.setdefault("tcp_user_timeout", 10_000)
     return config
 
 
@@ -148,7 +153,7 @@ ELASTICSEARCH_PASSWORD = env.text("ELASTICSEARCH_PASSWORD")
 ELASTICSEARCH_API_KEY = env.text("ELASTICSEARCH_API_KEY")
 ELASTICSEARCH_CA_CERTS = env.text("ELASTICSEARCH_CA_CERTS")
 ELASTICSEARCH_SHARDS = env.number("ELASTICSEARCH_SHARDS", 1, 1, 1024)
-ELASTICSEARCH_TIMEOUT = env.number("ELASTICSEARCH_TIMEOUT", 5, 1, 600)
+ELASTICSEARCH_TIMEOUT = env.number("ELASTICSEARCH_TIMEOUT", 2, 1, 600)
 
 # ---- people ---------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ SETTINGS = (
     ),
     Setting("ELASTICSEARCH_CA_CERTS", "the system's", "File with the certificate authority of an https address."),
     Setting("ELASTICSEARCH_SHARDS", "1", "Shards of a new index; as many as cores may search at once."),
-    Setting("ELASTICSEARCH_TIMEOUT", "5", "How long a page waits for candidates, in seconds."),
+    Setting("ELASTICSEARCH_TIMEOUT", "2", "How long a page waits for candidates, in seconds."),
     Setting(
         "SECRET_KEY",
         "generated once in the data folder",

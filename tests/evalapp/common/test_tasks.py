@@ -65,6 +65,7 @@ def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
     assert run.result == {"counted": 60, "attempt": 2}
 
 
+@pytest.mark.promise("queue")
 def test_a_queue_that_was_emptied_is_filled_again(installation):
     run = start("test-count", steps=2)
     redis.Redis.from_url(installation.redis_url).flushdb()
@@ -76,6 +77,7 @@ def test_a_queue_that_was_emptied_is_filled_again(installation):
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
 
 
+@pytest.mark.promise("queue")
 def test_emptying_the_queue_does_not_touch_a_run_at_work(installation):
     run = start("test-count", steps=60)
     installation.start_worker()
@@ -95,6 +97,7 @@ def test_cancelling_takes_effect_within_five_seconds_and_the_worker_goes_on(inst
     wait_until(lambda: state_of(following) == Run.State.SUCCEEDED)
 
 
+@pytest.mark.promise("queue")
 def test_without_redis_the_row_waits(installation):
     run = start("test-count", steps=1)
     Run.objects.filter(pk=run.pk).update(sent_at=None)

@@ -32,6 +32,7 @@ def rows(word: str, count: int):
     return (Row(number, f"{word} number {number}", f"answer {number}") for number in range(count))
 
 
+@pytest.mark.promise("index")
 @pytest.mark.slow
 @pytest.mark.server("elasticsearch")
 def test_a_server_that_goes_and_comes_back(folder):

@@ -160,6 +160,7 @@ def test_a_worker_begins_with_what_is_left_over(cast, server, monkeypatch):
     assert sent == [("retrieval.catch_up", "cpu")]
 
 
+@pytest.mark.promise("index")
 def test_a_dead_address_costs_a_line_and_no_time(cast, settings):
     """The real client, and an address at which nothing listens."""
     settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"

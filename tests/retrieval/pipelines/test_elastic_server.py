@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.server("elasticsearch")]
 TEXTS = ("where are you going", "Nice lake behind the station", "are they home", "?", "indeed")
 
 
+@pytest.mark.promise("index")
 def test_a_corpus_lives_on_a_real_server(cast, corpora_dir, elasticsearch_url, settings):
     settings.ELASTICSEARCH_URL = elasticsearch_url
     corpus = make_corpus(cast.project, pairs=[*PAIRS, ("😀 where?", "东京"), PAIRS[0]])
