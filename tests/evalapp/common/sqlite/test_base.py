@@ -1,0 +1,142 @@
+"""The queue of those who write to a SQLite file: nobody is left out, single statements stand in it, too, and who waits
+for too long is told so as SQLite would."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from evalapp.accounts.models import Project
+from evalapp.settings import base
+
+WRITERS, TURNS = 6, 12
+
+
+@pytest.fixture
+def on_file(tmp_path: Path, migrated_file: Path, django_db_blocker) -> Iterator[Path]:
+    """Django on a file of this test, as in real use."""
+    from django.db import connections
+
+    path = tmp_path / "evalapp.sqlite3"
+    shutil.copy(migrated_file, path)
+    usual, before = connections["default"], connections.settings["default"]
+    with patch.dict("os.environ", DATABASE_URL=f"sqlite:///{path}"):
+        config = base.database()
+    connections.settings["default"] = connections.configure_settings({"default": config})["default"]
+    del connections["default"]
+    try:
+        with django_db_blocker.unblock():
+            Project.objects.create(slug="one", name="0")
+            yield path
+    finally:
+        connections["default"].close()
+        connections.settings["default"] = before
+        connections["default"] = usual
+
+
+def together(acts: list[Callable[[], None]]) -> list[Exception]:
+    errors: list[Exception] = []
+    barrier = threading.Barrier(len(acts))
+
+    def work(act: Callable[[], None]) -> None:
+        barrier.wait()
+        try:
+            act()
+        except Exception as error:
+            errors.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=work, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_nobody_is_left_out(on_file: Path) -> None:
+    """When the first of six that write without a pause is through, everybody has had a turn. Without the queue the
+    others still look whether it is theirs, ever more seldom."""
+    done: Counter[int] = Counter()
+    at_first_end: list[Counter[int]] = []
+
+    def write(number: int) -> None:
+        for _ in range(TURNS):
+            with transaction.atomic():
+                name = int(Project.objects.get().name)
+                threading.Event().wait(0.004)  # what else is done in a transaction
+                Project.objects.update(name=str(name + 1))
+            done[number] += 1
+        at_first_end.append(done.copy())
+
+    assert together([lambda number=number: write(number) for number in range(WRITERS)]) == []
+    assert Project.objects.get().name == str(WRITERS * TURNS)
+    assert len(at_first_end[0]) == WRITERS, at_first_end[0]
+
+
+def test_single_statements_wait_for_their_turn(on_file: Path) -> None:
+    inside, order = threading.Event(), []
+
+    def slow() -> None:
+        with transaction.atomic():
+            Project.objects.update(name="1")
+            inside.set()
+            threading.Event().wait(0.2)
+            order.append("transaction")
+
+    def quick() -> None:
+        inside.wait(10)
+        assert Project.objects.get().name == "0"  # reading waits for nobody
+        Project.objects.filter(name="1").update(name="2")
+        order.append("statement")
+
+    assert together([slow, quick]) == []
+    assert (order, Project.objects.get().name) == (["transaction", "statement"], "2")
+
+
+def break_off() -> None:
+    with transaction.atomic():
+        Project.objects.update(name="4")
+        raise RuntimeError
+
+
+def test_who_waits_for_too_long_is_told(on_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.1)
+    with transaction.atomic():
+        found = together([lambda: Project.objects.update(name="2")])
+    assert [type(error) for error in found] == [OperationalError]
+    assert "locked" in str(found[0])
+    Project.objects.update(name="3")
+    with pytest.raises(RuntimeError):
+        break_off()
+    assert together([lambda: Project.objects.update(slug="two")]) == []
+    assert (Project.objects.get().slug, Project.objects.get().name) == ("two", "3")
+
+
+HOLD = """import fcntl, sys, time
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)"""
+
+
+def test_a_process_that_dies_gives_its_turn_back(on_file: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, f"{on_file}-queue"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        waiting = threading.Timer(0.2, process.kill)
+        waiting.start()
+        Project.objects.update(name="5")  # as soon as the other one is gone
+        assert process.wait(10) != 0
+    assert sqlite3.connect(on_file).execute("SELECT name FROM accounts_project").fetchone() == ("5",)
