@@ -12,7 +12,7 @@ import numpy as np
 from evalapp.stats.agreement import Scale
 from evalapp.stats.agreement_table import AgreementTable, agreement_table
 from evalapp.stats.calibration import calibrate_raters
-from evalapp.stats.coding import FloatArray
+from evalapp.stats.coding import FloatArray, encode_pair
 from evalapp.stats.components import variance_components
 from evalapp.stats.judged import Judged
 from evalapp.stats.raters import rater_reports
@@ -215,7 +215,12 @@ def _calibration(columns: Judged) -> tuple[Table | None, str]:
         return None, "Calibration takes ratings; verdicts of comparisons are ranked with side and rater as covariates."
     if _distinct(rated.system) < 2 or _distinct(rated.rater) < 2:
         return None, "Calibration needs at least two systems and two raters."
-    found = calibrate_raters(rated.value, rated.system, rated.rater, variances="reml")
+    # What sets an output apart from its system's others is common to its ratings: without it intervals are too narrow.
+    outputs, first = encode_pair(rated.item, rated.system, int(rated.system.max()) + 1)
+    several = len(first) < len(rated)
+    found = calibrate_raters(
+        rated.value, rated.system, rated.rater, item=outputs if several else None, variances="reml"
+    )
     raws = sorted((row.raw for row in found.systems), reverse=True)
     rows = [
         {

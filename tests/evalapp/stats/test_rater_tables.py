@@ -112,3 +112,16 @@ def test_nobody_judged():
     table = detail_table(columns(toy()).only(np.zeros(9, bool)), SETTINGS, aspect="q", judged="ratings", controls={})
     assert table["note"] == "Nobody has judged q here."
     assert (table["rows"], table["raters"], table["prevalence"]) == ([], [], [])
+
+
+def test_ratings_of_one_output_are_not_independent():
+    """Three raters who agree on everything: the interval is that of 40 outputs, not of 120 ratings."""
+    rng = np.random.default_rng(2)
+    item, system, rater = (grid.ravel() for grid in np.meshgrid(range(40), range(2), range(3), indexing="ij"))
+    output = np.round(rng.normal(3, 1, (40, 2)), 2)
+    value = output[item, system] + 0.01 * rng.normal(size=len(item))
+    rows = [(float(v), f"i{i}", f"s{s}", f"r{r}", "") for v, i, s, r in zip(value, item, system, rater, strict=True)]
+    found = detail_table(columns(rows), SETTINGS, aspect="q", judged="ratings", controls={})["calibration"]
+    for row in found["systems"]:
+        assert row["sd"] == pytest.approx(output.std(ddof=1) / np.sqrt(40), rel=0.05)
+        assert row["value"] == pytest.approx(output[:, int(row["system"][1])].mean(), abs=0.01)
