@@ -4,6 +4,7 @@
   "use strict";
 
   const DRAFT_DELAY = 600;
+  const DRAFT_RETRY = 5000;
   const IDLE = 60000;
 
   const clock = () => new Date().toLocaleTimeString([], { hour12: false });
@@ -102,7 +103,11 @@
         }
       },
       forget(id) {
-        localStorage.removeItem(draftKey(id));
+        try {
+          localStorage.removeItem(draftKey(id));
+        } catch (error) {
+          // No store: nothing is in it.
+        }
       },
       /** Keep `collect()` here, and send it in a moment by `submit`. */
       keep(id, content, submit) {
@@ -113,16 +118,19 @@
         }
         draft.later(submit);
       },
-      later(submit) {
+      later(submit, delay = DRAFT_DELAY) {
         clearTimeout(timer);
-        timer = setTimeout(submit, DRAFT_DELAY);
+        timer = setTimeout(submit, delay);
       },
       stop() {
         clearTimeout(timer);
       },
       /** Send it on top of the version that `card` follows; `again` is called when another tab saved in between. */
       async send(card, method, content, again, lost) {
-        if (sending) return;
+        if (sending) {
+          draft.later(again); // what was typed meanwhile follows
+          return;
+        }
         sending = true;
         try {
           const body = { version: Number(card.dataset.draftVersion), draft: content };
@@ -136,8 +144,10 @@
             card.dataset.draftVersion = answer.stored.version;
             draft.later(again);
           } else if (response.status === 401 || response.status === 403) kept(answer);
+          else if (response.status >= 500) draft.later(again, DRAFT_RETRY);
         } catch (error) {
           lost();
+          draft.later(again, DRAFT_RETRY); // the server may be away while the browser believes to be online
         } finally {
           sending = false;
         }

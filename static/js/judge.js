@@ -11,12 +11,14 @@
   const desk = window.evalapp.desk(page, "answer", "judge");
   const { say, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home };
+  const TRY_AGAIN = 3000;
   const SECOND_ENTER = 600; // an Enter this soon after a text appeared was meant for the one before
 
   let card = null; // the assignment on show
   let ahead = null; // {html} fetched ahead, {done: true} when nothing is left
   let fetching = null;
   let shownAt = 0;
+  let patience = null;
   let sending = false; // an answer that waits for the server's word is on its way
 
   /* ---- what the form says ---- */
@@ -157,7 +159,10 @@
 
   /* ---- the outbox ---- */
 
-  const offline = () => desk.offline(outbox.entries().length);
+  function offline() {
+    desk.offline(outbox.entries().length);
+    if (outbox.unkept.size) warn("This browser keeps nothing for the page. Leave it open until your answers are sent.");
+  }
 
   const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
     changed() {},
@@ -212,6 +217,7 @@
   const conflicts = [];
 
   function conflict(entry, problem) {
+    outbox.hold(entry, problem); // should the page be closed before somebody has chosen
     conflicts.push({ entry, stored: problem.stored || {} });
     if (!conflictBox.open) askNext();
   }
@@ -223,6 +229,7 @@
     describe(conflictBox.querySelector("[data-theirs]"), stored.answer, entry.names);
     const done = () => {
       conflicts.shift();
+      outbox.remove(entry.id);
       draft.forget(entry.assignment);
       conflictBox.close();
       askNext();
@@ -233,8 +240,9 @@
     };
     conflictBox.querySelector("[data-replace]").onclick = () => {
       const id = uuid();
+      const body = { ...entry.body, submission: id, replaces: stored.version };
+      outbox.add({ ...entry, id, body, at: undefined, problem: undefined });
       done();
-      outbox.add({ ...entry, id, body: { ...entry.body, submission: id, replaces: stored.version } });
       if (card && card.dataset.id === entry.assignment) showNext();
     };
     conflictBox.showModal();
@@ -356,14 +364,20 @@
     try {
       const response = await fetch(urls.home, { credentials: "same-origin" });
       if (response.ok) swap(await response.text());
+      else if (response.status >= 500) wait();
       else window.location.assign(urls.home);
     } catch (error) {
       wait();
     }
   }
 
-  /** Nothing can be shown before the server has been reached again. */
+  /** Nothing can be shown before the server has been reached again. With answers to send the outbox tries; without, this
+      does: the server may be away while the browser believes to be online. */
   function wait() {
+    clearTimeout(patience);
+    patience = setTimeout(() => {
+      if (stage.querySelector("[data-waiting]") && !outbox.entries().length) showNext();
+    }, TRY_AGAIN);
     if (stage.querySelector("[data-waiting]")) return;
     card = null;
     stage.replaceChildren(document.getElementById("waiting").content.cloneNode(true));
@@ -413,4 +427,5 @@
     say(plural(outbox.entries().length, "answer") + " on the way");
     outbox.flush();
   }
+  for (const entry of outbox.undecided()) conflict(entry, entry.problem);
 })();

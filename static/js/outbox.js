@@ -1,49 +1,96 @@
 /* The outbox of answers: what a person has answered is kept in this browser until the server has confirmed it,
-   and leaves in order. Used by judge.js; knows no page. */
+   and leaves in order. Used by judge.js and write.js; knows no page. */
 (function () {
   "use strict";
 
   const FIRST_RETRY = 1000;
   const LAST_RETRY = 30000;
 
-  /** Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm. */
+  /** Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm.
+      Each has a place of its own in the browser's store: two tabs that write at once cannot overwrite each other. */
   class Outbox {
     constructor(name, token, listener) {
-      this.key = "evalapp.outbox." + name;
+      this.prefix = "evalapp.outbox." + name + ".";
+      this.unkept = new Map(); // what the browser would not keep: its store is full or switched off
       this.token = token;
       this.listener = listener;
       this.sending = false;
       this.retry = FIRST_RETRY;
       this.timer = null;
+      this.takeOver("evalapp.outbox." + name);
       window.addEventListener("online", () => this.flush());
       window.addEventListener("storage", (event) => {
-        if (event.key === this.key) this.listener.changed(this.entries());
+        if (event.key && event.key.startsWith(this.prefix)) this.listener.changed(this.entries());
       });
     }
 
-    entries() {
+    /** What an earlier version of this page kept, all in one place. */
+    takeOver(key) {
       try {
-        return JSON.parse(localStorage.getItem(this.key)) || [];
+        for (const entry of JSON.parse(localStorage.getItem(key)) || []) this.put(entry);
+        localStorage.removeItem(key);
       } catch (error) {
-        return [];
+        // No store, or nothing that could be read.
       }
     }
 
-    save(entries) {
-      localStorage.setItem(this.key, JSON.stringify(entries));
-      this.listener.changed(entries);
+    all() {
+      const found = new Map(this.unkept);
+      try {
+        for (const key of Object.keys(localStorage)) {
+          if (!key.startsWith(this.prefix)) continue;
+          const entry = JSON.parse(localStorage.getItem(key));
+          if (entry) found.set(entry.id, entry);
+        }
+      } catch (error) {
+        // No store.
+      }
+      return [...found.values()].sort((one, other) => (one.at || 0) - (other.at || 0));
+    }
+
+    /** What waits to be sent, oldest first. */
+    entries() {
+      return this.all().filter((entry) => !entry.problem);
+    }
+
+    /** What the server holds another answer for, and nobody has said yet which one is meant. */
+    undecided() {
+      return this.all().filter((entry) => entry.problem);
+    }
+
+    put(entry) {
+      const last = Math.max(0, ...this.all().map((other) => other.at || 0));
+      const kept = { ...entry, at: entry.at || Math.max(Date.now(), last + 1) };
+      try {
+        localStorage.setItem(this.prefix + entry.id, JSON.stringify(kept));
+        this.unkept.delete(entry.id);
+      } catch (error) {
+        this.unkept.set(entry.id, kept);
+      }
     }
 
     add(entry) {
-      this.save([...this.entries().filter((other) => other.id !== entry.id), entry]);
+      this.put(entry);
+      this.listener.changed(this.entries());
       this.flush();
     }
 
-    remove(id) {
-      this.save(this.entries().filter((entry) => entry.id !== id));
+    /** Keep an entry that the server refused with `problem` until somebody has decided; then `remove` it. */
+    hold(entry, problem) {
+      this.put({ ...entry, problem });
     }
 
-    /** Send what waits, oldest first; stops at the first that does not get through. */
+    remove(id) {
+      this.unkept.delete(id);
+      try {
+        localStorage.removeItem(this.prefix + id);
+      } catch (error) {
+        // No store.
+      }
+      this.listener.changed(this.entries());
+    }
+
+  /** Send what waits, oldest first; stops at the first that does not get through. */
     async flush() {
       if (this.sending) return;
       this.sending = true;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +25,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
 START_SECONDS = 60
+# Only what is wrong crosses to this process: all that axe looked at is megabytes.
+AXE_FINDS = """async (options) => {
+  const { violations } = await axe.run(document, options);
+  return violations.map(({ id, help, nodes }) => ({ id, help, targets: nodes.map((node) => node.target) }));
+}"""
 ON_POSTGRES = os.environ.get("BROWSER_DATABASE") == "postgres"
 
 
@@ -36,12 +42,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Site:
-    """The running installation. `manage` runs a command in it."""
+    """The running installation. `manage` runs a command in it; the web process can be killed and started again."""
 
     url: str
     folder: Path
     env: dict[str, str] = field(repr=False)
     database: str = ""
+    web: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> None:
+        log = self.folder / "web.log"
+        command = [
+            sys.executable, "-m", "gunicorn", "evalapp.wsgi", "--bind", self.url.removeprefix("http://"),
+            "--workers", "1", "--threads", "8", "--keep-alive", "2", "--graceful-timeout", "2",
+        ]  # fmt: skip
+        with log.open("ab") as output:
+            self.web = subprocess.Popen(
+                command, cwd=ROOT, env=self.env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        _wait_for(f"{self.url}/health/live", self.web, log)
+
+    def kill(self) -> None:
+        """As a machine that loses power."""
+        assert self.web is not None
+        os.killpg(self.web.pid, signal.SIGKILL)
+        self.web.wait(10)
+
+    def stop(self) -> None:
+        if self.web is None:
+            return
+        self.web.terminate()
+        try:
+            self.web.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
     def manage(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -112,23 +146,11 @@ def running_site(folder: Path, database: str) -> Iterator[Site]:
     }
     found = Site(f"http://127.0.0.1:{port}", folder, env, database)
     found.manage("collectstatic", "--noinput", "-v0")
-    log = folder / "web.log"
-    command = [
-        sys.executable, "-m", "gunicorn", "evalapp.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "1",
-        "--threads", "8", "--keep-alive", "2", "--graceful-timeout", "2",
-    ]  # fmt: skip
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT)
     try:
-        _wait_for(f"{found.url}/health/live", process, log)
+        found.start()
         yield found
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        found.stop()
 
 
 @pytest.fixture
@@ -202,13 +224,15 @@ def page_for(browser: Any, site: Site, db: None) -> Iterator[Callable[..., Any]]
 def axe() -> Callable[..., list[str]]:
     """`axe(page)`: what axe-core finds wrong on it, one line each; an empty list is good. `colours`: only what can
     differ between light and dark."""
-    from axe_playwright_python.sync_playwright import Axe
+    from axe_playwright_python.base import AXE_SCRIPT
 
-    def check(page: Any, context: str | None = None, *, colours: bool = False) -> list[str]:
+    def check(page: Any, *, colours: bool = False) -> list[str]:
         options: dict[str, Any] = {"resultTypes": ["violations"]}
         if colours:
             options["runOnly"] = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
-        found = Axe().run(page, context=context, options=options).response["violations"]
-        return [f"{row['id']}: {row['help']} {[node['target'] for node in row['nodes'][:5]]}" for row in found]
+        if not page.evaluate("typeof axe === 'object'"):
+            page.evaluate(AXE_SCRIPT)
+        found = page.evaluate(AXE_FINDS, options)
+        return [f"{row['id']}: {row['help']} {row['targets'][:5]}" for row in found]
 
     return check

@@ -8,42 +8,14 @@ from typing import Any
 
 import pytest
 
-from annotation.models import Assignment, Campaign, Comparison, ItemFlag, Judgement
+from annotation.models import Assignment, Comparison, ItemFlag, Judgement
 from annotation.services.campaigns import pause_campaign
+from tests.browser.judging_page import answers, card_id, judging, settle, wait_for_answers
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, open_comparison, open_rating
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
-
-
-def judging(page: Any, campaign: Campaign) -> Any:
-    page.goto(f"/my/{campaign.pk}/")
-    page.wait_for_selector("article[data-id], .empty")
-    return page
-
-
-def card_id(page: Any) -> str:
-    return page.get_attribute("article[data-id]", "data-id")
-
-
-def answers(campaign: Campaign) -> list[dict[str, Any]]:
-    rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("pk")
-    return list(rows.values_list("answer", flat=True))
-
-
-def wait_for_answers(page: Any, campaign: Campaign, n: int) -> list[dict[str, Any]]:
-    for _ in range(100):
-        found = answers(campaign)
-        if len(found) >= n:
-            return found
-        page.wait_for_timeout(50)
-    return answers(campaign)
-
-
-def settle(page: Any) -> None:
-    """Longer than an Enter counts as the second half of a double one."""
-    page.wait_for_timeout(650)
 
 
 def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
@@ -122,6 +94,7 @@ def test_answer_on_key(cast: Cast, page_for: Open) -> None:
     assert answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
 
 
+@pytest.mark.promise("submission")
 def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)
@@ -137,6 +110,7 @@ def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
     assert "Choose an answer first" in page.inner_text("form.answer")
 
 
+@pytest.mark.promise("submission")
 def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, practice=PRACTICE)
     page = judging(page_for(cast.annotator), campaign)
@@ -154,6 +128,7 @@ def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> N
     assert "Practice" not in page.inner_text("article")
 
 
+@pytest.mark.promise("draft")
 def test_offline_and_back(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)
@@ -174,6 +149,7 @@ def test_offline_and_back(cast: Cast, page_for: Open) -> None:
     assert page.inner_text("#done-count") == "2"
 
 
+@pytest.mark.promise("draft")
 def test_answers_survive_closing_the_page_offline(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)
@@ -189,6 +165,7 @@ def test_answers_survive_closing_the_page_offline(cast: Cast, page_for: Open) ->
     assert wait_for_answers(again, campaign, 1) == [{"naturalness": 2}]
 
 
+@pytest.mark.promise("draft")
 def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
     page = judging(page_for(cast.annotator), campaign)
@@ -202,6 +179,7 @@ def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
     assert Assignment.objects.get(public=card_id(page)).draft["answer"] == {"naturalness": 5}
 
 
+@pytest.mark.promise("draft")
 def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
     page = judging(page_for(cast.annotator), campaign)
@@ -211,6 +189,7 @@ def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
     assert other.is_checked("[name='answer.naturalness'][value='6']")
 
 
+@pytest.mark.promise("submission")
 def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     first = judging(page_for(cast.annotator), campaign)
@@ -234,6 +213,7 @@ def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
     assert Judgement.objects.filter(campaign=campaign).count() == 2
 
 
+@pytest.mark.promise("submission")
 def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast)
     first = judging(page_for(cast.annotator), campaign)
@@ -282,6 +262,7 @@ def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open)
     assert ItemFlag.objects.get().reason == "broken"
 
 
+@pytest.mark.promise("draft")
 def test_signed_out_keeps_the_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)
@@ -297,6 +278,7 @@ def test_signed_out_keeps_the_answer(cast: Cast, page_for: Open) -> None:
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
 
 
+@pytest.mark.promise("late")
 def test_paused_meanwhile_takes_the_answer_and_says_so(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)

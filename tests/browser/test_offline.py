@@ -1,0 +1,222 @@
+"""Answers without connection, without server, without browser: what a person has answered leaves this browser once, in
+order, when it can. A real Chromium, a real web process that is killed, a profile that is closed and opened again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from annotation.models import Assignment, Campaign, Judgement
+from annotation.services.campaigns import open_campaign
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, Site
+from tests.browser.judging_page import answers, card_id, judging, settle, wait_for_answers
+from tests.cast import Cast
+from tests.judging import ONE_QUESTION, make_draft, open_rating
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+CAMPAIGNS = 5
+
+
+def answer(page: Any, key: str) -> None:
+    page.keyboard.press(key)
+    page.keyboard.press("Enter")
+
+
+def fetched_ahead(page: Any) -> None:
+    page.wait_for_load_state("networkidle")
+
+
+@pytest.mark.promise("draft", "submission")
+def test_ten_answers_without_connection(cast: Cast, page_for: Open) -> None:
+    """Each page holds the text on show and the one after it, so ten answers come from five campaigns in one browser."""
+    campaigns = [open_rating(cast, items=3, aspects=ONE_QUESTION)]
+    for number in range(1, CAMPAIGNS):
+        draft = make_draft(cast, aspects=ONE_QUESTION, name=f"Replies {number}", slug=f"replies-{number}")
+        campaigns.append(open_campaign(campaign=draft, user=cast.researcher))
+    window = page_for(cast.annotator)
+    window.context.set_default_timeout(30_000)  # five pages at once
+    first = judging(window, campaigns[0])
+    pages = [first, *(judging(first.context.new_page(), campaign) for campaign in campaigns[1:])]
+    for page in pages:
+        fetched_ahead(page)
+    first.context.set_offline(True)
+    meant = {}
+    for number, (page, campaign) in enumerate(zip(pages, campaigns, strict=True)):
+        page.bring_to_front()
+        keys = (str(1 + number), str(6 - number))
+        answer(page, keys[0])
+        page.wait_for_function("() => !document.querySelector('form.answer input:checked')")
+        answer(page, keys[1])
+        page.wait_for_selector(f"text=Offline, {2 * number + 2} answers kept here")
+        meant[campaign.pk] = [{"naturalness": int(key)} for key in keys]
+    assert not Judgement.objects.exists()
+    first.context.set_offline(False)
+    for page, campaign in zip(pages, campaigns, strict=True):
+        page.wait_for_selector("article[data-id]")
+        assert wait_for_answers(page, campaign, 2) == meant[campaign.pk]
+    # All tabs sent the same outbox at once, and still each answer is there once, in the order in which it was given.
+    order = Judgement.objects.order_by("pk").values_list("campaign", flat=True)
+    assert list(order) == [campaign.pk for campaign in campaigns for _ in range(2)]
+    pages[-1].reload()
+    assert pages[-1].evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
+
+
+@pytest.mark.promise("draft", "submission")
+def test_the_web_process_is_killed_and_comes_back(cast: Cast, page_for: Open, site: Site) -> None:
+    """Between a draft and its answer, with the page open all the time; nobody touches the page but to judge."""
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    fetched_ahead(page)
+    page.keyboard.press("2")
+    page.keyboard.press("n")
+    page.keyboard.type("half a")
+    page.wait_for_selector("text=/Saved \\d\\d:/")
+    site.kill()
+    try:
+        page.keyboard.type(" thought")
+        page.wait_for_selector("text=Offline, your answer is kept here")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_selector("text=Offline, 1 answer kept here")
+        settle(page)
+        answer(page, "5")
+        page.wait_for_selector("text=Waiting for the connection")
+        assert Assignment.objects.get(order_number=1).draft["answer"] == {"naturalness": 2}
+    finally:
+        site.start()
+    assert wait_for_answers(page, campaign, 2, seconds=20) == [{"naturalness": 2}, {"naturalness": 5}]
+    assert Judgement.objects.earliest("pk").note == "half a thought"
+    page.wait_for_selector("article[data-id]")
+    answer(page, "1")
+    assert len(wait_for_answers(page, campaign, 3)) == 3
+
+
+@contextmanager
+def window(browser: Any, chromium: str, site: Site, folder: Path) -> Iterator[Any]:
+    """A browser of its own with a profile that lies in `folder`."""
+    context = browser.browser_type.launch_persistent_context(
+        folder, executable_path=chromium, args=list(CHROMIUM_ARGUMENTS), base_url=site.url
+    )
+    context.set_default_timeout(10_000)
+    yield context
+    context.close()
+
+
+@pytest.mark.promise("draft", "submission")
+def test_the_browser_is_closed_with_unsent_answers(
+    cast: Cast, site: Site, db: None, browser: Any, chromium_path: str, tmp_path: Path
+) -> None:
+    """Two answers that could not be sent and a conflict that nobody has decided; then the browser is closed."""
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    client = Client()
+    client.force_login(cast.annotator)
+    session = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site.url}
+    with window(browser, chromium_path, site, tmp_path) as context:
+        context.add_cookies([{**session, "expires": time.time() + 86_400}])
+        first = judging(context.new_page(), campaign)
+        second = judging(context.new_page(), campaign)
+        doubted = card_id(first)
+        first.bring_to_front()
+        answer(first, "2")
+        wait_for_answers(first, campaign, 1)
+        second.bring_to_front()
+        answer(second, "6")
+        second.wait_for_selector("#conflict[open]")
+        first.bring_to_front()
+        first.reload()  # the conflict was told in the other tab; here, too, it waits for a decision
+        first.wait_for_selector("#conflict[open]")
+        first.evaluate("document.getElementById('conflict').close()")
+        fetched_ahead(first)
+        context.set_offline(True)
+        answer(first, "3")
+        first.wait_for_selector("text=Offline, 1 answer kept here")
+        settle(first)
+        answer(first, "4")
+        first.wait_for_selector("text=Offline, 2 answers kept here")
+    assert answers(campaign) == [{"naturalness": 2}]
+    with window(browser, chromium_path, site, tmp_path) as context:
+        page = context.new_page()
+        page.goto(f"/my/{campaign.pk}/")
+        page.wait_for_selector("#conflict[open]")
+        assert "How natural is it? 6" in page.inner_text("[data-mine]")
+        assert "How natural is it? 2" in page.inner_text("[data-theirs]")
+        page.click("[data-replace]")
+        wait_for_answers(page, campaign, 3)
+        page.wait_for_function("() => !Object.keys(localStorage).some((key) => key.includes('outbox'))")
+    found = Judgement.objects.filter(campaign=campaign, current=True).order_by("assignment__order_number")
+    assert list(found.values_list("answer__naturalness", flat=True)) == [6, 3, 4]
+    assert Assignment.objects.get(public=doubted).version == 2
+
+
+@pytest.mark.promise("submission")
+def test_back_and_forward_in_the_browser(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = page_for(cast.annotator)
+    page.goto("/my/")
+    judging(page, campaign)
+    fetched_ahead(page)
+    first = card_id(page)
+    answer(page, "2")
+    wait_for_answers(page, campaign, 1)
+    page.go_back()
+    page.go_forward()
+    page.wait_for_selector("article[data-id]")
+    assert card_id(page) != first
+    settle(page)
+    answer(page, "5")
+    assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 5}]
+    assert Judgement.objects.filter(campaign=campaign).count() == 2
+
+
+@pytest.mark.promise("draft")
+def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
+    """Its store is full or forbidden: answers leave all the same, and the page tells of one that waits."""
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = page_for(cast.annotator)
+    page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };")
+    judging(page, campaign)
+    fetched_ahead(page)
+    answer(page, "2")
+    assert wait_for_answers(page, campaign, 1) == [{"naturalness": 2}]
+    page.wait_for_selector("text=/Saved \\d\\d:/")
+    fetched_ahead(page)
+    settle(page)
+    page.context.set_offline(True)
+    answer(page, "3")
+    page.wait_for_selector("text=This browser keeps nothing for the page")
+    page.context.set_offline(False)
+    assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 3}]
+
+
+def open_in_old_format(page: Any, campaign: Campaign, key: int) -> str:
+    """What the page kept before each answer had a place of its own: one list for all."""
+    return str(
+        page.evaluate(
+            """(value) => {
+              const card = document.querySelector("article[data-id]");
+              const id = crypto.randomUUID();
+              const body = { submission: id, answer: { naturalness: value }, note: "", seconds: 1 };
+              const entry = { id, assignment: card.dataset.id, url: card.dataset.submitUrl, body, names: {} };
+              const user = document.getElementById("judging").dataset.user;
+              localStorage.setItem("evalapp.outbox." + user, JSON.stringify([entry]));
+              return card.dataset.id;
+            }""",
+            key,
+        )
+    )
+
+
+@pytest.mark.promise("draft")
+def test_answers_kept_by_an_earlier_version_leave(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    kept = open_in_old_format(page, campaign, 4)
+    page.reload()
+    assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
+    assert Assignment.objects.get(public=kept).state == "submitted"
