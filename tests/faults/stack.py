@@ -77,7 +77,7 @@ class Stack:
 
     def start(
         self, *names: str, called: str = "", more: Sequence[str] = (), env: Mapping[str, str] | None = None,
-        seconds: float = 60.0,
+        seconds: float = 180.0,
     ) -> None:  # fmt: skip
         """Services by name, in this order. `called`: a further process of the same service."""
         for name in names:

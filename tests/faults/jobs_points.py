@@ -1,0 +1,32 @@
+"""The places at which a worker of test_jobs can be told to die."""
+
+from __future__ import annotations
+
+#: Where a test writes the place at which the next process is to die: `POINT NUMBER TIMES`, at the NUMBERth time that
+#: the process comes by; the file goes when TIMES processes have died of it.
+ORDER = "EVALAPP_TEST_DIE_AT"
+
+#: Points by name: module, what is called there, and whether death comes before it, after it, or half-way.
+POINTS = {
+    "import: rows are staged": ("annotation.pipelines.imports", "_Import._check", "before"),
+    "import: rows are checked": ("annotation.pipelines.imports", "_Import._store", "before"),
+    "import: half is in the tables": ("annotation.pipelines.import_store", "Promotion._outputs", "before"),
+    "import: all is in the tables": ("annotation.pipelines.imports", "promote", "after"),
+    "import: the tables are committed": ("annotation.services.uploads", "remove_files", "before"),
+    "import: faults are stored": ("annotation.services.uploads", "remove_files", "before"),
+    "score: a chunk is stored": ("scoring.pipelines.score", "store_scores", "after"),
+    "score: all chunks are stored": ("scoring.pipelines.score", "finish_score_set", "before"),
+    "score: the set is finished": ("scoring.pipelines.score", "keep_columns", "after"),
+    "train: a checkpoint is half written": ("scoring.ml.training.finetune", "_Keeper.on_save", "before"),
+    "train: a phase is over": ("scoring.pipelines.train", "publish", "before"),
+    "train: the artefact is half written": ("scoring.ml.trained", "write_artefact", "after"),
+    "train: the artefact is written": ("scoring.pipelines.publishing", "publish_evaluator", "before"),
+    "train: the row is written": ("scoring.pipelines.train", "publish", "after"),
+    "annotate: a line is half written": ("scoring.pipelines.annotate", "_Work._keep", "half"),
+    "annotate: half is in the tables": ("scoring.services.annotating", "insert_rows", "after"),
+    "annotate: all is in the tables": ("scoring.pipelines.annotate", "_store", "after"),
+    "export: tables are written": ("annotation.pipelines.exports", "write_export", "after"),
+    "export: the card is not written": ("annotation.pipelines.exports", "write_card", "before"),
+    "export: the archive is half written": ("zipfile", "ZipFile.write", "after"),
+    "any: the end is not written": ("evalapp.common.runner", "finish_run", "before"),
+}  # fmt: skip

@@ -1,0 +1,82 @@
+"""Imported by the workers of test_jobs (`--include`): everything a job needs is loaded before the pool forks, so that a
+killed process is replaced at once, and a process dies by itself at a named place when the test has asked for it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import transformers  # noqa: F401 - loaded once, before the fork
+
+import scoring.ml
+import scoring.ml.training.cross_fit  # noqa: F401
+from scoring.ml import registry
+from scoring.ml.evaluators.ream import annotate, evaluator  # noqa: F401
+from scoring.ml.training import finetune
+from tests.faults.jobs_points import ORDER, POINTS
+from tests.scoring.ml.training import toy  # noqa: F401
+from tests.scoring.ml.training.toy_entry import ENTRY
+
+torch.set_num_threads(1)
+registry._MODULES = (*registry._MODULES, SimpleNamespace(ENTRIES=(ENTRY,)))  # type: ignore[assignment]
+registry.catalogue.cache_clear()
+# Checkpoints of a short training must come often, else there is none to go on from.
+finetune.CHECKPOINT_SECONDS = 0.05
+
+_seen: dict[str, int] = {}
+
+
+def _come_by(name: str) -> bool:
+    """Whether this is the place and the moment to die."""
+    order = Path(os.environ[ORDER])
+    try:
+        point, number, times = order.read_text().split("\t")
+    except FileNotFoundError:
+        _seen.clear()
+        return False
+    if point != name:
+        return False
+    _seen[name] = _seen.get(name, 0) + 1
+    if _seen[name] < int(number):
+        return False
+    if int(times) > 1:
+        order.write_text(f"{point}\t{number}\t{int(times) - 1}")
+    else:
+        order.unlink()
+    return True
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _deadly(name: str, function: Any, moment: str) -> Any:
+    @functools.wraps(function)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        now = _come_by(name)
+        if now and moment == "half":
+            work = args[0]
+            with work.file.open("ab") as lines:
+                lines.write(b'{"pk": 1, "key": "half a li')
+        if now and moment != "after":
+            _die()
+        result = function(*args, **named)
+        if now:
+            _die()
+        return result
+
+    return wrapped
+
+
+for _name, (_module, _path, _moment) in POINTS.items():
+    _owner: Any = import_module(_module)
+    *_within, _last = _path.split(".")
+    for _part in _within:
+        _owner = getattr(_owner, _part)
+    setattr(_owner, _last, _deadly(_name, getattr(_owner, _last), _moment))
