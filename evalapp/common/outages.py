@@ -110,7 +110,7 @@ def persist(act: Callable[[], T], seconds: float, pause: float = 0.2) -> T:
     while True:
         try:
             return act()
-        except django.db.Error as error:
+        except (django.db.Error, OSError) as error:
             if connection.in_atomic_block or explain(error) is None or time.monotonic() > until:
                 raise
         drop_connection()
