@@ -60,7 +60,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while following is not None and id(following) not in seen:
         seen.add(id(following))
         yield following
-        following = following.__cause__ or following.__context__
+        hidden = None if following.__suppress_context__ else following.__context__
+        following = following.__cause__ or hidden
 
 
 def _explain(error: BaseException) -> Unavailable | None:
