@@ -9,8 +9,10 @@ What an engine alone can do (limits, namespaces, a read-only root) is not done h
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +26,7 @@ import yaml
 
 from evalapp.ops import redis as queue
 from evalapp.ops.ports import free_port, wait_until
-from evalapp.ops.processes import Child, Family, User
+from evalapp.ops.processes import Child, Family
 
 ROOT = Path(__file__).resolve().parents[2]
 _VARIABLE = re.compile(r"\$\$|\$\{(\w+)(?::([-?])([^}]*))?\}")
@@ -74,15 +76,28 @@ def image() -> dict[str, Any]:
     return {"env": env, "command": yaml.safe_load(command)}
 
 
+def without_rights() -> list[str]:
+    """What stands before a command so that it runs without capabilities and gets none; nothing where that cannot be.
+    Only root has any to lose; without them root, too, cannot write what is read-only."""
+    program = shutil.which("setpriv")
+    if program is None:
+        return []
+    drop = ["--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    prefix = [program, "--no-new-privs", *drop]
+    works = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    return prefix if works else []
+
+
 class Composed:
-    """A context manager; nothing runs until `start`. `app`: the folder of the code; `user`: whose rights the processes
-    of the application get (root's stand-in for the image's own user)."""
+    """A context manager; nothing runs until `start`. `app`: the folder of the code; `tight`: processes have no
+    capability and get none, as `cap_drop` and `no-new-privileges` say."""
 
     def __init__(
-        self, folder: Path, *, database_url: str, app: Path = ROOT, user: User | None = None,
+        self, folder: Path, *, database_url: str, app: Path = ROOT, tight: bool = False,
         variables: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.folder, self.app, self.user, self._database_url = folder, app, user, database_url
+        self.folder, self.app, self._database_url = folder, app, database_url
+        self._prefix = without_rights() if tight else []
         self._ports = {"web": free_port(), "redis": free_port()}
         self.url = f"http://127.0.0.1:{self._ports['web']}"
         self.redis_url = f"redis://127.0.0.1:{self._ports['redis']}/0"
@@ -94,9 +109,6 @@ class Composed:
             assert entry["file"] == f"./secrets/{name}"
             value = "consolemail://" if name == "email_url" else secrets.token_hex(32)
             (folder / "run/secrets" / name).write_text(value + "\n")
-        if user:
-            for name in ("data", "tmp"):
-                subprocess.run(["chown", user.name, folder / name], check=True)
         self._family = Family()
         self._children: dict[str, Child] = {}
 
@@ -139,22 +151,24 @@ class Composed:
     # ---- processes ----------------------------------------------------------------------------------------
 
     def _spawn(self, name: str) -> Child:
-        ours = name != "redis"
         with (self.folder / f"{name}.log").open("ab") as output:
             child = self._family.spawn(
-                name, self.command(name), env=self.environment(name), cwd=self.app if ours else self.folder,
-                output=output, user=self.user if ours else None,
-            )  # fmt: skip
+                name,
+                [*self._prefix, *self.command(name)],
+                env=self.environment(name),
+                cwd=self.folder if name == "redis" else self.app,
+                output=output,
+            )
         self._children[name] = child
         return child
 
-    def once(self, name: str, seconds: float = 120.0) -> None:
+    def once(self, name: str, seconds: float = 400.0) -> None:
         """A service that does its work and ends well."""
         status = self._spawn(name).process.wait(seconds)
         self._family.forget(self._children.pop(name))
         assert status == 0, self.log(name)
 
-    def start(self, *names: str, seconds: float = 60.0) -> None:
+    def start(self, *names: str, seconds: float = 120.0) -> None:
         for name in names:
             if name in self._children:
                 self._family.forget(self._children.pop(name))
