@@ -96,8 +96,11 @@ bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH
 	  echo "== $$file" >&2; $(if $(DB),$(RUN) with $(DB) -- sh -c 'DATABASE_URL=$$TEST_DATABASE_URL exec "$$@"' bench) $(PY) "$$file" $(ARGS); \
 	done
 
-soak: $(VENV)/.installed-dev ## 32 threads at one campaign on PostgreSQL, 2,000 claims each (fewer: EACH=100)
-	@SOAK=$(or $(EACH),2000) $(RUN) test tests/annotation/services/test_judging_rows.py -m server $(ARGS)
+# Half an hour of everything, then threads and processes at one campaign, then each kind of job killed many times over.
+soak: $(VENV)/.installed-dev ## everything at once for 30 minutes while parts die (MINUTES=3, EACH=100, KILLS=4)
+	@$(PY) tests/faults/soak.py --minutes $(or $(MINUTES),30)
+	@SOAK=$(or $(EACH),2000) $(RUN) test tests/annotation/services/test_judging_rows.py tests/faults/test_claims.py $(ARGS)
+	@SOAK_KILLS=$(or $(KILLS),20) $(RUN) test tests/faults/test_jobs.py $(ARGS)
 
 FUZZ_ENV := $(VENV)/bin/uv run --no-project --isolated --python $(PY) --with atheris==3.0.0 --with $(shell grep '^orjson==' requirements.txt) --
 fuzz: $(VENV)/.installed-dev ## the readers of uploads by coverage and the API by its schema, for some minutes (SECONDS=300)
