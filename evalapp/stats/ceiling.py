@@ -134,6 +134,8 @@ def disattenuated(estimate: Estimate, ceiling: Estimate) -> Estimate:
     if ceiling.low <= 0:
         return Estimate.point(value, estimate.n, note).with_note("no interval: the ceiling may be 0")
     low, high = _ratio_interval(estimate, ceiling)
+    if math.isnan(low) or math.isnan(high):
+        return Estimate.point(value, estimate.n, note).with_note("no interval: that of the ceiling is too wide")
     return Estimate(value, low, high, estimate.n, note)
 
 

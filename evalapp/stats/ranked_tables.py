@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, snap
-from evalapp.stats.columns import Comparisons, Units
+from evalapp.stats.columns import Comparisons, Units, persons
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_tables import (
     COEFFICIENTS,
@@ -147,7 +147,7 @@ def evaluators_by_ranking(
         "n_outputs": int(used.sum()),
         "n_excluded": int(len(compared) - used.sum()),
         "n_ratings": len(kept),
-        "n_raters": len(np.unique(kept.rater)),
+        "n_raters": len(np.unique(persons(kept.rater, kept.raters))),
         "n_systems": len(systems.codes),
         "n_items": len(np.unique(kept.item)),
         "n_simulated": int(kept.simulated.sum()),

@@ -142,7 +142,7 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
         cluster=kept.cluster,
         method=settings["method"],
         side="side" in used,
-        rater=kept.rater if "rater" in used else None,
+        rater=persons(kept.rater, kept.raters) if "rater" in used else None,
         length_difference=kept.longer if "length" in used and known else None,
         weight=_weights(kept) if settings.get("weights") == "propensity" else None,
         **draws_of(settings),

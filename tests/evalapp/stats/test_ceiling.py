@@ -103,6 +103,10 @@ def test_ratio_interval_as_worked_by_hand():
     known = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate.point(0.8, 60))
     assert (known.low, known.high) == pytest.approx((0.375, 0.875))
     assert known.note == "the ceiling is taken as known"
+    # An end at twice the ceiling: the lower end of the ratio cannot be told.
+    wide = disattenuated(Estimate(0.4, 0.2, 0.6, 60), Estimate(0.5, 0.1, 1.0, 60))
+    assert (wide.value, wide.has_interval) == (0.8, False)
+    assert wide.note == "no interval: that of the ceiling is too wide"
 
 
 def test_degenerate():

@@ -113,6 +113,14 @@ def test_findings_speak_of_the_first_two_rows():
     assert nothing["note"] == "No output has been compared with another for q."
 
 
+def test_repeats_are_by_the_same_person():
+    found = replace(golden(), raters=("ann", "ann#2"))
+    for settings in ({"method": "win-rate"}, {"method": "davidson", "covariates": "rater"}):
+        table = systems_by_comparisons(found, {**SETTINGS, **settings}, aspect="q")
+        assert table["n_raters"] == 1
+    assert table["extras"]["rater_effects"]["n"] == 1
+
+
 def test_a_system_without_a_value_of_its_own_has_no_rank():
     units = Units({k: (name, "machine") for k, name in enumerate("abc")})
     codes = [units.code(k, None) for k in range(3)]
