@@ -91,7 +91,7 @@ def _web(layout: Layout) -> Service:
     command = (
         sys.executable, "-m", "gunicorn", f"{_MODULE}.wsgi:application",
         "--bind", f"fd://{descriptor}", "--preload", "--workers", str(layout.web_workers),
-        "--worker-class", "gthread", "--threads", "4", "--timeout", "60", "--graceful-timeout", "4",
+        "--worker-class", "gthread", "--threads", "4", "--timeout", "60", "--graceful-timeout", "10",
         "--keep-alive", "15", "--log-level", "warning", "--no-control-socket",
         *_memory_folder(),
     )  # fmt: skip
@@ -102,7 +102,7 @@ def _web(layout: Layout) -> Service:
         stage=WEB,
         ready=lambda: web_answers(health),
         pass_fds=(descriptor,),
-        ending=Ending(((signal.SIGTERM, 5.0),)),
+        ending=Ending(((signal.SIGTERM, 11.0),)),  # a request in flight has ten seconds
     )
 
 
