@@ -97,12 +97,14 @@ SHOTS = (
     Shot("systems-steps", P + "systems/steps/"),
     Shot("evaluation", P + "evaluation/"),
     Shot("evaluation-system", P + "evaluation/?level=system"),
+    Shot("evaluation-davidson", P + "evaluation/?people=davidson"),
     Shot("evaluation-aspects", P + "evaluation/aspects/"),
     Shot("evaluation-slices", P + "evaluation/slices/"),
     Shot("evaluation-matrix", P + "evaluation/matrix/"),
     Shot("snapshots", P + "snapshots/"),
     Shot("snapshot", P + "snapshots/before/"),
     Shot("snapshot-evaluators", P + "snapshots/evaluators-before/"),
+    Shot("snapshot-agreement", P + "snapshots/agreement-before/"),
     Shot("snapshots-compare", P + "snapshots/compare/?first=before"),
     Shot("exports", P + "exports/"),
     Shot("people", P + "people/"),
@@ -150,7 +152,8 @@ for name, role in (("{RESEARCHER}", "researcher"), ("{ANNOTATOR}", "annotator"))
 
 
 def prepare(folder: Path) -> None:
-    """Demonstration data, three people, scores of a few metrics, open campaigns; all by commands."""
+    """Demonstration data, three people, scores of a few metrics, open campaigns; all by commands. Nothing here learns
+    from the ratings, so that all of them stand behind the figures of the pictures."""
     if (folder / "ready").exists():
         return
     sys.path.insert(0, str(ROOT))
@@ -164,6 +167,24 @@ def prepare(folder: Path) -> None:
     manage(folder, "shell", "--verbosity", "0", "-c", PEOPLE)
     for metric in METRICS:
         manage(folder, "score", metric, "--project", "demo", "--here")
+    manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
+    manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
+    manage(folder, "corpus", "add", "replies", "--project", "demo", "--derive", "corpus", "--here")
+    manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/writing.json"), "--open", "--as", RESEARCHER)
+    compute(folder)
+    (folder / "ready").touch()
+
+
+def compute(folder: Path) -> None:
+    """The tables of the pages: no worker runs here, and a page leaves a large one to a run."""
+    for words in ((), ("--level", "system"), ("--people", "davidson"), ("--aspects",), ("--slices",), ("--matrix",)):
+        manage(folder, "meta", "demo", *words)
+
+
+def train(folder: Path) -> None:
+    """What every page has besides: a trained and a combined evaluator, and snapshots."""
+    if (folder / "trained").exists():
+        return
     trained = ("--aspect", "naturalness", "--folds", "1", "--name", "my-adem", "--here")
     manage(folder, "train", "adem", "--project", "demo", *trained)
     manage(folder, "score", "my-adem", "--project", "demo", "--here")
@@ -172,11 +193,9 @@ def prepare(folder: Path) -> None:
     manage(folder, "meta", "demo", "--aspect", "naturalness")
     manage(folder, "snapshot", "demo", "take", "--name", "before", "--title", "Before the campaign")
     manage(folder, "snapshot", "demo", "take", "--board", "evaluators", "--name", "evaluators-before")
-    manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
-    manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/campaigns.json"), "--open", "--as", RESEARCHER)
-    manage(folder, "corpus", "add", "replies", "--project", "demo", "--derive", "corpus", "--here")
-    manage(folder, "campaign", "demo", str(ROOT / "evalapp/demo/writing.json"), "--open", "--as", RESEARCHER)
-    (folder / "ready").touch()
+    manage(folder, "snapshot", "demo", "take", "--board", "agreement", "--name", "agreement-before")
+    compute(folder)
+    (folder / "trained").touch()
 
 
 @contextmanager
@@ -303,6 +322,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         prepare(folder)
+        if given.all:
+            train(folder)
         manage(folder, "collectstatic", "--noinput", "--verbosity", "0")
         with web(folder) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .selectors.leaderboards import COEFFICIENTS, MODELS
@@ -119,6 +119,7 @@ def _systems_latex(table: Mapping[str, Any]) -> list[str]:
     head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
     head += [r"Win / tie / loss [\%]"] if compared else []
     lines = _tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
+    lines += _remarks(table["rows"], "label", ())
     return [*lines, *(f"% Cannot be told apart: {', '.join(group)}" for group in table.get("groups", []))]
 
 
@@ -163,12 +164,29 @@ def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:
         rows.append(" & ".join([shown, *(_figure(row[c], 3) for c in names), str(row["n"])]) + r" \\")
     head = " & ".join(["Evaluator", *(EXTRA.get(name, name.capitalize()) for name in names), "$n$"]) + r" \\"
     lines = _tabular("l" + "r" * (len(names) + 1), head, rows)
+    lines += _remarks(table["rows"], "evaluator", names)
     ceiling, test = table.get("ceiling"), table.get("test")
     if test and test["names"]:
         lines.append(f"% Evaluators that share a letter do not differ: {test['signature']}")
     if ceiling and ceiling["value"] is not None:
         lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
     return lines
+
+
+def is_marked(estimate: Mapping[str, Any]) -> bool:
+    """Whether there is an interval that says something of itself, as one from few groups does."""
+    return estimate.get("low") is not None and bool(estimate.get("note"))
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]], name: str, parts: Sequence[str]) -> list[str]:
+    """What marked intervals say of themselves, once for all rows that say the same; `parts` of a row are estimates,
+    none: the row is one."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        for found in [row[part] for part in parts] if parts else [row]:
+            if is_marked(found) and row[name] not in said.setdefault(found["note"], []):
+                said[found["note"]].append(row[name])
+    return [f"% $\\dagger$ {note}: {', '.join(names)}" for note, names in said.items()]
 
 
 def _tabular(columns: str, head: str, rows: list[str]) -> list[str]:
@@ -182,6 +200,7 @@ def _figure(estimate: Mapping[str, Any], digits: int) -> str:
     value = f"${number(estimate['value'])}$"
     if estimate["low"] is None:
         return value
+    value += r"$^{\dagger}$" if is_marked(estimate) else ""
     return f"{value} {{\\small $[{number(estimate['low'])}, {number(estimate['high'])}]$}}"
 
 

@@ -81,4 +81,4 @@ def with_bca_interval(
     low, high = bca_interval(point.value, replicates, left_out, confidence)
     if math.isnan(low):
         return point.with_note("no interval: the resamples lie on one side of the value")
-    return Estimate(point.value, low, high, point.n, point.note)
+    return Estimate(point.value, low, high, point.n, plain.note)

@@ -33,7 +33,7 @@ from evalapp.stats.coding import (
 from evalapp.stats.connectivity import Connectivity, is_strongly_connected, largest_class
 from evalapp.stats.estimate import NAN
 from evalapp.stats.judgements import Judgements
-from evalapp.stats.resampling import ClusterDraws, chunk_sizes
+from evalapp.stats.resampling import ClusterDraws, chunk_sizes, few_note
 
 #: Standard deviation of the raters' own advantage of the first side, on the scale of theta.
 RATER_SD = 1.0
@@ -260,7 +260,7 @@ def _covariance(fit: Fit, kinds: Kinds) -> tuple[FloatArray, str]:
     if (n := clusters.shape[0]) <= fit.design.n_systems:
         reason = f"no interval: {n} independent units are too few for {fit.design.n_systems} systems"
         return np.full((size, size), NAN), reason
-    return covariance, ""
+    return covariance, few_note({"independent units": n})
 
 
 def _linked(design: Design, counts: FloatArray) -> bool:

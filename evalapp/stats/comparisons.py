@@ -146,7 +146,8 @@ def _bootstrap(found: ComparisonFit, resamples: int, seed: int, confidence: floa
     share = float(defined.mean()) if len(drawn) else 0.0
     note = found.note
     if not len(drawn) or share < _MIN_DEFINED:
-        note = note or f"no interval: only {share:.0%} of the resamples give finite ratings"
+        few = f"no interval: only {share:.0%} of the resamples give finite ratings"
+        note = note if note.startswith("no interval") else few
         return _Spread(
             np.full((2, k), NAN), np.full((k, k), NAN),
             [Estimate.point(float(value), found.n_judgements, note) for value in beta[k:]],

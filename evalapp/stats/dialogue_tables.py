@@ -11,7 +11,7 @@ import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.dialogue import dialogue_scores
-from evalapp.stats.meta_tables import People, Scored, evaluators_table
+from evalapp.stats.meta_tables import COEFFICIENTS, People, Progress, Scored, evaluators_table
 
 #: The system of a dialogue that names none.
 NO_SYSTEM = "(no system)"
@@ -53,13 +53,18 @@ def dialogues_table(
     aspect: str,
     outside: BoolArray,
     unapplied: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """`evaluators_table` over dialogues: `people` has every dialogue as an output of its own item, the `scored` have
     the means over turns. Pairs within items there are none, so no accuracy of pairs."""
     of_outputs = {**settings, "level": "segment"}
-    table = evaluators_table(people, scored, of_outputs, aspect=aspect, outside=outside, unapplied=unapplied)
+    table = evaluators_table(
+        people, scored, of_outputs, aspect=aspect, outside=outside, unapplied=unapplied, progress=progress
+    )
     for row in table["rows"]:
         row.pop("accuracy")
+        for name in COEFFICIENTS:
+            row[name]["note"] = row[name]["note"].replace(" items ", " dialogues ")
     table["level"] = "dialogue"
     table["signature"] = table["signature"].replace("level:segment", "level:dialogue|of:mean-over-turns")
     if len(people) and not len(turns):

@@ -3,7 +3,7 @@ reference set (`evaluators_table`) or several side by side (`enhanced_table`). T
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -38,6 +38,7 @@ NOT_SCORED = "not scored with this set"
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
+Progress = Callable[[int, int], None]
 
 
 class People:
@@ -121,11 +122,13 @@ def evaluators_table(
     aspect: str,
     outside: BoolArray,
     unapplied: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> Table:
     """Settings, counts and one row per evaluator, the highest Pearson first. `outside` marks the outputs that no
     evaluator of the table has learned from: all are compared on them. `unapplied`: name -> reason of the sentinels that
     stand in the table, too. `settings`: level, grouping, systems, references, ratings; coefficient and test say by what
-    the evaluators are tested against each other, and of which coefficient there is a ceiling."""
+    the evaluators are tested against each other, and of which coefficient there is a ceiling. `progress` is told how
+    many steps are done, of how many: the tests are half of them."""
     compared = people if outside.all() else people.only(outside)
     coefficient = settings.get("coefficient") or "pearson"
     columns = [one.column(people, settings["level"])[outside] for one in scored]
@@ -135,6 +138,8 @@ def evaluators_table(
         if len(compared)
         else NOTHING
     )
+    tell = progress or (lambda done, total: None)
+    tell(len(scored), 2 * len(scored))
     letters = by_place(tested)
     rows = []
     signature = ""
@@ -147,6 +152,7 @@ def evaluators_table(
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         row["corrected"] = corrected(row[coefficient], ceiling) if coefficient in row else None
         rows.append(row)
+        tell(len(scored) + place + 1, 2 * len(scored))
     applied = {row["name"] for row in rows}
     rows += [unapplied_row(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
     test = described(tested, [one.evaluator for one in scored])
@@ -182,8 +188,9 @@ def _ceiling(people: People, settings: Settings) -> Estimate:
     if not len(place):
         return Estimate.undefined("nothing was rated")
     return ceiling_of(
-        people.rating_value, place, people.rating_rater, people.item[place], people.system[place], settings
-    )
+        people.rating_value, place, people.rating_rater, people.item[place], people.system[place], settings,
+        cluster=people.cluster[place],
+    )  # fmt: skip
 
 
 def tested_part(test: Mapping[str, Any]) -> str:

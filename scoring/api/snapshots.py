@@ -15,7 +15,7 @@ from evalapp.accounts.selectors import get_project
 
 from ..models import Snapshot
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
-from ..selectors.snapshots import NAMES, compare_tables, get_snapshot, list_snapshots
+from ..selectors.snapshots import KINDS, compare_tables, get_snapshot, list_snapshots
 from ..services.snapshots import delete_snapshot, take_snapshot
 from .serializers import EstimateSerializer
 
@@ -50,7 +50,7 @@ class SnapshotsSerializer(serializers.Serializer):
 class TakeSerializer(serializers.Serializer):
     """Which table is kept: `board` and the parameters that its address takes."""
 
-    board = serializers.ChoiceField(choices=list(NAMES))
+    board = serializers.ChoiceField(choices=list(KINDS))
     query = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False)
     title = serializers.CharField(max_length=200, required=False, allow_blank=True)
     note = serializers.CharField(max_length=5000, required=False, allow_blank=True)

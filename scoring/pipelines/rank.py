@@ -19,6 +19,10 @@ def run(context: RunContext, *, board: str, query: dict[str, Any], stamp: str) -
     for score_set in current_sets(context.project, query.get("references") or ORIGINAL):
         context.check()
         keep_columns(score_set)
-    context.progress(0, None, "rows", "computing")
-    row = compute_leaderboard(project=context.project, query=SHAPES[board](**query))
+    context.progress(0, None, "steps", "computing")
+    row = compute_leaderboard(
+        project=context.project,
+        query=SHAPES[board](**query),
+        progress=lambda done, total: context.progress(done, total, "steps", "computing"),
+    )
     return {"leaderboard": row.pk, "rows": len(row.table["rows"]), "seconds": row.seconds}

@@ -4,7 +4,7 @@ with all that is needed to compute them again. Sets go by a name that does not d
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
@@ -164,10 +164,14 @@ _OF_ALL = (
 )  # fmt: skip
 
 
+def without_raters(table: Mapping[str, Any]) -> Row:
+    """A table of agreement that names no rater."""
+    return {name: table[name] for name in _OF_ALL if name in table}
+
+
 def _without_raters(table: Row) -> Row:
     """And without lines of single campaigns: an export does not say which judgement is of which."""
-    kept = {name: table[name] for name in _OF_ALL if name in table}
-    return {**kept, "rows": [row for row in table["rows"] if not row.get("source")]}
+    return {**without_raters(table), "rows": [row for row in table["rows"] if not row.get("source")]}
 
 
 def _set_of_systems(project: Project, query: SystemsQuery) -> int:

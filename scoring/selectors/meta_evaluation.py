@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef
 from annotation.models import Aspect, Comparison, Rating
 from evalapp.accounts.models import Project
 from evalapp.stats.dialogue_tables import dialogues_table
-from evalapp.stats.meta_tables import People, Scored, evaluators_table
+from evalapp.stats.meta_tables import People, Progress, Scored, evaluators_table
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 
 from ..models import Score, ScoreSet
@@ -81,13 +81,13 @@ def describe_set(score_set: ScoreSet, metric: NDArray[np.float64]) -> Scored:
     )
 
 
-def rank_evaluators(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
+def rank_evaluators(project: Project, query: EvaluatorsQuery, progress: Progress | None = None) -> dict[str, Any]:
     """The table as plain values: settings, counts and one row per evaluator; sentinels that nobody has applied
     stand in it, too, with the reason in place of figures."""
     if query.people != "ratings":
         return _by_ranking(project, query)
     if query.level == "dialogue":
-        return _by_dialogues(project, query)
+        return _by_dialogues(project, query, progress)
     aspect, people = load_people(project, query)
     sets = current_sets(project, query.references, aspect.name)
     return evaluators_table(
@@ -97,6 +97,7 @@ def rank_evaluators(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
         aspect=aspect.name,
         outside=outside_training(sets, people),
         unapplied=_unapplied(project),
+        progress=progress,
     )
 
 
@@ -106,7 +107,7 @@ def _unapplied(project: Project) -> dict[str, str]:
     return {name: f"not applied yet: manage.py score {name} --project {project.slug}" for name in sentinels}
 
 
-def _by_dialogues(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
+def _by_dialogues(project: Project, query: EvaluatorsQuery, progress: Progress | None) -> dict[str, Any]:
     """The same table over whole dialogues: an evaluator's mean over the turns against people's ratings of the whole."""
     aspect, people = load_dialogue_people(project, query)
     found = load_turns(project, people)
@@ -119,6 +120,7 @@ def _by_dialogues(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
         aspect=aspect.name,
         outside=found.outside_training(sets),
         unapplied=_unapplied(project),
+        progress=progress,
     )
 
 

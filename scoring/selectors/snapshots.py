@@ -10,10 +10,20 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
 from ..models import Snapshot
-from .leaderboards import COEFFICIENTS
+from ..tables import cells_of
+from .leaderboards import COEFFICIENTS, JUDGED
 
-#: What a row of a table is called, by kind.
+#: Kinds of tables that can be kept, and what a row of theirs is called.
 NAMES = {"systems": "label", "evaluators": "evaluator"}
+#: Those that are compared figure by figure, and what these are.
+FIGURED = {
+    "agreement": "coefficient",
+    "slices": "evaluator and part",
+    "matrix": "pair of evaluators",
+    "aspects": "evaluator and aspect",
+    "enhanced": "evaluator and reference set",
+}
+KINDS = (*NAMES, *FIGURED)
 #: Counts that are worth comparing.
 COUNTS = ("n_outputs", "n_ratings", "n_raters", "n_items", "n_clusters", "n_systems", "n_excluded", "n_simulated")
 
@@ -94,11 +104,11 @@ class Changes:
 def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coefficient: str = "pearson") -> Changes:
     """What the second table says where the first said something else. Raises `BadInput` for tables of two kinds."""
     kind = second["kind"]
-    if first["kind"] != kind or kind not in NAMES:
+    if first["kind"] != kind or kind not in KINDS:
         raise BadInput(f"A table of {first['kind']} cannot be compared with one of {kind}. Choose two of one kind.")
     if kind == "evaluators" and coefficient not in COEFFICIENTS:
         raise BadInput(f"coefficient is one of {', '.join(COEFFICIENTS)}, not “{coefficient}”.")
-    before, after = (_rows(table, NAMES[kind], coefficient) for table in (first, second))
+    before, after = (_rows(table, NAMES.get(kind, ""), coefficient) for table in (first, second))
     names = [*after, *(name for name in before if name not in after)]
     rows = [_change(name, before.get(name), after.get(name)) for name in names]
     return Changes(
@@ -109,7 +119,12 @@ def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coeffici
 def _rows(table: Mapping[str, Any], key: str, coefficient: str) -> dict[str, dict[str, Any]]:
     """Rows by name, best first, each with its estimate and what stands in the column of ranks."""
     found: dict[str, dict[str, Any]] = {}
-    if key == "evaluators" or table["kind"] == "evaluators":
+    if table["kind"] in FIGURED:
+        # Their rows have no places: the order of evaluators is another one in every column.
+        return {
+            name: {"estimate": estimate, "place": "-", "is_sentinel": False} for name, estimate in figures_of(table)
+        }
+    if table["kind"] == "evaluators":
         ordered = sorted(table["rows"], key=lambda row: _order(row, coefficient))
         for number, row in enumerate(ordered, 1):
             estimate = row[coefficient]
@@ -121,6 +136,36 @@ def _rows(table: Mapping[str, Any], key: str, coefficient: str) -> dict[str, dic
         place = "-" if row["rank"] is None else str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
         found[row[key]] = {"estimate": row, "place": place, "is_sentinel": False}
     return found
+
+
+def figures_of(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every figure of a table that is no ranking, by a name of its own."""
+    if table["kind"] == "agreement":
+        return [
+            (f"{_line_name(row)}{found['label']}", found)
+            for row in table["rows"]
+            for found in row.get("coefficients", [row])
+        ]
+    if table["kind"] == "enhanced":
+        return [
+            (f"{row['evaluator']}, {name}", cell["pearson"])
+            for row in table["rows"]
+            for name, cell in row["cells"].items()
+        ]
+    found: dict[str, Mapping[str, Any]] = {}
+    for row, column, estimate, _ in cells_of(table):
+        if table["kind"] == "matrix":
+            row, column = sorted((row, column))  # a pair stands twice in the table
+        if estimate is not None:
+            found[f"{row}, {column}"] = estimate
+    return list(found.items())
+
+
+def _line_name(row: Mapping[str, Any]) -> str:
+    """Of a line of all aspects; the coefficients of one aspect need none."""
+    if "coefficients" not in row:
+        return ""
+    return f"{row['aspect']}, {row['source'] or JUDGED[row['judged']].lower()}: "
 
 
 def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:

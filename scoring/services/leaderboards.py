@@ -4,6 +4,7 @@ in a run while the last table stays on the page with its age."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,14 +35,22 @@ from ..selectors.score_sets import current_sets
 
 #: Judgements or scores that a page may read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
-#: Judgements whose raters a page may report in a request (about two seconds).
-MAX_JUDGED_IN_REQUEST = 8_000
-#: Ratings times evaluators that a page may correlate and resample in a request (about two seconds).
+#: Judgements whose raters a page may report in a request (about three quarters of a second).
+MAX_JUDGED_IN_REQUEST = 3_000
+#: Ratings times k (k + 10) / 2, for k evaluators with intervals and each tested against each, that a page may compute
+#: in a request: half a second of one core where nothing else runs, so that it answers in two beside other load.
 MAX_CORRELATED_IN_REQUEST = 120_000
+#: Ranks are sorted anew in every draw of a test, which takes so many times as long as sums.
+RANKS_COST = 5
+#: A figure with its interval beside the share of one evaluator in a table whose evaluators are tested.
+FIGURE_COST = 4
 #: Systems whose games a page may simulate in a request (about two seconds).
 MAX_GLICKO_IN_REQUEST = 3
 #: Tables of single aspects that a page may compute in a request.
 MOST_ASPECTS_IN_REQUEST = 4
+
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -55,12 +64,15 @@ class Answer:
     has_worker: bool = True
 
 
-def compute_leaderboard(*, project: Project, query: Query, stamp: str = "") -> Leaderboard:
-    """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old."""
+def compute_leaderboard(
+    *, project: Project, query: Query, stamp: str = "", progress: Progress | None = None
+) -> Leaderboard:
+    """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old.
+    `progress` is told how many steps are done, of how many, by tables that take long."""
     stamp = stamp or stamp_of(project)
     began = time.monotonic()
     used = get_active_filter(project, filter_of(query)) if filter_of(query) else None
-    table = {"project": project.slug, "lang": project.lang, **_rank(project, query)}
+    table = {"project": project.slug, "lang": project.lang, **_rank(project, query, progress)}
     if used is not None:
         table["signature"] += filter_signature(used)
         table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}
@@ -84,7 +96,7 @@ def filter_of(query: Query) -> str:
     return "" if isinstance(query, MatrixQuery) else query.filter
 
 
-def _rank(project: Project, query: Query) -> dict[str, Any]:
+def _rank(project: Project, query: Query, progress: Progress | None) -> dict[str, Any]:
     # Imported by the first table: numpy is a tenth of the time in which the web process starts.
     if isinstance(query, SystemsQuery):
         from ..selectors.rankings import rank_systems
@@ -95,17 +107,19 @@ def _rank(project: Project, query: Query) -> dict[str, Any]:
 
         return rank_by_references(project, query)
     if isinstance(query, SlicesQuery | MatrixQuery | AspectsQuery):
-        return _rank_further(project, query)
+        return _rank_further(project, query, progress)
     if isinstance(query, AgreementQuery):
         from ..selectors.agreement import tabulate_agreement
 
         return tabulate_agreement(project, query)
     from ..selectors.meta_evaluation import rank_evaluators
 
-    return rank_evaluators(project, query)
+    return rank_evaluators(project, query, progress)
 
 
-def _rank_further(project: Project, query: SlicesQuery | MatrixQuery | AspectsQuery) -> dict[str, Any]:
+def _rank_further(
+    project: Project, query: SlicesQuery | MatrixQuery | AspectsQuery, progress: Progress | None
+) -> dict[str, Any]:
     from ..selectors import evaluator_boards as boards
 
     if isinstance(query, SlicesQuery):
@@ -113,8 +127,12 @@ def _rank_further(project: Project, query: SlicesQuery | MatrixQuery | AspectsQu
     if isinstance(query, MatrixQuery):
         return boards.tabulate_matrix(project, query)
     # The main tables, as far as they are kept; those that are computed here are kept for their own pages.
-    kept = [get_leaderboard(project=project, query=one) for one in boards.queries_by_aspect(project, query)]
-    return boards.tabulate_aspects([row.table for row in kept], query)
+    queries, tables = boards.queries_by_aspect(project, query), []
+    for number, one in enumerate(queries, 1):
+        tables.append(get_leaderboard(project=project, query=one).table)
+        if progress is not None:
+            progress(number, len(queries))
+    return boards.tabulate_aspects(tables, query)
 
 
 def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
@@ -144,14 +162,15 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
 
 
-def is_large(project: Project, query: Query) -> bool:
-    """Whether computing would keep a person waiting; asks for one row beyond the limit, never for a count."""
+def is_large(project: Project, query: Query, *, tables: int = 1) -> bool:
+    """Whether computing would keep a person waiting; asks for one row beyond the limit, never for a count. `tables`
+    such tables share what a request may take."""
     if isinstance(query, AgreementQuery):
         of = {"aspect__name": query.aspect} if query.aspect else {}
         limit = MAX_JUDGED_IN_REQUEST if query.aspect else MAX_ROWS_IN_REQUEST
         return any(_has_more(rows.objects.filter(project=project, **of), limit) for rows in (Rating, Comparison))
     if isinstance(query, MatrixQuery):
-        return _has_more(Score.objects.filter(score_set__project=project), MAX_CORRELATED_IN_REQUEST)
+        return _has_more(Score.objects.filter(score_set__project=project), MAX_CORRELATED_IN_REQUEST // FIGURE_COST)
     if isinstance(query, AspectsQuery):
         return _is_large_by_aspect(project, query)
     if isinstance(query, SystemsQuery) and query.by:
@@ -166,17 +185,17 @@ def is_large(project: Project, query: Query) -> bool:
     limit = MAX_ROWS_IN_REQUEST
     if isinstance(query, EvaluatorsQuery | SlicesQuery):
         n_sets = len(current_sets(project, query.references)) or 1
-        # Ranks are sorted anew in every resample of a test, sums are not.
-        tested = not isinstance(query, EvaluatorsQuery) or query.test != "none"
-        slow = 4 if tested and query.coefficient in ("spearman", "kendall") else 1
-        limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_sets * slow))
+        tested = isinstance(query, EvaluatorsQuery) and query.test != "none"
+        cost = n_sets * (n_sets + 10) // 2 if tested else n_sets * FIGURE_COST
+        slow = RANKS_COST if query.coefficient in ("spearman", "kendall") else 1
+        limit = min(limit, MAX_CORRELATED_IN_REQUEST // (cost * slow * tables))
     if isinstance(query, EnhancedQuery):
         from ..selectors.enhanced import chosen_sets
 
         # Each cell is correlated once, and each pair of sets of one evaluator is resampled twice more.
         names = chosen_sets(project, query)
         n_cells = ScoreSet.objects.filter(project=project, references__in=names, scored_at__isnull=False).count() or 1
-        limit = min(limit, MAX_CORRELATED_IN_REQUEST // (n_cells * max(1, len(names) - 1)))
+        limit = min(limit, MAX_CORRELATED_IN_REQUEST // (FIGURE_COST * n_cells * max(1, len(names) - 1)))
     if isinstance(query, EvaluatorsQuery) and query.level == "dialogue":
         return _has_more(Rating.objects.filter(project=project, dialogue__isnull=False), limit)
     rated = choose_aspect(project, query.aspect, judged_by="ratings")
@@ -195,7 +214,7 @@ def _is_large_by_aspect(project: Project, query: AspectsQuery) -> bool:
             missing.append(one)
     if len(missing) > MOST_ASPECTS_IN_REQUEST:
         return True
-    return any(is_large(project, one) for one in missing)
+    return any(is_large(project, one, tables=len(missing)) for one in missing)
 
 
 def _has_more(rows: Any, limit: int) -> bool:

@@ -13,7 +13,8 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
 from ..models import Snapshot
-from ..selectors.leaderboards import Query
+from ..selectors.exports import without_raters
+from ..selectors.leaderboards import AgreementQuery, Query
 from ..selectors.snapshots import get_snapshot
 from .leaderboards import answer_leaderboard
 
@@ -35,13 +36,14 @@ def take_snapshot(
     if not board.table["rows"]:
         raise BadInput(board.table["note"] or "The table has no rows yet.")
     now = timezone.now()
-    title = (
-        title.strip() or f"{board.get_kind_display()}, {board.table['aspect'] or board.table.get('by')}, {now:%Y-%m-%d}"
-    )
+    about = board.table.get("aspect") or board.table.get("by") or "all aspects"
+    title = title.strip() or f"{board.get_kind_display()}, {about}, {now:%Y-%m-%d}"
+    # What stays for good names no rater: somebody may ask to be forgotten.
+    table = without_raters(board.table) if isinstance(query, AgreementQuery) else board.table
     with transaction.atomic():
         row = Snapshot.objects.create(
             project=project, slug=_free_slug(project, slug, title), title=title[:200], note=note.strip(),
-            kind=board.kind, params=board.params, stamp=board.stamp, table=board.table,
+            kind=board.kind, params=board.params, stamp=board.stamp, table=table,
             computed_at=board.computed_at, created_at=now, created_by=user if getattr(user, "pk", None) else None,
         )  # fmt: skip
         audit.record(

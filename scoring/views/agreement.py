@@ -4,7 +4,7 @@ filters of raters, made where one looks at them."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,6 +43,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     if context["reason"] == "":
         whole = answer_leaderboard(project=project, query=_whole(context["query"]), user=request.user)
         context["whole"] = whole
+        context["asked"] = asdict(_whole(context["query"]))
         context["whole_params"] = urlencode(_given(_whole(context["query"])))
         context |= _overview(whole.table, context["query"]) if whole.table else {}
         if not whole.is_current:

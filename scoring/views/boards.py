@@ -19,6 +19,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
 
+from .. import agreement_files, enhanced_tables, tables
 from ..forms import QueryForm, aspect_names
 from ..models import ScoreSet
 from ..selectors.aspects import choose_aspect
@@ -39,7 +40,7 @@ from ..selectors.leaderboards import (
     people_of,
 )
 from ..services.leaderboards import Answer, answer_leaderboard
-from ..tables import as_csv, as_latex, effects_of, place
+from ..tables import effects_of, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
 #: Lines at the side of a table that can still be told from one another.
@@ -400,10 +401,16 @@ def table_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse
     if ending == "json":
         text = json.dumps(table, ensure_ascii=False, indent=1, allow_nan=False)
     else:
-        text = as_csv(table) if ending == "csv" else as_latex(table)
+        files = _files_of(table["kind"])
+        text = files.as_csv(table) if ending == "csv" else files.as_latex(table)
     response = HttpResponse(text, content_type=TYPES[ending])
     response.headers["Content-Disposition"] = f'attachment; filename="{stem}.{ending}"'
     return response
+
+
+def _files_of(kind: str) -> Any:
+    """The module that writes tables of this kind."""
+    return {"agreement": agreement_files, "enhanced": enhanced_tables}.get(kind, tables)
 
 
 def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
 
@@ -51,6 +52,7 @@ def enhanced(request: HttpRequest, slug: str) -> HttpResponse:
         "rows": _shown(table) if table else [],
         "reason": reason,
         "params": _params(query),
+        "asked": asdict(query),
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/references/enhanced.html", context, fragment="board")

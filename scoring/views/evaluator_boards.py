@@ -18,7 +18,7 @@ from evalapp.common.pages import page
 from ..forms import QueryForm, aspect_names
 from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
-from ..tables import cells_of, columns_of
+from ..tables import cells_of, columns_of, is_marked
 from .boards import _answer, _params, _plot_params, may_write, table_file
 
 FIELDS = {
@@ -53,6 +53,7 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
         "reason": reason,
         "columns": columns_of(table) if table else [],
         "coefficient_label": COMPARED[query.coefficient],
+        "has_marks": table is not None and any(is_marked(found) for _, _, found, _ in cells_of(table) if found),
         "params": _params(query),
         "plot": _plot_params(query, answer),
         "asked": asdict(query),

@@ -16,7 +16,7 @@ from evalapp.common.errors import BadInput
 from evalapp.common.pages import page
 
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
-from ..selectors.snapshots import NAMES, compare_tables, get_snapshot, list_snapshots
+from ..selectors.snapshots import FIGURED, KINDS, compare_tables, figures_of, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
 from .boards import coefficient_of, evaluators_shown, systems_shown, table_file
@@ -31,8 +31,8 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     if request.method == "POST":
         board = request.POST.get("board", "")
-        if board not in NAMES:
-            raise BadInput(f"board is one of {', '.join(NAMES)}, not “{board}”.")
+        if board not in KINDS:
+            raise BadInput(f"board is one of {', '.join(KINDS)}, not “{board}”.")
         query = parse_query(SHAPES[board], request.POST, project)
         given = {name: request.POST.get(name, "") for name in ("title", "note")}
         row = take_snapshot(project=project, user=request.user, query=query, **given)
@@ -63,8 +63,10 @@ def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     }
     if row.kind == "systems":
         context |= systems_shown(row.table)
-    else:
+    elif row.kind == "evaluators":
         context |= evaluators_shown(row.table, coefficient_of(request))
+    else:
+        context |= {"figures": figures_of(row.table), "what": FIGURED[row.kind]}
     return page(request, "scoring/snapshots/show.html", context)
 
 
@@ -100,6 +102,8 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
         "coefficient": coefficient,
         "coefficients": COEFFICIENTS,
         "found": compare_tables(first.table, table, coefficient) if table else None,
+        "what": {**FIGURED, "systems": "system", "evaluators": "evaluator"}[first.kind],
+        "has_places": first.kind not in FIGURED,
     }
     return page(request, "scoring/snapshots/compare.html", context)
 

@@ -50,3 +50,11 @@ def test_escape_and_place():
     assert escape_latex("\\{}~^$#") == r"\textbackslash{}\{\}\textasciitilde{}\textasciicircum{}\$\#"
     assert place({**ROW, "rank_high": 1}) == "1"
     assert place(UNDEFINED) == "-"
+
+
+def test_an_interval_from_few_groups_is_marked():
+    few = {**ROW, "note": "the interval rests on 4 items only"}
+    text = as_latex({**TABLE, "rows": [few, ROW]})
+    assert r"$3.142$$^{\dagger}$ {\small $[3.000, 3.300]$}" in text
+    assert r"% $\dagger$ the interval rests on 4 items only: a_b & 50%" in text
+    assert "dagger" not in as_latex(TABLE)

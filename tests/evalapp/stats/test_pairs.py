@@ -140,7 +140,7 @@ def test_soft_accuracy_with_gaps_uses_the_items_that_both_have():
     found = soft_pairwise_accuracy(*columns)
     assert found.n == whole.n == 3
     assert found.value == pytest.approx(whole.value, abs=0.03)  # other draws: one item more
-    assert found.note == "3 pairs of systems share no item"
+    assert found.note.endswith("; 3 pairs of systems share no item")
 
 
 def test_missing_scores_are_left_out_or_wrong_and_counted():

@@ -170,4 +170,4 @@ def test_a_system_of_one_item_has_no_interval_and_may_stand_anywhere():
     verdicts = rank_by_win_rate([0, 0, 1, 1], ["x", "x", "y", "x"], ["one", "y", "x", "y"], ["b", "a", "a", "b"])
     notes = {row.system: row.estimate.note for row in verdicts.systems}
     assert notes["one"]
-    assert not notes["x"]
+    assert notes["x"] == "the interval rests on 2 items only"

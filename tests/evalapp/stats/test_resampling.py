@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evalapp.stats import ClusterDraws, Estimate, percentile_interval
-from evalapp.stats.resampling import chunk_sizes, resampled_sums, with_interval
+from evalapp.stats.bca import with_bca_interval
+from evalapp.stats.resampling import FEW_CLUSTERS, chunk_sizes, resampled_sums, with_interval
 
 
 def test_draws_do_not_depend_on_chunks_and_do_depend_on_seed_and_stream():
@@ -59,3 +61,22 @@ def test_no_interval_says_why():
     assert with_interval(point, values[:0], clusters={"items": 1}) == point
     undefined = Estimate.undefined("because")
     assert with_interval(undefined, values, clusters={"items": 9}) is undefined
+
+
+def test_an_interval_from_few_clusters_says_so():
+    point, values = Estimate.point(0.5, 9), np.linspace(0.4, 0.6, 50)
+    few = with_interval(point, values, clusters={"items": 60, "systems": FEW_CLUSTERS - 1})
+    assert few.has_interval
+    assert few.note == "the interval rests on 9 systems only"
+    assert with_interval(point, values, clusters={"items": FEW_CLUSTERS}).note == ""
+    one_by_one = [np.linspace(0.45, 0.55, 9)]
+    assert (
+        with_bca_interval(point, values, one_by_one, clusters={"items": 9}).note == "the interval rests on 9 items only"
+    )
+
+    def misses(n: int) -> float:
+        """The chance that percentiles of resamples miss the mean of n normal values."""
+        return 2 * stats.t.cdf(-stats.norm.ppf(0.975) * math.sqrt((n - 1) / n), n - 1)
+
+    # Few are so many that an interval errs twice as often as it says.
+    assert misses(FEW_CLUSTERS) < 2 * 0.05 < misses(FEW_CLUSTERS - 1)

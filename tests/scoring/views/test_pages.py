@@ -201,6 +201,43 @@ def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
     assert "sys-a" in text
 
 
+def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researcher, scored, monkeypatch):
+    from evalapp.common.runner import execute_run
+    from scoring.models import Evaluator, ScoreSet
+    from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
+    from scoring.services import leaderboards
+
+    def large(**query):
+        return leaderboards.is_large(scored.project, EvaluatorsQuery(**query))
+
+    assert not large()
+    now = ScoreSet.objects.first().scored_at
+    for number in range(60):
+        slug = f"metric-{number}"
+        made = Evaluator.objects.create(project=scored.project, slug=slug, name=slug, kind="baseline")
+        ScoreSet.objects.create(project=scored.project, evaluator=made, signature=slug, scored_at=now)
+    # 48 ratings by 63 evaluators: each against each is a hundred thousand parts, ranks cost more.
+    assert not large()
+    assert large(coefficient="spearman")
+    assert not large(coefficient="spearman", test="none")
+    assert not leaderboards.is_large(scored.project, SlicesQuery(coefficient="spearman"))
+    Evaluator.objects.filter(slug__startswith="metric-").delete()
+    monkeypatch.setattr(leaderboards, "MAX_CORRELATED_IN_REQUEST", 100)
+    text = researcher.get(address("evaluation")).content.decode()
+    assert "takes longer than a page may" in text
+    run = Run.objects.get(kind="rank")
+    Run.objects.filter(pk=run.pk).update(state="running", done=3, total=6, unit="steps")
+    assert "3 of 6 steps" in researcher.get(address("evaluation")).content.decode()
+    Run.objects.filter(pk=run.pk).update(state="queued")
+    told = []
+    leaderboards.compute_leaderboard(
+        project=scored.project, query=EvaluatorsQuery(), progress=lambda *steps: told.append(steps)
+    )
+    assert told == [(3, 6), (4, 6), (5, 6), (6, 6)]
+    assert execute_run(run.pk).state == "succeeded"
+    assert "token-f1" in researcher.get(address("evaluation")).content.decode()
+
+
 def test_overview_shows_the_first_rows(researcher, scored):
     researcher.get(address("systems"))
     text = researcher.get(reverse("project", args=["alpha"])).content.decode()

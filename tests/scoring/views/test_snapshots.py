@@ -147,3 +147,37 @@ def test_a_snapshot_of_evaluators_shows_what_the_page_shows(scored, client):
     other = take_snapshot(project=scored.project, query=EvaluatorsQuery(ratings="z"))
     changed = client.get(place("snapshots-compare") + f"?first={row.slug}&second={other.slug}&coefficient=kendall")
     assert "not computed in the same way" in changed.content.decode()
+
+
+def test_every_table_can_be_kept_and_compared(scored, client):
+    from annotation.models import Item
+    from scoring.selectors.leaderboards import SHAPES, parse_query
+
+    for number, item in enumerate(scored.project.items.order_by("pk")):
+        Item.objects.filter(pk=item.pk).update(meta={"domain": "ab"[number % 2]})
+    client.force_login(scored.researcher)
+    says = {"agreement": "quality, ratings: ", "slices": "length, a", "matrix": "length, token-f1"}
+    says |= {"aspects": "length, quality", "enhanced": "token-f1, original"}
+    for kind, words in says.items():
+        answer = client.post(place("snapshots"), {"board": kind, "title": f"kept {kind}"})
+        assert answer.headers["Location"] == place("snapshot", f"kept-{kind}"), kind
+        assert words in client.get(place("snapshot", f"kept-{kind}")).content.decode(), kind
+        for ending in ("csv", "tex", "json"):
+            assert client.get(place("snapshot-file", f"kept-{kind}", ending)).status_code == 200
+        changed = client.get(place("snapshots-compare") + f"?first=kept-{kind}&second=kept-{kind}").content.decode()
+        assert words in changed
+        assert "Rank then" not in changed
+    detail = parse_query(SHAPES["agreement"], {"aspect": "quality", "judged": "ratings"})
+    row = take_snapshot(project=scored.project, query=detail)
+    assert not {"raters", "pairs"} & set(row.table)
+    assert "r0" not in json.dumps(row.table)
+    kept = Snapshot.objects.get(slug="kept-agreement").table
+    Rating.objects.filter(rater="r1").update(value=1)
+    Rating.objects.order_by("-pk").first().delete()
+    out = io.StringIO()
+    call_command("snapshot", "alpha", "compare", "kept-agreement", "now", "--json", stdout=out)
+    told = json.loads(out.getvalue())
+    assert any(row["difference"] for row in told["rows"])
+    assert Snapshot.objects.get(slug="kept-agreement").table == kept
+    for address in ("agreement/", "evaluation/matrix/", "references/enhanced/"):
+        assert "Keep this table" in client.get(f"/projects/alpha/{address}").content.decode(), address
