@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pingouin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +28,8 @@ def test_published_example(form):
 
 @pytest.mark.parametrize("shape", [(8, 4), (25, 2)])
 def test_values_and_exact_intervals_are_those_of_pingouin(shape):
+    import pingouin  # loads all of matplotlib and statsmodels
+
     rng = np.random.default_rng(4)
     data = rng.normal(size=(shape[0], 1)) + 0.5 * rng.normal(size=(1, shape[1])) + rng.normal(size=shape)
     value, unit, rater = columns(data)
@@ -47,11 +48,13 @@ class Digits:
     """pingouin's tables without the rounding of their cells."""
 
     def __enter__(self):
-        self.kept = dict(pingouin.options)
-        pingouin.options["round"] = None
+        from pingouin import options
+
+        self.options, self.kept = options, dict(options)
+        options["round"] = None
 
     def __exit__(self, *_):
-        pingouin.options.update(self.kept)
+        self.options.update(self.kept)
 
 
 @settings(max_examples=20, deadline=None)

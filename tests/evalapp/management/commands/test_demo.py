@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,9 +17,23 @@ from evalapp.management.commands import demo
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
+@pytest.fixture(scope="module")
+def thin_files(demo_files, tmp_path_factory):
+    """The demonstration's data with every twentieth judgement: storing all takes most of the time."""
+    folder = tmp_path_factory.mktemp("thin")
+    shutil.copytree(demo_files, folder, dirs_exist_ok=True)
+    for name in ("ratings.jsonl", "comparisons.jsonl"):
+        lines = (folder / name).read_text("utf-8").splitlines(keepends=True)
+        (folder / name).write_text("".join(lines[::20]), "utf-8")
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch, written_demo):
+def _quick(monkeypatch, thin_files):
     """Two evaluators are enough to see that they are asked for; no worker is waited for."""
+    monkeypatch.setattr(
+        "evalapp.demo.build.build", lambda folder: shutil.copytree(thin_files, folder, dirs_exist_ok=True)
+    )
     monkeypatch.setattr(demo, "EVALUATORS", ("length", "random"))
     monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: False)
 
@@ -40,6 +55,7 @@ def test_it_fills_keeps_and_starts_anew():
     assert Campaign.objects.filter(project=project, state="open").count() == 3
     assert list(Run.objects.filter(kind="score").values_list("state", flat=True)) == ["succeeded"] * 2
     ratings = Rating.objects.filter(project=project).count()
+    assert ratings > 100
 
     second = run()
     assert second == {"project": "demo", "loaded": False, "passwords": {}, "runs": []}
