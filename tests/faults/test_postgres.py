@@ -20,7 +20,7 @@ from annotation.models import Assignment, Item, Judgement, Output, Rating, Slot,
 from annotation.services.uploads import Incoming, receive_upload
 from evalapp.accounts.services.tokens import create_token
 from evalapp.common.models import AuditEvent, Run, RunLog
-from evalapp.common.queue import enqueue_run
+from evalapp.common.queue import enqueue_run, retry_run
 from evalapp.ops.processes import Family
 from tests.annotation.services.judging_helpers import answer_to, open_for
 from tests.cast import Cast, make_cast
@@ -103,16 +103,16 @@ def house(tmp_path_factory: Any, _migrated_database: str, django_db_blocker: Any
 
 
 @contextmanager
-def cut_once(table: str, event: str, condition: str = "true") -> Iterator[None]:
-    """The server ends the connection that does this first, in the middle of its transaction. A sequence counts, because
-    it is not rolled back."""
+def cut(table: str, event: str, condition: str = "true", times: int = 1) -> Iterator[None]:
+    """The server ends the connections that do this first, in the middle of their transactions. A sequence counts,
+    because it is not rolled back."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"""
             CREATE SEQUENCE cuts;
             CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
               IF {condition} THEN
-                IF nextval('cuts') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+                IF nextval('cuts') <= {times} THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
               END IF;
               RETURN NULL;
             END $$;
@@ -123,7 +123,7 @@ def cut_once(table: str, event: str, condition: str = "true") -> Iterator[None]:
         yield
         with connection.cursor() as cursor:
             cursor.execute("SELECT last_value, is_called FROM cuts")
-            assert cursor.fetchone() >= (1, True)  # the cut was made
+            assert cursor.fetchone() >= (times, True)  # the cuts were made
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TRIGGER cut ON {table}; DROP FUNCTION cut; DROP SEQUENCE cuts")
@@ -179,7 +179,7 @@ def test_a_connection_cut_during_a_submission_stores_nothing_and_the_same_again_
     body = {"submission": str(uuid4()), "answer": answer_to(campaign)}
     address = f"/api/v1/assignments/{task['id']}/submit/"
     before = AuditEvent.objects.count()
-    with cut_once("annotation_judgement", "INSERT"):
+    with cut("annotation_judgement", "INSERT"):
         lost = house.post(address, body)
         assert (lost.status, lost.in_time) == (503, True)
         assert "Nothing was stored by halves" in lost.json["detail"]
@@ -200,26 +200,34 @@ def test_a_connection_cut_during_a_promotion_imports_all_or_nothing(house):
         "comparisons.jsonl": COMPARISONS,
     }  # fmt: skip
     project = house.cast.foreign
-    with cut_once("annotation_rating", "INSERT"):
+
+    def rows() -> list[int]:
+        return [model.objects.filter(project=project).count() for model in (Item, Output, Rating)]
+
+    with cut("annotation_rating", "INSERT", times=3):
         upload = receive_upload(
             project=project, user=house.cast.stranger, files=[Incoming(n, [as_bytes(c)]) for n, c in files.items()]
         )
+        wait_until(lambda: state_of(upload.run) not in Run.ACTIVE, 60)
+        assert (upload.run.state, upload.run.attempt) == (Run.State.FAILED, 3)
+        assert upload.run.error.startswith("The database cannot be reached, 3 times.")
+        assert RunLog.objects.filter(run=upload.run, text__contains="goes back to the queue").count() == 2
+        assert rows() == [0, 0, 0]
+        retry_run(run=upload.run, user=house.cast.stranger)
         wait_for(upload.run)
     upload.refresh_from_db()
-    assert (upload.state, upload.run.attempt) == (Upload.State.DONE, 2)
-    assert RunLog.objects.filter(run=upload.run, text__contains="goes back to the queue").count() == 1
-    found = [model.objects.filter(project=project).count() for model in (Item, Output, Rating)]
-    assert found == [len(ITEMS), len(OUTPUTS), len(RATINGS)]
+    assert upload.state == Upload.State.DONE
+    assert rows() == [len(ITEMS), len(OUTPUTS), len(RATINGS)]
     assert AuditEvent.objects.filter(project=project, verb="upload.done").count() == 1
 
 
 def test_a_connection_cut_while_a_run_is_claimed_or_ends_does_not_leave_it_hanging(house):
     claimed = "NEW.state = 'running' AND OLD.state = 'queued'"
-    with cut_once("common_run", "UPDATE", claimed):
+    with cut("common_run", "UPDATE", claimed):
         run = house.run(steps=3)
         wait_for(run)
     assert run.result == {"counted": 3, "attempt": run.attempt}
-    with cut_once("common_run", "UPDATE", "NEW.state = 'succeeded'"):
+    with cut("common_run", "UPDATE", "NEW.state = 'succeeded'"):
         run = house.run(steps=4)
         wait_for(run)
     assert run.result == {"counted": 4, "attempt": 1}
