@@ -34,6 +34,8 @@ from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from .writing_desk import store_key as writing_store_key
+
 PAGE = "annotation/judging/page.html"
 _TITLES = {
     "empty": "All done",
@@ -106,7 +108,12 @@ def turn_context(request: HttpRequest, campaign: Campaign, turn: Turn) -> dict[s
 @require_GET
 def my_work(request: HttpRequest) -> HttpResponse:
     """An annotator's campaigns: what is left and at what pace."""
-    context = {"campaigns": my_campaigns(user=request.user), "writing": my_writing(user=request.user)}
+    context = {
+        "campaigns": my_campaigns(user=request.user),
+        "writing": my_writing(user=request.user),
+        "judging_key": store_key(request),
+        "writing_key": writing_store_key(request),
+    }
     return page(request, "annotation/my/work.html", context, fragment="campaigns")
 
 

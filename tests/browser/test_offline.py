@@ -142,12 +142,13 @@ def test_the_browser_is_closed_with_unsent_answers(
     assert answers(campaign) == [{"naturalness": 2}]
     with window(browser, chromium_path, site, tmp_path) as context:
         page = context.new_page()
+        page.goto("/my/")
+        page.wait_for_selector("text=Sent now: 2 answers that had waited here. 1 answer waits for your decision")
         page.goto(f"/my/{campaign.pk}/")
         page.wait_for_selector("#conflict[open]")
         assert "How natural is it? 6" in page.inner_text("[data-mine]")
         assert "How natural is it? 2" in page.inner_text("[data-theirs]")
         page.click("[data-replace]")
-        wait_for_answers(page, campaign, 3)
         page.wait_for_function("() => !Object.keys(localStorage).some((key) => key.includes('outbox'))")
     found = Judgement.objects.filter(campaign=campaign, current=True).order_by("assignment__order_number")
     assert list(found.values_list("answer__naturalness", flat=True)) == [6, 3, 4]

@@ -24,7 +24,7 @@ from tests.cast import make_cast
 
 from .stack import Stack
 
-ITEMS, KILLS = 40, 3
+ITEMS, KILLS = 40, 2
 
 
 @dataclass
