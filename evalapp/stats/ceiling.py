@@ -42,6 +42,7 @@ def noise_ceiling(
     *,
     item: ArrayLike | None = None,
     system: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
     coefficient: Coefficient = "pearson",
     kind: CeilingKind = "split-half",
     of: CeilingOf = "metric",
@@ -55,8 +56,9 @@ def noise_ceiling(
     """The correlation of people with people over the outputs that two raters or more have rated (EVALUATORS 7.5).
 
     (n,) columns, one row per rating of one aspect, nan = missing; `output` identifies the output, `item` its item
-    (default the output; what is resampled), `system` its system (needed for level "system" and for groupings). Several
-    ratings of an output by one rater count as their mean: agreement with oneself is no agreement of people.
+    (default the output), `system` its system (needed for level "system" and for groupings), `cluster` the item's
+    cluster (default the item; what is resampled). Several ratings of an output by one rater count as their mean:
+    agreement with oneself is no agreement of people.
 
     - `split-half`: each output's raters are dealt into two halves at random, `repeats` times; r = mean correlation of
       the halves' means, in any level and grouping of `correlate`. From r the reliability of one rater, rho, is the
@@ -68,8 +70,8 @@ def noise_ceiling(
     - `leave-one-out`: each rater's ratings against the mean of the output's others, averaged over raters with at least
       3 such ratings, by their number: what one more person would reach. `of` does not apply. Segments, no grouping.
 
-    n = outputs. The interval is a bootstrap over items, at the system level over systems (drawing items would add to
-    the noise that is measured); each resample averages 10 of the splits.
+    n = outputs. The interval is a bootstrap over clusters of items, at the system level over systems (drawing items
+    would add to the noise that is measured); each resample averages 10 of the splits.
     """
     _check(coefficient, kind, of, level, grouping, system)
     if repeats < 1:
@@ -87,6 +89,7 @@ def noise_ceiling(
             (system, "system", np.zeros(len(labels), dtype=np.int64)),
         )
     )
+    clusters = items if cluster is None else _of_output(cluster, "cluster", present, outputs, len(labels))
     values, outputs, raters = _one_each(values, outputs, raters)
     # Equal ratings of an output are exchangeable, so the draws do not hang on the raters' names.
     order = np.lexsort((values, outputs))
@@ -97,9 +100,9 @@ def noise_ceiling(
         return Estimate.undefined(NO_SECOND_RATER)
     values, outputs, raters = values[shared], outputs[shared], raters[shared]
     if kind == "leave-one-out":
-        return _leave_one_out(values, outputs, raters, items, coefficient, (resamples, seed, confidence))
-    point, drawn, clusters = _split_half(
-        values, outputs, items, systems, coefficient, level, grouping, (repeats, resamples, seed)
+        return _leave_one_out(values, outputs, raters, clusters, coefficient, (resamples, seed, confidence))
+    point, drawn, resampled = _split_half(
+        values, outputs, (items, systems, clusters), coefficient, level, grouping, (repeats, resamples, seed)
     )
     if not point.is_defined:
         return point
@@ -110,7 +113,7 @@ def noise_ceiling(
         drawn = _stepped(drawn, a, b, whole, of)
         if not point.is_defined:
             return Estimate.undefined("the halves of the raters do not correlate positively", point.n)
-    return with_interval(point, drawn, clusters=clusters, confidence=confidence)
+    return with_interval(point, drawn, clusters=resampled, confidence=confidence)
 
 
 def disattenuated(estimate: Estimate, ceiling: Estimate) -> Estimate:
@@ -172,16 +175,17 @@ def _harmonic(sizes: FloatArray) -> float:
 def _split_half(
     values: FloatArray,
     outputs: IntArray,
-    items: IntArray,
-    systems: IntArray,
+    of_outputs: tuple[IntArray, IntArray, IntArray],
     coefficient: Coefficient,
     level: Level,
     grouping: Grouping,
     settings: tuple[int, int, int],
 ) -> tuple[Estimate, FloatArray, dict[str, int]]:
-    """Mean correlation of random halves, its replicates, and what was drawn. Rows are sorted by output."""
+    """Mean correlation of random halves, its replicates, and what was drawn. Rows are sorted by output; `of_outputs`
+    are item, system and cluster of every output."""
     repeats, resamples, seed = settings
     kept, codes = np.unique(outputs, return_inverse=True)
+    items, systems, cluster = (column[kept] for column in of_outputs)
     sizes = np.bincount(codes)
     starts = np.cumsum(sizes) - sizes
     place = np.arange(len(codes)) - starts[codes]
@@ -196,7 +200,7 @@ def _split_half(
         sides = (dealt[first], dealt[~first])
         one, two = (np.bincount(codes[rows], weights=values[rows]) / np.bincount(codes[rows]) for rows in sides)
         point, replicates, clusters = replicates_of(
-            one, two, items[kept], systems[kept], coefficient=coefficient, level=level, grouping=grouping,
+            one, two, items, systems, cluster=cluster, coefficient=coefficient, level=level, grouping=grouping,
             resamples=resamples if number < _SPLITS else 0, seed=seed,
             bootstrap="systems" if level == "system" else "inputs",
         )  # fmt: skip

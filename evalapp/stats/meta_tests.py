@@ -66,7 +66,14 @@ def no_figures(settings: Settings, reason: str) -> Table:
 
 
 def ceiling_of(
-    value: FloatArray, output: IntArray, rater: IntArray, item: IntArray, system: IntArray, settings: Settings
+    value: FloatArray,
+    output: IntArray,
+    rater: IntArray,
+    item: IntArray,
+    system: IntArray,
+    settings: Settings,
+    *,
+    cluster: IntArray | None = None,
 ) -> Estimate:
     """The highest coefficient that a metric without error would reach with these raters' means (split halves); (n,)
     ratings. Undefined with the reason for what is no coefficient of correlation."""
@@ -74,7 +81,7 @@ def ceiling_of(
     if coefficient not in get_args(Coefficient):
         return Estimate.undefined("a ceiling is known for coefficients of correlation only")
     return noise_ceiling(
-        value, output, rater, item=item, system=system, coefficient=coefficient,
+        value, output, rater, item=item, system=system, cluster=cluster, coefficient=coefficient,
         level=settings["level"], grouping=settings["grouping"],
     )  # fmt: skip
 

@@ -120,8 +120,9 @@ def compare_all(
       with probability 1/2; p = (x + 1) / (k + 1), x = exchanges with a difference at least as large as the observed
       one. At the system level outputs are exchanged before they are averaged. With "acc-eq" what is exchanged is
       whether a metric is right on a pair of outputs. All pairs of metrics share the draws. With `cluster` whole
-      clusters are exchanged. `block` > 0 stops a pair after that many draws, or a multiple, once its p is decided:
-      below .02 or above .5 without adjustment, above .2 with Holm's, which needs small p in full.
+      clusters are exchanged; without it the test of "acc-eq" is too bold, because pairs of one output are not
+      independent (docs/results/intervals.md). `block` > 0 stops a pair after that many draws, or a multiple, once its p
+      is decided: below .02 or above .5 without adjustment, above .2 with Holm's, which needs small p in full.
     - `bootstrap`: x = resamples of clusters (default items; at the system level also systems) with a difference <= 0.
     - `williams`: closed form, only Pearson over all outputs together; takes outputs for independent.
 

@@ -140,11 +140,18 @@ def test_repeats_are_no_further_raters(world):
     assert alone.note == "no output has two raters"
 
 
-def test_the_accuracy_draws_the_clusters_of_the_coefficients(world):
+def test_accuracy_and_ceiling_draw_the_clusters_of_the_coefficients(world):
     ratings, _, metrics, scored = world
     people = People(replace(ratings, cluster=ratings.item // 3), method="raw", subset="all")
     table = evaluators_table(people, scored, SETTINGS, aspect="q", outside=np.ones(len(people), dtype=bool))
     found = calibrate_ties(metrics["good"], people.mean, people.item, folds=5, cluster=people.item // 3)
+    ceiling = noise_ceiling(
+        ratings.value, ratings.output, ratings.rater, item=ratings.item, cluster=ratings.item // 3
+    )  # fmt: skip
+    of_items = noise_ceiling(ratings.value, ratings.output, ratings.rater, item=ratings.item)
+    assert (table["ceiling"]["low"], table["ceiling"]["high"]) == pytest.approx((ceiling.low, ceiling.high), abs=1e-12)
+    assert ceiling.value == pytest.approx(of_items.value, abs=1e-12)
+    assert ceiling.low != pytest.approx(of_items.low, abs=1e-6)
     shown = rows_of(table)["good"]["accuracy"]
     assert (shown["low"], shown["high"]) == (found.accuracy.low, found.accuracy.high)
     assert shown["cross_validated"]["value"] == found.cross_validated.value
