@@ -1,0 +1,120 @@
+"""Two hundred annotators who think for five seconds, for five minutes, on the processes of docker-compose.yml with
+PostgreSQL, Redis, four web processes, three workers and the clock, all on this machine with the annotators themselves.
+Prints JSON: for each kind of request its times, errors, what a judgement costs in time of the processor, the memory of
+each service at the start, in the middle and at the end, and what the database says afterwards.
+
+    python benchmarks/annotators.py [--annotators 200] [--seconds 300] [--think 5]
+
+They sign in by the form, then do what a browser does: the next text fetched ahead, a draft while they think, the
+answer with a number of its own, one in 25 sent twice, another page now and then. Aims: no error, p95 below 300 ms, flat
+memory."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks._stack import cpu, inside, installation, machine, memory
+from tests.services.annotators import Habit, Report, crowd
+
+PASSWORD = "annotator-of-the-benchmark"
+OVERLAP = 3
+PREPARE = """
+from tests.services.annotators import make_house
+print(json.dumps(make_house(items, names, password, overlap)))
+"""
+VERIFY = """
+from tests.services.annotators import found_in_database
+sent = json.loads(open(path).read())
+print(json.dumps(found_in_database(campaign, sent)))
+"""
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    names = [f"annotator{k:03d}" for k in range(options.annotators)]
+    wanted = int(options.annotators * options.seconds / max(0.1, options.think))
+    items = options.items or 100 + wanted // (2 * OVERLAP) * 2
+    report = Report()
+    looks: list[dict[str, Any]] = []
+    with installation(
+        "web", "worker-cpu", "worker-gpu", "worker-live", "beat", variables={"WEB_WORKERS": str(options.workers)}
+    ) as made:
+        campaign = inside(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
+        before: dict[str, float] = {}
+
+        def look() -> None:
+            looks.append({"at_s": round(time.perf_counter() - began, 1), **memory(made)})
+
+        def started() -> None:
+            nonlocal began
+            began = time.perf_counter()
+            before.update(cpu(made))
+            # At the start: when every process has served everybody once.
+            for part in (0.1, 0.55, 0.97):
+                timer = threading.Timer(part * options.seconds, look)
+                timer.daemon = True
+                timer.start()
+
+        began = time.perf_counter()
+        habit = Habit(think=options.think)
+        asyncio.run(crowd(made.url, names, PASSWORD, campaign, options.seconds, habit, report, started=started))
+        took = time.perf_counter() - began
+        spent = {name: round(value - before[name], 1) for name, value in cpu(made).items()}
+        path = made.folder / "sent.json"
+        path.write_text(json.dumps(report.sent))
+        found = inside(made, VERIFY, campaign=campaign, path=str(path))
+        traces = {name: wrong(made.log(name)) for name in made.pids()}
+    return {
+        "benchmark": "annotators",
+        "machine": machine(),
+        "annotators": options.annotators,
+        "seconds": round(took, 1),
+        "think_s": options.think,
+        "web_workers": options.workers,
+        "items": items,
+        "judgements": len(report.sent),
+        "judgements_per_s": round(len(report.sent) / took, 1),
+        "requests": report.spreads(),
+        "errors": dict(report.errors),
+        "cpu_ms_per_judgement": {name: round(1000 * s / max(1, len(report.sent)), 1) for name, s in spent.items()},
+        "memory": looks,
+        "growth_mb": growth(looks),
+        "log": {name: lines for name, lines in traces.items() if lines},
+        "database": found,
+    }
+
+
+def wrong(log: str) -> list[str]:
+    """The first lines of a log that tell of an error, a few words of each end."""
+    lines = [line for line in log.splitlines() if '"ERROR"' in line or "Traceback" in line]
+    return [line if len(line) < 600 else f"{line[:300]} ... {line[-300:]}" for line in lines[:3]]
+
+
+def growth(looks: list[dict[str, Any]]) -> dict[str, float]:
+    """Service -> megabytes from the middle to the end."""
+    if len(looks) < 3:
+        return {}
+    middle, end = looks[-2:]
+    return {name: round(end[name]["mb"] - middle[name]["mb"], 1) for name in end if name != "at_s"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--annotators", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--think", type=float, default=5.0, help="seconds for a text, half to one and a half times")
+    parser.add_argument("--workers", type=int, default=4, help="gunicorn processes")
+    parser.add_argument("--items", type=int, default=0, help="default: about twice as many as will be judged")
+    print(json.dumps(measure(parser.parse_args()), indent=1))
+
+
+if __name__ == "__main__":
+    main()
