@@ -29,7 +29,9 @@ def checks() -> list[Check]:
     rows = list(Corpus.objects.select_related("project", "home", "run").order_by("name", "pk"))
     if not rows:
         return [Check("corpora", OPTIONAL, "none; candidates for references need one")]
-    faults = [found for corpus in rows if (found := _check(corpus)) is not None]
+    # Asked once: a server that is silent would be waited for at every corpus.
+    away = "" if not elastic.is_used() or (health := elastic.health()).ok else health.message
+    faults = [found for corpus in rows if (found := _check(corpus, away)) is not None]
     behind = OutboxRow.objects.count()
     if behind:
         oldest = OutboxRow.objects.order_by("created_at")[0]
@@ -41,7 +43,7 @@ def checks() -> list[Check]:
     return [Check("corpora", OK, f"{well} of {len(rows)} ready, {pairs:,} pairs"), *faults]
 
 
-def _check(corpus: Corpus) -> Check | None:
+def _check(corpus: Corpus, away: str) -> Check | None:
     place = corpus.project or corpus.home
     name = f"corpus {place.slug if place else '-'}/{corpus.name}"
     way_out = f"Run `python manage.py reindex {place.slug if place else '-'} --corpus {corpus.name}`."
@@ -57,18 +59,21 @@ def _check(corpus: Corpus) -> Check | None:
     index.close()
     if count != corpus.count:
         return Check(name, MISSING, f"{count:,} pairs in the index, {corpus.count:,} expected", way_out)
-    return _check_elastic(corpus, name, way_out)
+    return _check_elastic(corpus, name, way_out, away)
 
 
-def _check_elastic(corpus: Corpus, name: str, way_out: str) -> Check | None:
+def _check_elastic(corpus: Corpus, name: str, way_out: str, away: str) -> Check | None:
+    """`away`: what is wrong with the server itself."""
     if not elastic.is_used():
         return None
     if corpus.elastic_revision < corpus.embedded_revision:
         return Check(name, MISSING, "Elasticsearch does not hold the newest pairs yet", way_out)
+    if away:
+        return Check(name, MISSING, away, "Start Elasticsearch; the built-in index answers meanwhile.")
     try:
         count = elastic.state_of(corpus).count
     except RetrievalError as error:
-        return Check(name, MISSING, str(error), "Start Elasticsearch; the built-in index answers meanwhile.")
+        return Check(name, MISSING, str(error), f"{way_out} The built-in index answers meanwhile.")
     if count == corpus.count:
         return None
     return Check(name, MISSING, f"{count:,} pairs in Elasticsearch, {corpus.count:,} expected", way_out)

@@ -1,0 +1,195 @@
+"""The search server is cut off, falls silent, comes back, loses an index: candidates and writing go on at once with one
+line about it, the outbox catches up, `reindex` and `doctor` mend the rest, and the answers are the same afterwards.
+
+The suite's Elasticsearch is shared and takes half a minute to start, so here the way to it is closed and opened. A
+server that really stops and starts again is in `tests/retrieval/index/test_elastic_restart.py`."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from annotation.models import WritingAttempt
+from annotation.services import ports
+from evalapp.common.models import Run
+from retrieval.models import Corpus, OutboxRow
+from retrieval.pipelines.elastic import catch_up
+from retrieval.services import elastic, handles
+from retrieval.services.corpora import add_file, delete_corpus
+from retrieval.services.doctoring import checks, server_checks
+from tests.faults.asking import BUSY, page_of, seconds_of
+from tests.retrieval.corpora import as_jsonl, execute, incoming, make_corpus
+from tests.writing import CORPUS, Desk, desk_of, fill_ports, send, start_writing
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.server("elasticsearch"),
+    pytest.mark.slow,
+    pytest.mark.promise("index"),
+]
+PAIRS = [("Hello there? Yes?", f"Reply {n}.") for n in range(40)] + [("Nobody asked.", "Silence.")]
+MORE = [("Hello again? Yes?", "Another reply.")]
+AT_ONCE = 3.0 + BUSY
+
+
+class Way:
+    """A relay to the server: `open`, `closed` (connections are refused), `silent` (taken, never answered)."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.removeprefix("http://").partition(":")
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.silent = False
+        self.connections: list[socket.socket] = []
+        self._serve()
+
+    def _serve(self) -> None:
+        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                self.connections.append(near)
+                if not self.silent:
+                    far = socket.create_connection(self.target)
+                    self.connections.append(far)
+                    for source, sink in ((near, far), (far, near)):
+                        threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not self.silent:
+                    sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Refuses new connections and cuts those that are open, in the middle of whatever they carry."""
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        while self.connections:
+            connection = self.connections.pop()
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    def open(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        self._serve()
+
+
+@pytest.fixture
+def way(elasticsearch_url: str) -> Iterator[Way]:
+    made = Way(elasticsearch_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def corpus(cast, way, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
+    settings.CORPORA_DIR = tmp_path / "corpora"
+    settings.ELASTICSEARCH_URL = way.url
+    settings.ELASTICSEARCH_TIMEOUT = 30  # the machine of a test may have a lot to do
+    handles.forget()
+    fill_ports(monkeypatch)
+    monkeypatch.setitem(ports._WRITING, "candidates", "retrieval.services.candidates:candidates_for")
+    made = make_corpus(cast.project, CORPUS, PAIRS)
+    assert made.elastic_revision == 1
+    yield made
+    way.silent = False
+    way.close()
+    way.open()
+    handles.forget()
+    delete_corpus(corpus=made, user=None)
+    OutboxRow.objects.update(tried_at=None)
+    assert catch_up()["deletions"] == 1
+    handles.forget()
+
+
+@pytest.fixture
+def desk(cast, corpus) -> Desk:
+    return desk_of(cast.annotator, start_writing(cast, items=1, options={"candidates": 10}))
+
+
+def candidates_of(cast: Any, desk: Desk, *, away: bool = False) -> tuple[list[str], str]:
+    """The texts of the list beside the editor, and its whole text; where the server is away, it comes at once."""
+    answer = page_of(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
+    assert (answer.status, not away or answer.seconds < AT_ONCE) == (200, True), answer.seconds
+    return [f"Reply {n}." for n in range(40) if f"Reply {n}.<" in answer.text], answer.text
+
+
+def doctor() -> str:
+    """What `manage.py doctor` says of corpora and of the server; whole, it wants tables made by migrations."""
+    return "\n".join(f"{check.state} {check.found} -> {check.way_out}" for check in [*server_checks(), *checks()])
+
+
+@pytest.mark.parametrize("how", ["closed", "silent"])
+def test_without_the_server_people_write_on_and_it_is_told_later(cast, corpus, desk, way, how, settings):
+    before, text = candidates_of(cast, desk)
+    assert len(before) == 10
+    assert "the built-in index answers" not in text
+    if how == "closed":
+        way.close()
+    else:
+        way.silent = True
+        settings.ELASTICSEARCH_TIMEOUT = 2  # as usual
+        handles.forget()
+    during, text = candidates_of(cast, desk, away=True)
+    assert during == before  # the embedded index gives the same list
+    assert text.count("the built-in index answers") == 1
+    assert candidates_of(cast, desk, away=True)[0] == before
+    client = Client()
+    client.force_login(cast.annotator)
+    began = time.monotonic()
+    page = client.get(reverse("annotation:write-one", args=[desk.campaign.pk, desk.public]))
+    assert (page.status_code, time.monotonic() - began < AT_ONCE) == (200, True)
+    assert send(cast.annotator, desk, "A good reply of my own.") is not None
+    assert WritingAttempt.objects.count() == 1
+    found, seconds = seconds_of(doctor)
+    assert ("missing" in found, seconds < 2 * AT_ONCE) == (True, True), seconds
+    add_file(corpus=corpus, user=None, file=incoming(as_jsonl(MORE)), send=False)
+    if how == "silent":
+        return  # loading waits for a minute before it gives up; that is a worker's time, not a person's
+    run = execute(corpus)
+    assert (run.state, run.result["elasticsearch"]) == (Run.State.SUCCEEDED, "is told later")
+    assert OutboxRow.objects.get().attempts == 1
+    assert "1 changes Elasticsearch was not told" in doctor()
+    way.open()
+    OutboxRow.objects.update(tried_at=None)
+    assert catch_up()["loads"] == 1
+    assert execute(corpus).state == Run.State.SUCCEEDED
+    assert (OutboxRow.objects.count(), corpus.elastic_revision, elastic.state_of(corpus).count) == (0, 2, 42)
+    assert [check.name for check in checks()] == ["corpora"]
+    after, text = candidates_of(cast, desk)
+    assert after == before
+    assert "the built-in index answers" not in text
+
+
+def test_an_index_that_was_deleted_is_said_and_made_again(cast, corpus, desk):
+    before, _ = candidates_of(cast, desk)
+    elastic.drop(elastic.name_of(corpus))
+    during, text = candidates_of(cast, desk, away=True)
+    assert during == before
+    assert "the built-in index answers" in text
+    report = doctor()
+    assert f"reindex alpha --corpus {CORPUS}" in report
+    call_command("reindex", "alpha", "--corpus", CORPUS, "--here", verbosity=0)
+    handles.forget()
+    assert elastic.state_of(corpus).count == 41
+    assert [check.name for check in checks()] == ["corpora"]
+    after, text = candidates_of(cast, desk)
+    assert after == before
+    assert "the built-in index answers" not in text
