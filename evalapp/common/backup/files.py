@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from .ports import Kept
 #: Name in a backup -> the setting with the folder.
 ROOTS = {"uploads": "UPLOADS_DIR", "exports": "EXPORTS_DIR", "artefacts": "ARTEFACTS_DIR", "corpora": "CORPORA_DIR"}
 CHUNK = 1 << 20
+#: No backup takes this long.
+STALE_SECONDS = 2 * 86400
 
 
 def root_of(name: str) -> Path:
@@ -57,6 +60,7 @@ def holding(wanted: Iterable[Kept]) -> Iterator[Held]:
                 continue
             place = root_of(kept.root)
             if kept.root not in folders and place.is_dir():
+                _remove_stale(place)
                 made = stack.enter_context(tempfile.TemporaryDirectory(prefix=".backup-", dir=place))
                 folders[kept.root] = Path(made)
             paths = list(_walk(place / kept.path, kept.follow))
@@ -77,6 +81,13 @@ def holding(wanted: Iterable[Kept]) -> Iterator[Held]:
                     second = path
                 held.found.append((name, second))
         yield held
+
+
+def _remove_stale(place: Path) -> None:
+    """Second names that a killed backup left: they keep room from being given back."""
+    for path in place.glob(".backup-*"):
+        if time.time() - path.stat().st_mtime > STALE_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _walk(path: Path, follow: bool) -> Iterator[Path]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from evalapp.ops.checks import MISSING, Check
 
 from . import files
 from .files import sync_folder
+from .telling import Say
 
 NAME = "restore.json"
 #: The entry of the audit that stands for a restore; it is written with the rows.
@@ -67,7 +67,7 @@ def was_committed(connection: Any, token: str) -> bool:
         return cursor.fetchone() is not None
 
 
-def settle(say: Callable[[str], None] = lambda text: None) -> None:
+def settle(say: Say = lambda text: None) -> None:
     """Finish or undo what a killed restore left. The database decides, files follow. Only under the folder's lock."""
     note = read()
     if note is None:

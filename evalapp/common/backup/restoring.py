@@ -25,12 +25,10 @@ from . import files, journal, states, tables
 from .container import Damaged, Manifest, Reader, TableEntry
 from .ports import make_again
 from .tables import DoesNotFit, Filling, Table
+from .telling import Say, seldom
 
 #: Room that is left free beside what the files of a backup take.
 SPARE = 50_000_000
-TOLD_EVERY = 2.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -58,15 +56,8 @@ def check_backup(*, path: Path, fingerprint: str = "", say: Say = lambda text: N
             raise Damaged(
                 f"{path} is not the backup you name: its fingerprint is {reader.fingerprint}. Nothing was changed."
             )
-        told = time.monotonic()
-
-        def progress(name: str) -> None:
-            nonlocal told
-            if time.monotonic() - told > TOLD_EVERY:
-                told = time.monotonic()
-                say(f"checking {name}")
-
-        reader.check(progress)
+        tell = seldom(say)
+        reader.check(lambda name: tell(f"checking {name}"))
     except BaseException:
         reader.__exit__()
         raise
@@ -139,6 +130,7 @@ def _locked() -> FolderLock:
 def _check_place(connection: Any, manifest: Manifest, replace: bool) -> Any:
     """The models the backup was made of, if it may come in here."""
     there = states.state_of(connection)
+    states.check_not_newer(connection)
     states.targets_of(connection, manifest.migrations)  # a state this version can make
     apps = states.apps_at(connection, manifest.migrations)
     _compare(tables.tables_of(apps), manifest.tables)
@@ -154,7 +146,7 @@ def _check_place(connection: Any, manifest: Manifest, replace: bool) -> Any:
         if full and there != manifest.migrations:
             raise Conflict(
                 "The database has other migrations than the backup, so its rows cannot be replaced. Restore into an "
-                "empty database: name one by DATABASE_URL."
+                "empty database: name one by DATABASE_URL (for SQLite: move the file away)."
             )
     if not replace and (full := files.filled_roots()):
         raise Conflict(
@@ -228,19 +220,16 @@ def _restore(connection: Any, apps: Any, reader: Reader, replace: bool, say: Say
 
 
 def _stage_files(reader: Reader, token: str, say: Say) -> None:
-    told = time.monotonic()
-    names = reader.manifest.files
+    tell, names = seldom(say), reader.manifest.files
     for number, name in enumerate(names):
         files.write_new(name.removeprefix("files/"), token, reader.chunks(name))
-        if time.monotonic() - told > TOLD_EVERY:
-            told = time.monotonic()
-            say(f"files: {number + 1:,} of {len(names):,}")
+        tell(f"files: {number + 1:,} of {len(names):,}")
 
 
 def _fill(connection: Any, wanted: list[Table], reader: Reader, replace: bool, say: Say) -> None:
     manifest = reader.manifest
     entries = {entry.name: entry for entry in manifest.tables}
-    filling = Filling(connection, wanted)
+    filling, tell = Filling(connection, wanted), seldom(say)
     filling.begin()
     for table in wanted:
         if not replace and table.name not in tables.MADE_BY_MIGRATE and tables.is_filled(connection, table):
@@ -249,13 +238,12 @@ def _fill(connection: Any, wanted: list[Table], reader: Reader, replace: bool, s
     for table in wanted:
         entry = entries[table.name]
         in_file = Table(table.name, entry.columns, table.key, table.needs)
-        filling.fill(in_file, reader.rows(entry), manifest.vendor, _teller(say, table.name, entry.rows))
+        filling.fill(in_file, reader.rows(entry), manifest.vendor, _counter(tell, entry))
         filling.count_on(table, entry.last)
     filling.end()
     for table in wanted:
         entry = entries[table.name]
-        if entry.rows:
-            say(f"comparing {table.name}")
+        tell(f"comparing {table.name}")
         in_file = Table(table.name, entry.columns, table.key, table.needs)
         if tables.digest_of(connection, in_file) != (entry.rows, entry.digest):
             raise DoesNotFit(
@@ -264,16 +252,8 @@ def _fill(connection: Any, wanted: list[Table], reader: Reader, replace: bool, s
             )
 
 
-def _teller(say: Say, name: str, total: int) -> Callable[[int], None]:
-    told = time.monotonic()
-
-    def seen(count: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > TOLD_EVERY:
-            told = time.monotonic()
-            say(f"{name}: {count:,} of {total:,} rows")
-
-    return seen
+def _counter(tell: Say, entry: TableEntry) -> Callable[[int], None]:
+    return lambda count: tell(f"{entry.name}: {count:,} of {entry.rows:,} rows")
 
 
 def _note_in_audit(connection: Any, apps: Any, reader: Reader, token: str) -> None:

@@ -20,6 +20,18 @@ def state_of(connection: Any) -> State:
     return _by_app(key for key in loader.applied_migrations if key in loader.graph.nodes)
 
 
+def check_not_newer(connection: Any) -> None:
+    """A database that a newer version has changed is that version's business."""
+    loader = MigrationLoader(connection, ignore_no_migrations=True)
+    apps = {app for app, _ in loader.graph.nodes}
+    unknown = sorted(key for key in loader.applied_migrations if key[0] in apps and key not in loader.graph.nodes)
+    if unknown:
+        raise Conflict(
+            f"The database belongs to a newer version: it has {'.'.join(unknown[0])}. Use that version, or name "
+            "another database by DATABASE_URL (for SQLite: move the file away)."
+        )
+
+
 def newest(connection: Any) -> State:
     return _by_app(MigrationLoader(connection, ignore_no_migrations=True).graph.nodes)
 

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
-from django.db.migrations.recorder import MigrationRecorder
 
 from ..errors import Conflict, EvalappError, Unavailable
 from . import states, tables, values
@@ -26,12 +25,10 @@ from .container import MOST_LINE, Manifest, TableEntry, Writer
 from .files import CHUNK, Held, holding, sync_folder
 from .ports import kept_files
 from .states import State
+from .telling import Say, seldom
 
 #: A file that goes between looking at the rows and at the folders is looked for again from a newer moment.
 LOOKS = 3
-TOLD_EVERY = 2.0
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,6 @@ def make_backup(*, target: Path | None, overwrite: bool = False, say: Say = lamb
         else:
             with _appearing(target, overwrite) as file:
                 manifest, fingerprint, size = _write(file, say)
-    except BrokenPipeError:
-        raise
     except OSError as error:
         where = "stdout" if target is None else target
         way = "Make room or name another place." if error.errno == errno.ENOSPC else "Name another place."
@@ -144,11 +139,10 @@ def _write(file: IO[bytes], say: Say) -> tuple[Manifest, str, int]:
     state, apps = _known_state(connection)
     with _moment(connection, apps) as held:
         counted = _Counted(file)
-        writer = Writer(counted)  # type: ignore[arg-type]
-        entries = [_write_table(connection, writer, table, say) for table in tables.tables_of(apps)]
+        writer, tell = Writer(counted), seldom(say)  # type: ignore[arg-type]
+        entries = [_write_table(connection, writer, table, tell) for table in tables.tables_of(apps)]
         for number, (name, path) in enumerate(held.found):
-            if number % 100 == 0:
-                say(f"files: {number:,} of {len(held.found):,}")
+            tell(f"files: {number:,} of {len(held.found):,}")
             with writer.member(f"files/{name}") as write, path.open("rb") as source:
                 while chunk := source.read(CHUNK):
                     write(chunk)
@@ -169,10 +163,7 @@ def _known_state(connection: Any) -> tuple[State, Any]:
     state = states.state_of(connection)
     if not state:
         raise Conflict("There is no installation in this database: it has no tables. See DATABASE_URL.")
-    known = {(app, name) for app, names in state.items() for name in names}
-    newer = [key for key in MigrationRecorder(connection).applied_migrations() if key[0] in state and key not in known]
-    if newer:
-        raise Conflict(f"The database belongs to a newer version (it has {'.'.join(newer[0])}). Back it up with that.")
+    states.check_not_newer(connection)
     return state, states.apps_at(connection, state)
 
 
@@ -208,9 +199,9 @@ def _snapshot(connection: Any) -> Iterator[None]:
             cursor.execute("ROLLBACK")
 
 
-def _write_table(connection: Any, writer: Writer, table: tables.Table, say: Say) -> TableEntry:
+def _write_table(connection: Any, writer: Writer, table: tables.Table, tell: Say) -> TableEntry:
     line_for_hash = values.hashed_line(table.columns)
-    digest, count, told = hashlib.sha256(), 0, time.monotonic()
+    digest, count = hashlib.sha256(), 0
     member = TableEntry(table.name, (), 0, "", None).member
     with writer.member(member) as write:
         batch: list[bytes] = []
@@ -224,8 +215,6 @@ def _write_table(connection: Any, writer: Writer, table: tables.Table, say: Say)
             if len(batch) >= 500 or len(line) > CHUNK:
                 write(b"".join(batch))
                 batch.clear()
-                if time.monotonic() - told > TOLD_EVERY:
-                    told = time.monotonic()
-                    say(f"{table.name}: {count:,} rows")
+                tell(f"{table.name}: {count:,} rows")
         write(b"".join(batch))
     return TableEntry(table.name, table.columns, count, digest.hexdigest(), tables.last_key(connection, table))

@@ -1,0 +1,232 @@
+"""Installations for tests of backups: a folder, a database, and Django of this process standing on them; one that is
+filled with rows of every kind, and children that are killed in the middle of a restore."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from django.db import connections
+from django.test import override_settings
+
+_FOLDERS = {"UPLOADS_DIR": "uploads", "EXPORTS_DIR": "exports", "ARTEFACTS_DIR": "artefacts",
+            "CORPORA_DIR": "corpora", "STAGING_DIR": "staging"}  # fmt: skip
+#: Texts and numbers that have gone wrong somewhere before.
+STRANGE = "tab\t line\n return\r back\\slash \\N \\. 'quote' \"double\" {} é 漢字 🙂 \u2028"
+BITS = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2**53 + 2.0, 1e22, struct.unpack("d", b"\x01" * 8)[0]]
+
+
+@dataclass(frozen=True)
+class Installation:
+    folder: Path
+    url: str
+
+    @contextmanager
+    def django(self) -> Iterator[None]:
+        """Django of this thread, and of threads started meanwhile, belongs to it."""
+        from evalapp.settings import base
+
+        usual, before = connections["default"], connections.settings["default"]
+        with patch.dict(os.environ, DATABASE_URL=self.url):
+            config = base.database()
+        connections.settings["default"] = connections.configure_settings({"default": config})["default"]
+        del connections["default"]
+        folders = {name: self.folder / part for name, part in _FOLDERS.items()}
+        try:
+            with override_settings(
+                DATA_DIR=self.folder, MIGRATION_MODULES={}, ELASTICSEARCH_URL="", REDIS_URL="redis://127.0.0.1:1/0",
+                **folders,
+            ):  # fmt: skip
+                yield
+        finally:
+            connections["default"].close()
+            connections.settings["default"] = before
+            connections["default"] = usual
+
+    def listing(self) -> list[str]:
+        """Every file but those of the database."""
+        return sorted(
+            path.relative_to(self.folder).as_posix()
+            for path in self.folder.rglob("*")
+            if path.is_file() and not path.name.startswith(("evalapp.sqlite3", "up.lock"))
+        )
+
+
+def on_sqlite(folder: Path, migrated: Path | None = None) -> Installation:
+    """`migrated`: a database with all tables to copy; without it there are none."""
+    folder.mkdir(parents=True)
+    if migrated is not None:
+        shutil.copy(migrated, folder / "evalapp.sqlite3")
+    return Installation(folder, f"sqlite:///{folder / 'evalapp.sqlite3'}")
+
+
+def on_postgres(folder: Path, url: str) -> Installation:
+    folder.mkdir(parents=True)
+    return Installation(folder, url)
+
+
+def fill() -> Any:
+    """Rows of most tables and files of every root, in the installation Django stands on; the project."""
+    from annotation.models import Comparison, Item, Rating, Upload
+    from evalapp.common import audit, audit_chain
+    from evalapp.common.models import Run
+    from tests.cast import make_cast
+    from tests.factories import make_outputs, make_ratings
+    from tests.judging import make_texts
+
+    cast = make_cast()
+    project = cast.project
+    make_texts(cast, 4)
+    items = list(Item.objects.filter(project=project).order_by("pk"))
+    outputs = make_outputs(project, items, ("one", "two", "three"))
+    aspect = make_ratings(project, outputs, raters=3)
+    rows = list(Rating.objects.order_by("pk")[: len(BITS)])
+    for row, value in zip(rows, BITS, strict=True):
+        row.meta = {"z": value, "a": [STRANGE, None, {"n": 10**25, "deep": [[[]]]}], "": True}
+        row.save()
+    Rating.objects.filter(pk=rows[0].pk).update(value=BITS[1], rater=STRANGE[:60])
+    for first, second in zip(outputs[:4], outputs[4:8], strict=True):
+        Comparison.objects.create(
+            project=project, output_a=first, output_b=second, aspect=aspect, rater="r0", verdict="a"
+        )
+    Item.objects.filter(pk=items[0].pk).update(source=STRANGE, context=[STRANGE])
+    gone = Rating.objects.create(project=project, output=outputs[0], aspect=aspect, rater="gone", value=1)
+    gone.delete()  # its number must not be given again
+    for state in ("running", "succeeded", "queued"):
+        run = Run.objects.create(
+            project=project, kind="export", title=state, params={"n": state}, input_hash=state, state=state,
+            attempt=1, worker="elsewhere:1", heartbeat=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+            started_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), rate=1 / 3,
+        )  # fmt: skip
+    upload = Upload.objects.create(project=project, run=run, title="Upload", state="done")
+    _put_files(project, upload, Run.objects.get(state="succeeded"))
+    for number in range(5):
+        audit.record(verb="campaign.opened", project=project, actor=cast.owner, object=STRANGE, n=number / 7)
+    while audit_chain.seal():
+        pass
+    _score(project, outputs)
+    return project
+
+
+def _put_files(project: Any, upload: Any, export: Any) -> None:
+    from django.conf import settings
+
+    from retrieval.models import Corpus, CorpusPart
+    from scoring.models import Evaluator
+
+    corpus = Corpus.objects.create(project=project, name="replies", state="ready", revision=1, embedded_revision=1)
+    part = CorpusPart.objects.create(corpus=corpus, kind="file", title="c.jsonl", state="stored", revision=1, rows=2)
+    Evaluator.objects.create(project=project, slug="mine", name="ream", kind="trained", folder=f"{project.pk}/run-1")
+    elsewhere = settings.DATA_DIR / "elsewhere.jsonl"
+    elsewhere.write_text("{}\n")
+    pairs = b'{"query":"how are you","response":"well"}\n{"query":"where are you","response":"here"}\n'
+    for path, data in {
+        settings.UPLOADS_DIR / f"{upload.pk}/000": b"x" * 3_000_000,
+        settings.EXPORTS_DIR / f"{export.pk}/outputs.jsonl": b"{}\n",
+        settings.ARTEFACTS_DIR / f"{project.pk}/run-1/model.safetensors": bytes(range(256)) * 100,
+        settings.ARTEFACTS_DIR / f"{project.pk}/run-1/fold-0/config.json": b"{}",
+        settings.ARTEFACTS_DIR / "columns/1/cache.npz": b"made again",
+        settings.CORPORA_DIR / f"{corpus.pk}/part-{part.pk}.jsonl": pairs,
+        settings.CORPORA_DIR / f"{corpus.pk}/index/manifest.json": b"made again",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (settings.UPLOADS_DIR / f"{upload.pk}/001").symlink_to(elsewhere)
+
+
+def _score(project: Any, outputs: list[Any]) -> None:
+    """Two evaluators with scores, so that there is a leaderboard of evaluators."""
+    from django.utils import timezone
+
+    from scoring.models import Evaluator, Score, ScoreSet
+
+    for place, slug in enumerate(("length", "overlap")):
+        evaluator = Evaluator.objects.create(project=project, slug=slug, name=slug, kind="sentinel")
+        rows = ScoreSet.objects.create(
+            project=project, evaluator=evaluator, signature=slug, short_signature=slug, references="original",
+            data_hash="-", scored_at=timezone.now(), n_scores=len(outputs), systems=[], summary={},
+        )  # fmt: skip
+        Score.objects.bulk_create(
+            Score(score_set=rows, output=output, value=((index * 7 + place * 3) % 11) / 3, input_hash=index)
+            for index, output in enumerate(outputs)
+        )
+
+
+def tables_now(project: Any) -> list[Any]:
+    """The leaderboards of systems and of evaluators, computed now."""
+    from scoring.models import Leaderboard
+    from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, parse_query
+    from scoring.services.leaderboards import get_leaderboard
+
+    Leaderboard.objects.all().delete()
+    found = []
+    for shape, given in (
+        (SystemsQuery, {}),
+        (SystemsQuery, {"method": "bradley-terry"}),
+        (SystemsQuery, {"by": "length"}),
+        (EvaluatorsQuery, {}),
+    ):
+        query = parse_query(shape, {"references": "original", **given}, *([project] if shape is SystemsQuery else []))
+        found.append(get_leaderboard(project=project, query=query).table)
+    assert all(table["rows"] for table in found)
+    Leaderboard.objects.all().delete()
+    return found
+
+
+def digests() -> dict[str, tuple[int, str]]:
+    from django.apps import apps
+
+    from evalapp.common.backup import tables
+
+    return {table.name: tables.digest_of(connections["default"], table) for table in tables.tables_of(apps)}
+
+
+def killed_at(target: str, work: Callable[[], Any], *, after: bool) -> None:
+    """A child does `work` and is killed (SIGKILL) when it reaches the function `target`, or has just left it."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+
+    def child() -> None:
+        import importlib
+
+        connection = connections["default"]
+        if connection.connection is not None:
+            connection.connection = None  # the parent's; it goes on using it
+        path, _, name = target.rpartition(".")
+        module, _, owner = path.partition(":")
+        place: Any = importlib.import_module(module)
+        place = getattr(place, owner) if owner else place
+        original = getattr(place, name)
+
+        def stop(*args: Any, **more: Any) -> None:
+            if after:
+                original(*args, **more)
+            there.send("reached")
+            signal.pause()
+
+        setattr(place, name, stop)
+        try:
+            work()
+        except BaseException as error:
+            there.send(repr(error))
+        os._exit(1)
+
+    process = context.Process(target=child)
+    process.start()
+    try:
+        assert here.poll(120), f"{target} was not reached"
+        said = here.recv()
+    finally:
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join()
+    assert said == "reached", said

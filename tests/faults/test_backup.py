@@ -1,0 +1,496 @@
+"""A backup is everything as it was at one moment, whatever went on meanwhile; a restore is all of it or nothing, in
+either database, and whatever stops it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import stat
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection, connections, transaction
+from django.db.migrations.recorder import MigrationRecorder
+
+from evalapp.common.backup import journal, tables
+from evalapp.common.backup.container import Reader
+from evalapp.common.backup.restoring import restore_backup, settle
+from evalapp.common.backup.writing import make_backup
+from evalapp.common.errors import BadInput, Conflict, EvalappError, Unavailable
+
+from .backup_world import Installation, digests, fill, killed_at, on_postgres, on_sqlite, tables_now
+
+pytestmark = pytest.mark.promise("backup")
+#: Changed after a restore, on purpose: runs go back to the queue, indexes are built again, the audit says so.
+AFTERWARDS = {"common_run", "common_runlog", "retrieval_corpus", "retrieval_corpuspart", "common_auditevent"}
+
+
+class World:
+    """A filled installation on SQLite, its backup, and what is true of it."""
+
+    def __init__(self, home: Path, migrated: Path) -> None:
+        self.home, self.migrated = home, migrated
+        self.installation = on_sqlite(home / "source", migrated)
+        self.file = home / "backup.zip"
+        with self.installation.django():
+            self.project = fill()
+            self.made = make_backup(target=self.file)
+            self.digests = digests()
+            self.last = {t.name: tables.last_key(connection, t) for t in _tables()}
+            self.tables = tables_now(self.project)  # only now: none of them is in the backup
+
+    def empty(self, folder: Path) -> Installation:
+        return on_sqlite(folder, self.migrated)
+
+
+def _tables() -> list[tables.Table]:
+    from django.apps import apps
+
+    return tables.tables_of(apps)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: Any, migrated_file: Path, django_db_blocker: Any) -> Iterator[World]:
+    with django_db_blocker.unblock():
+        yield World(tmp_path_factory.mktemp("backup"), migrated_file)
+
+
+@pytest.fixture
+def empty(world: World, tmp_path: Path, django_db_blocker: Any) -> Iterator[Installation]:
+    """An installation with tables and without rows; Django stands on it."""
+    made = world.empty(tmp_path / "target")
+    with django_db_blocker.unblock(), made.django():
+        yield made
+
+
+def is_empty() -> bool:
+    return not any(tables.is_filled(connection, t) for t in _tables() if t.name not in tables.MADE_BY_MIGRATE)
+
+
+def same_as(world: World) -> None:
+    """Every row but those that a restore changes on purpose; these, too, but for what it says there."""
+    from evalapp.common.models import AuditEvent, Run
+    from retrieval.models import Corpus
+
+    now = digests()
+    for name, found in world.digests.items():
+        if name not in AFTERWARDS:
+            assert now[name] == found, name
+    for name, last in world.last.items():
+        assert (tables.last_key(connection, _named(name)) or 0) >= (last or 0), name
+    assert now["common_auditevent"][0] == world.digests["common_auditevent"][0] + 1
+    restored = AuditEvent.objects.get(verb=journal.VERB)
+    assert restored.detail["fingerprint"]
+    states = dict(Run.objects.values_list("title", "state"))
+    assert states == {"running": "queued", "succeeded": "succeeded", "queued": "queued"}
+    told = Run.objects.get(title="running").log.get().text
+    assert "restored from a backup" in told
+    corpus = Corpus.objects.get()
+    assert (corpus.state, corpus.count) == ("ready", 2)
+
+
+def _named(name: str) -> tables.Table:
+    return next(table for table in _tables() if table.name == name)
+
+
+# ---- the same ------------------------------------------------------------------------------------------------
+
+
+def test_everything_comes_back(world, empty):
+    from annotation.models import Rating
+    from evalapp.common import audit_chain
+
+    assert stat.S_IMODE(world.file.stat().st_mode) == 0o600
+    done = restore_backup(path=world.file, fingerprint=world.made.fingerprint)
+    assert (done.rows, done.files, done.missing, done.left) == (world.made.rows, 6, (), ())
+    same_as(world)
+    assert tables_now(world.project) == world.tables
+    assert audit_chain.verify().faults == ()
+    assert audit_chain.verify().sealed == 5
+    assert [check.state for check in audit_chain.checks()] == ["ok"]
+    output = Rating.objects.first().output
+    rating = Rating.objects.create(
+        project=world.project, output=output, aspect=Rating.objects.first().aspect, rater="new", value=2
+    )
+    assert rating.pk > world.last["annotation_rating"]  # not the number of the one that was deleted
+    there = empty.listing()
+    assert [name for name in there if "index/" not in name and "/.lock" not in name] == [
+        "artefacts/1/run-1/fold-0/config.json", "artefacts/1/run-1/model.safetensors", "corpora/1/part-1.jsonl",
+        "exports/2/outputs.jsonl", "uploads/1/000", "uploads/1/001",
+    ]  # fmt: skip
+    for name in there:
+        if "index/" not in name and "/.lock" not in name:
+            source = world.installation.folder / name
+            assert (empty.folder / name).read_bytes() == source.read_bytes()
+    assert not (empty.folder / "uploads/1/001").is_symlink()
+
+
+@pytest.mark.server("postgres")
+def test_it_moves_to_postgresql_and_back(world, tmp_path, migrated_url, django_db_blocker):
+    """SQLite -> PostgreSQL -> PostgreSQL in place of what is there -> SQLite: the same rows, the same tables."""
+    from annotation.triggers import stand
+
+    postgres, sqlite = on_postgres(tmp_path / "one", migrated_url), world.empty(tmp_path / "two")
+    file, next_file = world.file, tmp_path / "next.zip"
+    with django_db_blocker.unblock():
+        for station in (postgres, postgres, sqlite):
+            with station.django():
+                restore_backup(path=file, replace=station is postgres)
+                now = digests()
+                assert all(now[name] == found for name, found in world.digests.items() if name not in AFTERWARDS)
+                assert tables_now(world.project) == world.tables
+                assert stand(connection)
+                _judged_by_triggers()
+                if file == world.file:
+                    same_as(world)
+                    make_backup(target=next_file)
+                    file = next_file
+
+
+def _judged_by_triggers() -> None:
+    """What rested during the restore works again."""
+    from annotation.models import Comparison, Item, Rating
+
+    item = Item.objects.filter(judged=True).first()
+    with transaction.atomic():
+        Comparison.objects.filter(output_a__item=item).delete()
+        Rating.objects.filter(output__item=item).delete()
+        item.refresh_from_db()
+        assert not item.judged
+        transaction.set_rollback(True)
+
+
+# ---- one moment ----------------------------------------------------------------------------------------------
+
+
+def _write_pairs(stop: threading.Event, world: World, written: list[int]) -> None:
+    """In each transaction one rating and one entry of the audit: at no moment more of one than of the other."""
+    from annotation.models import Rating
+    from evalapp.common import audit
+
+    first = Rating.objects.select_related("output", "aspect", "project").first()
+    while not stop.is_set():
+        with transaction.atomic():
+            Rating.objects.create(
+                project=first.project, output=first.output, aspect=first.aspect, rater=f"w{len(written)}", value=3
+            )
+            audit.record(verb="test.written", project=first.project)
+        written.append(1)
+    connections["default"].close()
+
+
+def _moments(world: World, folder: Path) -> None:
+    stop, written = threading.Event(), []
+    writer = threading.Thread(target=_write_pairs, args=(stop, world, written))
+    writer.start()
+    try:
+        for number in range(3):
+            before = len(written)
+            file = folder / f"moment-{number}.zip"
+            make_backup(target=file)
+            while len(written) == before:
+                time.sleep(0.01)
+            with Reader(file) as reader:
+                entries = {entry.name: entry for entry in reader.manifest.tables}
+                ratings = sum("w" in map(_letter, row) for row in reader.rows(entries["annotation_rating"]))
+                events = sum("test.written" in row for row in reader.rows(entries["common_auditevent"]))
+            assert ratings == events
+            assert events >= (0, 1, 1)[number]
+    finally:
+        stop.set()
+        writer.join()
+    assert len(written) > 3
+
+
+def _letter(value: Any) -> Any:
+    return value[:1] if isinstance(value, str) and value[1:].isdigit() else None
+
+
+def test_a_backup_is_one_moment(world, tmp_path, django_db_blocker, monkeypatch):
+    """A thread goes on judging; it is not kept waiting, and no half of what it does is in the backup."""
+    monkeypatch.setattr(tables, "rows_of", _slowly(tables.rows_of))
+    source = on_sqlite(tmp_path / "source")
+    shutil.copy(world.installation.folder / "evalapp.sqlite3", source.folder)
+    with django_db_blocker.unblock(), source.django():
+        _moments(world, tmp_path)
+
+
+@pytest.mark.server("postgres")
+def test_a_backup_is_one_moment_of_postgresql(world, tmp_path, migrated_url, django_db_blocker, monkeypatch):
+    monkeypatch.setattr(tables, "rows_of", _slowly(tables.rows_of))
+    source = on_postgres(tmp_path / "source", migrated_url)
+    with django_db_blocker.unblock(), source.django():
+        restore_backup(path=world.file, index=False)
+        _moments(world, tmp_path)
+
+
+def _slowly(rows_of: Any) -> Any:
+    """Between two tables others get a turn."""
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.003)
+        return rows_of(*args)
+
+    return slow
+
+
+def test_a_file_that_goes_meanwhile_is_in_the_backup(world, tmp_path, django_db_blocker, monkeypatch):
+    """Deleted after the rows were looked at; a file that is really missing is said, and the rest goes on."""
+    from django.conf import settings
+
+    shutil.copytree(world.installation.folder, tmp_path / "source", symlinks=True)
+    source = Installation(tmp_path / "source", f"sqlite:///{tmp_path / 'source/evalapp.sqlite3'}")
+    model = "1/run-1/model.safetensors"
+    original = tables.tables_of
+
+    def meanwhile(apps: Any) -> Any:
+        (settings.ARTEFACTS_DIR / model).unlink()
+        return original(apps)
+
+    with django_db_blocker.unblock(), source.django():
+        monkeypatch.setattr(tables, "tables_of", meanwhile)
+        assert make_backup(target=tmp_path / "a").missing == ()
+        monkeypatch.undo()
+        shutil.rmtree(settings.ARTEFACTS_DIR / "1/run-1")
+        assert make_backup(target=tmp_path / "b").missing == ("artefacts/1/run-1",)
+    with zipfile.ZipFile(tmp_path / "a") as file:
+        assert file.read(f"files/artefacts/{model}") == (world.installation.folder / "artefacts" / model).read_bytes()
+
+
+# ---- refused before anything is touched ------------------------------------------------------------------------
+
+
+def _cut(data: bytes) -> bytes:
+    return data[: len(data) * 2 // 3]
+
+
+def _flip(data: bytes) -> bytes:
+    place = data.index(b"tables/annotation_rating.jsonl") + 200
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", [_cut, _flip])
+def test_a_damaged_file_touches_nothing(world, empty, damage):
+    bad = empty.folder.parent / "bad"
+    bad.write_bytes(damage(world.file.read_bytes()))
+    before = empty.listing()
+    with pytest.raises(BadInput, match="nothing was changed"):
+        restore_backup(path=bad)
+    assert is_empty()
+    assert empty.listing() == before
+
+
+def test_a_tampered_file_touches_nothing(world, empty):
+    """Whole in itself, with one answer changed; and one whose maker has changed the manifest along with it."""
+    from evalapp.common.backup.container import MANIFEST
+
+    bad = empty.folder.parent / "bad"
+    name = "tables/annotation_rating.jsonl"
+    with zipfile.ZipFile(world.file) as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            data = old.read(info)
+            new.writestr(info.filename, data.replace(b'"r1"', b'"r9"') if info.filename == name else data)
+    before = empty.listing()
+    with pytest.raises(BadInput, match=f"{name} was changed"):
+        restore_backup(path=bad)
+    with zipfile.ZipFile(world.file) as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            data = old.read(info)
+            new.writestr(info.filename, data.replace(b"2026", b"2027") if info.filename == MANIFEST else data)
+    with pytest.raises(BadInput, match="not the backup you name"):
+        restore_backup(path=bad, fingerprint=world.made.fingerprint)
+    assert is_empty()
+    assert empty.listing() == before
+
+
+def test_rows_that_are_not_those_of_the_backup_are_refused(world, empty, monkeypatch):
+    """A database that stores something else than it was given: the comparison afterwards finds it."""
+    from evalapp.common.backup import values
+
+    monkeypatch.setitem(values._SQLITE, "float", lambda value: round(float(value), 6))
+    with pytest.raises(EvalappError, match="are not those of the backup once they are in this database"):
+        restore_backup(path=world.file)
+    assert is_empty()
+    assert empty.listing() == []
+
+
+def test_a_full_installation_is_not_overwritten(world, empty):
+    from evalapp.accounts.models import User
+
+    User.objects.create_user("somebody")
+    with pytest.raises(Conflict, match=r"not empty \(accounts_user\).*--replace"):
+        restore_backup(path=world.file)
+    assert User.objects.get().username == "somebody"
+    with pytest.raises(CommandError, match="Say --yes, too"):
+        call_command("restore", str(world.file), "--replace")
+    (empty.folder / "uploads/9").mkdir(parents=True)
+    (empty.folder / "uploads/9/000").write_text("old")
+    done = restore_backup(path=world.file, replace=True)
+    assert done.rows == world.made.rows
+    assert not User.objects.filter(username="somebody").exists()
+    assert not (empty.folder / "uploads/9").exists()
+    same_as(world)
+
+
+def test_files_without_rows_are_not_lost(world, empty):
+    (empty.folder / "corpora").mkdir()
+    (empty.folder / "corpora/mine").write_text("mine")
+    with pytest.raises(Conflict, match=r"There are files in .*corpora"):
+        restore_backup(path=world.file)
+    assert is_empty()
+
+
+def test_a_backup_of_a_newer_version_says_so(world, empty, monkeypatch):
+    from evalapp.common.backup.container import Manifest
+
+    original = Manifest.as_bytes
+    newer = world.home / "newer"
+    with monkeypatch.context() as patched, world.installation.django():
+        patched.setattr(
+            Manifest, "as_bytes", lambda self: original(self).replace(b'"0001_initial"', b'"0001_initial", "9999_x"', 1)
+        )
+        make_backup(target=newer)
+    with pytest.raises(Conflict, match=r"does not know the migration \w+\.9999_x"):
+        restore_backup(path=newer)
+    MigrationRecorder(connection).record_applied("common", "9999_y")
+    for work in (lambda: restore_backup(path=world.file, replace=True), lambda: make_backup(target=world.home / "no")):
+        with pytest.raises(Conflict, match=r"belongs to a newer version: it has common\.9999_y"):
+            work()
+    assert is_empty()
+
+
+# ---- killed, and no room ---------------------------------------------------------------------------------------
+
+_MODULE = "evalapp.common.backup"
+
+
+@pytest.mark.parametrize(
+    ("target", "after"),
+    [
+        (f"{_MODULE}.tables:Filling.end", False),
+        (f"{_MODULE}.files:.place_all", True),
+        (f"{_MODULE}.files:.forget", False),
+    ],
+    ids=["rows are half in", "files are in place", "all but tidied up"],
+)
+def test_a_killed_restore_is_nothing_or_all(world, empty, target, after, monkeypatch):
+    """`kill -9` within: doctor says so, and afterwards everything is as before, or, once the rows were there, whole."""
+    killed_at(target.replace(":.", "."), lambda: restore_backup(path=world.file), after=after)
+    connection.close()
+    committed = "forget" in target
+    assert is_empty() is not committed
+    [line] = journal.checks()
+    assert line.name == "restore"
+    assert ("rows are there" if committed else "was interrupted; nothing of it counts") in line.found
+    if not committed:
+        restore_backup(path=world.file)  # tidies up, then does it all
+    else:
+        settle()
+    assert journal.checks() == []
+    names = [path.name for path in empty.folder.iterdir()]
+    assert not [name for name in names if "-restore-" in name or "-before-" in name]
+    if committed:
+        assert {name: found for name, found in digests().items() if name not in AFTERWARDS} == {
+            name: found for name, found in world.digests.items() if name not in AFTERWARDS
+        }
+        assert (empty.folder / "uploads/1/000").stat().st_size == 3_000_000
+    else:
+        same_as(world)
+
+
+def test_what_was_there_is_back_after_a_killed_replacement(world, empty):
+    from evalapp.accounts.models import User
+
+    User.objects.create_user("somebody")
+    (empty.folder / "uploads/9").mkdir(parents=True)
+    (empty.folder / "uploads/9/000").write_text("old")
+    before = empty.listing()
+    killed_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=world.file, replace=True), after=True)
+    connection.close()
+    assert (empty.folder / "uploads/1/000").exists()  # the new ones
+    settle()
+    assert User.objects.get().username == "somebody"
+    assert empty.listing() == before
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """No file may become larger than 200 kB: writing more is an error of the system, as on a full disk."""
+    before, usual = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, usual)
+
+
+def test_without_room_nothing_is_half_done(world, empty, request):
+    request.getfixturevalue("little_room")
+    big = empty.folder.parent / "copy"
+    more = [world.installation.folder / "uploads/1" / name for name in ("002", "003")]
+    for path in more:
+        path.write_bytes(os.urandom(150_000))
+    with world.installation.django(), pytest.raises(Unavailable, match=os.strerror(errno.EFBIG)):
+        make_backup(target=big)
+    for path in more:
+        path.unlink()
+    assert not big.exists()
+    assert not list(big.parent.glob(".copy*"))
+    with pytest.raises(Unavailable, match="nothing was changed"):
+        restore_backup(path=world.file)
+    assert is_empty()
+    assert empty.listing() == []
+
+
+# ---- the commands ----------------------------------------------------------------------------------------------
+
+
+def test_the_commands(world, empty, tmp_path, capsys):
+    import json
+
+    with world.installation.django():
+        file = tmp_path / "b.zip"
+        call_command("backup", str(file), "--json")
+        made = json.loads(capsys.readouterr().out)
+        with pytest.raises(CommandError, match="is there already"):
+            call_command("backup", str(file))
+        out = StringIO()
+        call_command("backup", str(file), "--overwrite", stdout=out)
+        assert "It holds password hashes" in out.getvalue()
+        with pytest.raises(CommandError, match="There is no folder"):
+            call_command("backup", str(tmp_path / "no/b.zip"))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["b.zip", "target"]
+    assert made["rows"] == world.made.rows
+    out = StringIO()
+    call_command("restore", str(file), "--check", stdout=out)
+    assert "whole: made" in out.getvalue()
+    assert is_empty()
+    call_command("restore", str(file), "--no-index", "--json")
+    done = json.loads(capsys.readouterr().out)
+    assert done["left"] == ["Build the search indexes: manage.py reindex SLUG"]
+    assert done["runs"] == {"returned": 1, "failed": 0, "cancelled": 0}
+
+
+def test_it_goes_through_a_pipe(world, empty, tmp_path, monkeypatch, capsysbinary):
+    """`backup - | restore -`"""
+    import io
+    import sys
+
+    with world.installation.django():
+        call_command("backup", "-")
+        said = capsysbinary.readouterr()
+    assert said.out[:2] == b"PK"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said.out)))
+    call_command("restore", "-", stdout=StringIO())
+    same_as(world)
+    assert not list(empty.folder.glob(".restore-*"))

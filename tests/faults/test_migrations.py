@@ -1,0 +1,116 @@
+"""Every released state of the database comes forward with its data, on both databases, without long locks; a backup of
+the first release comes into this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from evalapp.common.backup import states
+from evalapp.common.backup.restoring import restore_backup
+from evalapp.common.backup.writing import make_backup
+from evalapp.common.errors import Conflict
+from evalapp.management.commands import migrate
+
+from .backup_world import Installation, on_postgres, on_sqlite
+from .released import ROWS, Released, rows_now
+
+pytestmark = pytest.mark.promise("migrations")
+
+
+def come_forward(backup: Path | None = None, hold: Any = None) -> Released:
+    """Through every release to the present one; `backup` is made of the first."""
+    released = Released()
+    for number, _ in enumerate(released.steps()):
+        if number == 0 and backup is not None:
+            make_backup(target=backup)
+        if number == 0 and hold is not None:
+            hold()
+    assert number > 5
+    assert states.state_of(connection) == states.newest(connection)
+    call_command("migrate", verbosity=0, interactive=False)
+    same_rows(released)
+    return released
+
+
+def same_rows(released: Released, tables: set[str] | None = None) -> None:
+    """No value of any column is another than when it was written; new columns say what they should of old rows."""
+    from annotation.models import Item, Rating
+    from evalapp.common.models import AuditEvent
+
+    kept = {name: rows for name, rows in released.rows.items() if tables is None or name in tables}
+    now = rows_now(apps, kept)
+    for row in now["annotation_comparison"]:  # annotation.0007 says of old rows, too, which side stood first
+        assert row["meta"].pop("swapped", None) is (True if row["id"] == 1 else None)
+    for name, rows in kept.items():
+        assert now[name] == rows, name
+        assert len(rows) == ROWS, name
+    judged = set(Rating.objects.exclude(output=None).values_list("output__item", flat=True))
+    assert judged
+    assert set(Item.objects.filter(judged=True).values_list("pk", flat=True)) >= judged
+    events = AuditEvent.objects.order_by("pk")[:ROWS]
+    assert [(event.scope, event.by) for event in events] == [
+        (event.project.slug if event.project else "", event.actor_id) for event in events
+    ]
+
+
+def test_every_release_comes_forward_on_sqlite(tmp_path, migrated_file, django_db_blocker):
+    """And a backup of the first one is restored by this version: into tables that are newer, and have no rows."""
+    source, target = on_sqlite(tmp_path / "source"), on_sqlite(tmp_path / "target", migrated_file)
+    file = tmp_path / "old.zip"
+    with django_db_blocker.unblock(), source.django():
+        released = come_forward(backup=file)
+        first = {name: rows for name, rows in released.rows.items() if name in _tables_in(file)}
+        with pytest.raises(Conflict, match="other migrations than the backup"):
+            restore_backup(path=file, replace=True)
+    with django_db_blocker.unblock(), target.django():
+        restore_backup(path=file, index=False)
+        assert states.state_of(connection) == states.newest(connection)
+        _runs_as_after_a_crash(released.rows)
+        same_rows(released, set(first) - {"common_run"})
+
+
+def _tables_in(file: Path) -> set[str]:
+    from evalapp.common.backup.container import Reader
+
+    with Reader(file) as reader:
+        return {entry.name for entry in reader.manifest.tables}
+
+
+def _runs_as_after_a_crash(rows: dict[str, Any]) -> None:
+    from evalapp.common.models import Run
+
+    assert [run.title for run in Run.objects.order_by("pk")] == [row["title"] for row in rows["common_run"]]
+
+
+@pytest.mark.server("postgres")
+def test_every_release_comes_forward_on_postgresql(tmp_path, postgres_url, django_db_blocker, monkeypatch):
+    """While somebody holds a table, `migrate` gives up soon, so that nobody waits long behind it."""
+    station: Installation = on_postgres(tmp_path / "station", postgres_url)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 200)
+
+    def hold() -> None:
+        import psycopg2
+
+        other = psycopg2.connect(postgres_url)
+        try:
+            with other.cursor() as cursor:
+                cursor.execute("LOCK TABLE common_auditevent IN ACCESS SHARE MODE")  # as a long question does
+                before = states.state_of(connection)
+                with pytest.raises(CommandError, match=r"held a table for more than 0\.2 s"):
+                    call_command("migrate", "common", verbosity=0, interactive=False)
+                assert states.state_of(connection) == before
+        finally:
+            other.close()
+
+    with django_db_blocker.unblock(), station.django():
+        come_forward(hold=hold)
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            assert cursor.fetchone() == ("0",)
