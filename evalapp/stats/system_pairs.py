@@ -5,6 +5,8 @@ Pairs of outputs are in `pairs`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -17,6 +19,9 @@ from evalapp.stats.resampling import (
     chunk_sizes,
     with_interval,
 )  # fmt: skip
+
+#: Cells of the differences of pairs of systems by items that are held at once (float64: 32 MB).
+_CELLS = 1 << 22
 
 
 def system_pairwise_accuracy(
@@ -101,28 +106,29 @@ def _left_out(metric: FloatArray, human: FloatArray) -> str:
 def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: int) -> FloatArray:
     """p of every pair (row better than column) of the systems, upper triangle; nan where they share no item."""
     n_items, n_systems = table.shape
-    draws = np.random.default_rng(seed)
     table = table - table.sum() / max(int(present.sum()), 1)
     table = np.where(present, table, 0.0)
     one, two = np.triu_indices(n_systems, 1)
-    whole = bool(present.all())
-    reached = np.zeros(len(one))
-    # Without gaps the signed sum of a difference is the difference of the signed sums.
-    if whole:
-        differences = None
-        observed = table.sum(axis=0)[one] - table.sum(axis=0)[two]
-    else:
-        differences = (table[:, one] - table[:, two]) * (present[:, one] & present[:, two])
-        observed = differences.sum(axis=0)
     tolerance = ROUNDING * max(float(np.abs(table).sum(axis=0).max()), 1e-300)
-    for size in chunk_sizes(permutations, max(n_items, len(one))):
-        signs = 2.0 * np.rint(draws.random((size, n_items))) - 1.0
-        if differences is None:
-            sums = signs @ table
-            null = sums[:, one] - sums[:, two]
-        else:
-            null = signs @ differences
-        reached += (null >= observed - tolerance).sum(axis=0)
+    if present.all():
+        # Without gaps the signed sum of a difference is the difference of the signed sums.
+        sums = table.sum(axis=0)
+        observed = sums[one] - sums[two] - tolerance
+        reached = np.zeros(len(one))
+        for signs in _signs(permutations, n_items, len(one), seed):
+            signed = signs @ table
+            reached += (signed[:, one] - signed[:, two] >= observed).sum(axis=0)
+    else:
+        # Stretches of pairs, each with the same signs: the differences of all pairs would not fit.
+        step = max(_CELLS // max(n_items, 1), 1)
+        parts = []
+        for start in range(0, len(one), step):
+            first, second = one[start : start + step], two[start : start + step]
+            differences = (table[:, first] - table[:, second]) * (present[:, first] & present[:, second])
+            observed = differences.sum(axis=0) - tolerance
+            chunks = _signs(permutations, n_items, len(first), seed)
+            parts.append(sum(((signs @ differences >= observed).sum(axis=0) for signs in chunks), np.zeros(len(first))))
+        reached = np.concatenate(parts)
     p = np.full((n_systems, n_systems), np.nan)
     p[one, two] = reached / permutations
     shared = present.T.astype(np.float64) @ present
@@ -131,6 +137,13 @@ def _system_p(table: FloatArray, present: BoolArray, permutations: int, seed: in
     lower = np.tril_indices(n_systems, -1)
     p[lower] = p.T[lower]
     return p
+
+
+def _signs(permutations: int, n_items: int, width: int, seed: int) -> Iterator[FloatArray]:
+    """The random signs of the items, in chunks that add up to `permutations`; the same whatever the chunks."""
+    draws = np.random.default_rng(seed)
+    for size in chunk_sizes(permutations, max(n_items, width)):
+        yield 2.0 * np.rint(draws.random((size, n_items))) - 1.0
 
 
 def _over_system_pairs(values: FloatArray, resamples: int, seed: int, confidence: float) -> Estimate:

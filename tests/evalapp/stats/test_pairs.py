@@ -143,6 +143,16 @@ def test_soft_accuracy_with_gaps_uses_the_items_that_both_have():
     assert found.note.endswith("; 3 pairs of systems share no item")
 
 
+def test_soft_accuracy_with_gaps_in_stretches_of_pairs_is_the_same(monkeypatch):
+    rng = np.random.default_rng(8)
+    item, system = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
+    metric, human = rng.normal(size=(2, 72))
+    metric[rng.random(72) < 0.2] = np.nan
+    whole = soft_pairwise_accuracy(metric, human, item, system)
+    monkeypatch.setattr("evalapp.stats.system_pairs._CELLS", 50)
+    assert soft_pairwise_accuracy(metric, human, item, system) == whole
+
+
 def test_missing_scores_are_left_out_or_wrong_and_counted():
     metric, human, item, _ = scored(seed=7)
     gaps = metric.copy()
