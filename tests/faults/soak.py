@@ -237,11 +237,9 @@ class Soak:
         for row in doctor.get("checks", []):
             if "audit" in row["name"] and row["state"] == "missing":
                 self.fault(f"doctor: {row['name']}: {row['found']}")
-        for name in self.made.pids():
-            if name == "web" and (count := self.made.log(name).count("Traceback")):
-                self.fault(
-                    f"{count} traces in the log of {name}: {self.made.log(name).partition('Traceback')[2][-600:]}"
-                )
+        log = self.made.log("web")
+        if "Traceback" in log:
+            self.fault(f"{log.count('Traceback')} traces in the log of web: {log.partition('Traceback')[2][:600]}")
         # Folders that Python makes for the processes of a worker go with it.
         left = [str(path) for path in (self.made.folder / "data/tmp").iterdir() if not path.name.startswith("pymp-")]
         left += [str(path) for path in (self.made.folder / "data/staging").glob("*")]
