@@ -163,7 +163,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         watch.during("upload", upload)
         grown("outputs with their items")
         runs = "projects/sizing/runs/"
-        for name in ("bleu", "chrf"):
+        for name in ("bleu-4", "chrf"):
             watch.during(name, lambda name=name: program.run(runs, kind="score", evaluator=name))
         grown("two sets of scores")
         units = watch.during("campaign and judgements", lambda: inside(made, JUDGE, count=options.judgements))

@@ -33,7 +33,7 @@ from tests.services.annotators import Habit, Report, crowd  # noqa: E402
 
 PASSWORD, OVERLAP = "annotator-of-the-soak", 3
 WORKERS = ("worker-cpu", "worker-gpu", "worker-live")
-EVALUATORS = ("length", "overlap", "bleu", "chrf", "rouge-l")
+EVALUATORS = ("length", "overlap", "bleu-4", "chrf", "rouge-l")
 PREPARE = """
 from tests.services.annotators import make_house
 from evalapp.accounts.models import Membership, Project, User
