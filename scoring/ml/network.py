@@ -94,6 +94,15 @@ class Network(PreTrainedModel):
         return mean
 
     @property
+    def open_losses(self) -> tuple[float, int]:
+        """Sum and number of the losses since the last `mean_loss`, for a training that goes on elsewhere."""
+        return self._loss_sum, self._loss_n
+
+    @open_losses.setter
+    def open_losses(self, losses: tuple[float, int]) -> None:
+        self._loss_sum, self._loss_n = losses
+
+    @property
     def width(self) -> int:
         """The encoder's hidden size."""
         return _width(self.config.encoder)

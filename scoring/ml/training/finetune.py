@@ -125,7 +125,7 @@ def finetune(
     )
     trainer.remove_callback(PrinterCallback)
     checkpoint = last_checkpoint(folder)
-    keeper.restore(checkpoint)
+    keeper.restore(checkpoint, network)
     network.train()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return keeper.finish(network)
@@ -231,10 +231,13 @@ class _Keeper(TrainerCallback):
         keys = ("log", "best", "metrics", "latest", "worse")
         return {**{key: getattr(self, key) for key in keys}, "seconds_before": self.seconds}
 
-    def restore(self, checkpoint: Path | None) -> None:
+    def restore(self, checkpoint: Path | None, network: Network) -> None:
         if checkpoint is None:
             return
-        for key, value in json.loads((checkpoint / COMPLETE).read_text(encoding="utf-8")).items():
+        content = json.loads((checkpoint / COMPLETE).read_text(encoding="utf-8"))
+        total, n = content.pop("open_losses", (0.0, 0))
+        network.open_losses = total, n
+        for key, value in content.items():
             setattr(self, key, value)
 
     @property
@@ -280,10 +283,11 @@ class _Keeper(TrainerCallback):
         if self.settings.evaluate_every is None:
             self._evaluate(getattr(model, "module", model), state, control)
 
-    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **more: Any) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any) -> None:
         """The mark that a checkpoint is whole; the Trainer writes its files one after another."""
         path = self.folder / f"checkpoint-{state.global_step}"
-        content = json.dumps(self.state())
+        network: Network = getattr(model, "module", model)
+        content = json.dumps({**self.state(), "open_losses": network.open_losses})
         write_whole(path / COMPLETE, lambda draft: draft.write_text(content, encoding="utf-8"))
         self.saved_at = time.monotonic()
 

@@ -17,6 +17,7 @@ from annotation.models import Aspect, Comparison, CorpusPair, Item, Output, Rati
 from annotation.services.uploads import Incoming, folder_of, receive_upload, store_checked
 from evalapp.common.errors import BadInput, TooLarge
 from evalapp.common.models import AuditEvent, Run
+from evalapp.common.queue import cancel_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
 from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, faults_of, row_counts, take_in, written
 
@@ -381,6 +382,31 @@ def test_a_cancelled_import_stores_nothing_and_can_be_run_again(project, monkeyp
     execute_run(run.pk)
     upload.refresh_from_db()
     assert upload.state == Upload.State.DONE
+
+
+def received(project) -> Upload:
+    rows = "".join(json.dumps(row) + "\n" for row in ITEMS).encode()
+    return receive_upload(project=project, user=None, send=False, files=[Incoming("items.jsonl", [rows])])
+
+
+def test_an_import_that_breaks_says_so_and_can_be_run_again(project, monkeypatch):
+    upload = received(project)
+    with monkeypatch.context() as patch:
+        patch.setattr("annotation.pipelines.imports.promote", lambda *_: 1 // 0)
+        run = execute_run(upload.run.pk)
+    upload.refresh_from_db()
+    assert (run.state, upload.state) == (Run.State.FAILED, Upload.State.FAILED)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED)
+    assert execute_run(run.pk).state == Run.State.SUCCEEDED
+    upload.refresh_from_db()
+    assert upload.state == Upload.State.DONE
+
+
+def test_an_import_cancelled_while_it_waited_is_no_longer_waited_for(project):
+    upload = received(project)
+    cancel_run(run=upload.run)
+    upload.refresh_from_db()
+    assert upload.state == Upload.State.CANCELLED
 
 
 @pytest.mark.promise("import")
