@@ -201,7 +201,7 @@ def make_house(items: int, names: list[str], password: str, overlap: int, slug: 
     """A project with people, texts of two systems and an open campaign; the campaign's number."""
     from django.contrib.auth.hashers import make_password
 
-    from annotation.models import Item, Output, System
+    from annotation.models import Item, Output, Reference, ReferenceSet, System
     from annotation.services.campaigns import create_campaign, open_campaign
     from evalapp.accounts.models import Membership, Project, User
 
@@ -212,6 +212,7 @@ def make_house(items: int, names: list[str], password: str, overlap: int, slug: 
         [Membership(project=project, user=row, role="annotator", pseudonym=f"p-{row.username}") for row in people]
     )
     systems = [System.objects.create(project=project, name=f"system-{name}") for name in "ab"]
+    original = ReferenceSet.objects.get_or_create(project=project, name="original")[0]
     draw = random.Random(13)
     for start in range(0, items, 5_000):
         rows = Item.objects.bulk_create(
@@ -219,6 +220,9 @@ def make_house(items: int, names: list[str], password: str, overlap: int, slug: 
                 Item(project=project, key=f"item-{k:06d}", context=[_sentence(draw)], group=f"g{k}")
                 for k in range(start, min(items, start + 5_000))
             ]
+        )
+        Reference.objects.bulk_create(
+            [Reference(set=original, item=row, position=0, text=_sentence(draw)) for row in rows]
         )
         Output.objects.bulk_create(
             [
