@@ -355,7 +355,8 @@ def _digest(parts: Any) -> str:
 
 def names_of(project: Project) -> dict[str, list[str]]:
     """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, reference
-    sets, `original` first, and the `level` dialogue where whole dialogues were rated."""
+    sets, `original` first, the `level` dialogue where whole dialogues were rated, and how `people` compared: `m1` (with
+    a reference), `pairs`."""
     text = CharField()
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
     filters = list_filters(project, active_only=True).annotate(what=Value("filter"), text=Cast("name", text))
@@ -364,8 +365,14 @@ def names_of(project: Project) -> dict[str, list[str]]:
     levels = Project.objects.filter(rated, pk=project.pk).annotate(
         what=Value("level"), text=Value("dialogue", output_field=text)
     )
-    parts = [rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, levels)]
-    found: dict[str, list[str]] = {"by": [], "filter": [], "references": [ORIGINAL], "level": []}
+    compared = [
+        Project.objects.filter(
+            Exists(Comparison.objects.filter(project=OuterRef("pk"), output_b__isnull=turing)), pk=project.pk
+        ).annotate(what=Value("people"), text=Value(name, output_field=text))
+        for name, turing in (("m1", True), ("pairs", False))
+    ]
+    parts = [rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, levels, *compared)]
+    found: dict[str, list[str]] = {"by": [], "filter": [], "references": [ORIGINAL], "level": [], "people": []}
     for what, name in sorted(parts[0].union(*parts[1:], all=True)):
         if (what, name) != ("references", ORIGINAL):
             found[what].append(name)
@@ -376,12 +383,8 @@ def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:
     return Leaderboard.objects.filter(project=project, key=key_of(query)).first()
 
 
-def people_of(project: Project) -> list[str]:
-    """By what people's scores can be made here, `ratings` first: what `EvaluatorsQuery.people` may be."""
-    found = Project.objects.filter(pk=project.pk).values_list(
-        Exists(Comparison.objects.filter(project=OuterRef("pk"), reference=None)),
-        Exists(Comparison.objects.filter(project=OuterRef("pk"), reference__isnull=False)),
-    )
-    (with_another, with_reference), *_ = found
-    ways = [name for name in PEOPLE if name not in ("ratings", "m1")] if with_another else []
-    return ["ratings", *(["m1"] if with_reference else []), *ways]
+def people_of(known: Mapping[str, list[str]]) -> list[str]:
+    """By what people's scores can be made, by what `names_of` found, `ratings` first: what `EvaluatorsQuery.people` may
+    be."""
+    ways = ["ratings", *(["m1"] if "m1" in known["people"] else [])]
+    return ways + ([name for name in PEOPLE if name not in ways and name != "m1"] if "pairs" in known["people"] else [])

@@ -145,7 +145,7 @@ def _evaluators_form(project: Project, query: EvaluatorsQuery, table: Mapping[st
     if compared:
         names = [name for name in names if name not in ("level", "grouping", "ratings")]
     form = _form(project, query, names, table, rated=not compared)
-    ways = people_of(project)
+    ways = people_of(form.known)
     if ways == ["ratings"]:
         del form.fields["people"]
     else:

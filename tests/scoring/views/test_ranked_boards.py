@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from annotation.models import Comparison, Output
 from evalapp.common.errors import BadInput
-from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, parse_query, people_of
+from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, names_of, parse_query, people_of
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -89,9 +89,9 @@ def test_what_does_not_fit_to_comparisons_is_a_fault(compared):
         parse_query(EvaluatorsQuery, {"people": "davidson", "coefficient": "spa"})
     with pytest.raises(BadInput, match="can adjust for covariates"):
         parse_query(SystemsQuery, {"method": "win-rate", "covariates": "side"})
-    assert people_of(compared.project)[:3] == ["ratings", "m1", "win-rate"]
+    assert people_of(names_of(compared.project))[:3] == ["ratings", "m1", "win-rate"]
     Comparison.objects.all().delete()
-    assert people_of(compared.project) == ["ratings"]
+    assert people_of(names_of(compared.project)) == ["ratings"]
 
 
 def test_covariates_are_a_choice_and_their_effects_are_told(compared, client):
