@@ -47,14 +47,16 @@ class House:
         self.cast: Cast
         self.token = ""
 
-    def stop_database(self) -> None:
+    @contextmanager
+    def without_database(self) -> Iterator[None]:
+        connection.close()
         (child,) = self.family.children
         self.family.end([child])
-
-    def start_database(self) -> None:
-        assert (
-            servers.start_postgres(self.family, self.folder / "postgres") == self.url.rpartition("/")[0] + "/postgres"
-        )
+        try:
+            yield
+        finally:
+            again = servers.start_postgres(self.family, self.folder / "postgres")
+        assert again == self.url.rpartition("/")[0] + "/postgres"
 
     def get(self, path: str) -> Answer:
         return over_http(self.stack.url + path, token=self.token)
@@ -145,24 +147,22 @@ def test_it_is_restarted_while_people_and_workers_are_at_it(house):
     assert over_http(f"{house.stack.url}/account/sign-in/").status == 200
     run = house.run(steps=100, pause=0.05)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0)
-    connection.close()
-    house.stop_database()
-    page = over_http(f"{house.stack.url}/projects/alpha/", cookie=f"sessionid={'x' * 32}")
-    assert (page.status, page.in_time, page.headers["Retry-After"]) == (503, True, "5")
-    assert LINE in page.text
-    api = house.get("/api/v1/projects/")
-    assert (api.status, api.in_time) == (503, True)
-    assert api.headers["Content-Type"] == "application/problem+json"
-    assert api.json["type"].endswith("#unavailable")
-    assert "does not answer" in api.json["detail"]
-    assert house.get("/health/live").status == 200
-    assert house.get("/health/ready").status == 503
-    done = house.stack.manage("runs", "alpha")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert "does not answer" in done.stderr
-    log = house.stack.log("web")
-    assert "Traceback" not in log, log
-    house.start_database()
+    with house.without_database():
+        page = over_http(f"{house.stack.url}/projects/alpha/", cookie=f"sessionid={'x' * 32}")
+        assert (page.status, page.in_time, page.headers["Retry-After"]) == (503, True, "5")
+        assert LINE in page.text
+        api = house.get("/api/v1/projects/")
+        assert (api.status, api.in_time) == (503, True)
+        assert api.headers["Content-Type"] == "application/problem+json"
+        assert api.json["type"].endswith("#unavailable")
+        assert "does not answer" in api.json["detail"]
+        assert house.get("/health/live").status == 200
+        assert house.get("/health/ready").status == 503
+        done = house.stack.manage("runs", "alpha")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert "does not answer" in done.stderr
+        log = house.stack.log("web")
+        assert "Traceback" not in log, log
     assert house.get("/api/v1/projects/").status == 200
     wait_for(run)  # the one that was at work: its heart went on, it lost no attempt
     assert run.attempt == 1
