@@ -72,8 +72,9 @@ def calibrate_raters(
     `unit`: all variances are 1, as in Kulikov et al. 2018 and See et al. 2019, whose sampling this replaces by the
     exact answer (EVALUATORS 7.6). `reml`: variances of largest restricted likelihood, then taken for known. With
     `item`, systems rated on harder items are not punished for that. Where outputs have several ratings, give the
-    output as `item`: else their common part counts as independent chance and intervals are too narrow. Covered by the
-    95 % interval of a system (5 systems, 30 items, 3 of 8 raters for each output, 60 seeds): docs/results/intervals.md.
+    output as `item`: else their common part counts as independent chance and intervals are too narrow. Of
+    simulated systems with three ratings of each output 95 % of the intervals held the truth so, 88 % without, all with
+    the unit variances, which were larger than the true ones (50 data sets; docs/results/intervals.md).
     """
     if variances not in VARIANCES:
         raise ValueError(f"variances is one of {', '.join(VARIANCES)}, not '{variances}'")

@@ -79,7 +79,9 @@ def slice_estimates(
     slices' true z about z_0, the shrunken value is tanh(w z + (1 - w) z_0) with weight w = t^2 / (t^2 + s^2), and its
     interval tanh(... +- q sqrt(w) s), q the normal quantile. t^2 solves sum (z - z_0)^2 / (s^2 + t^2) = k - 1 for k
     slices (Paule and Mandel 1982), 0 where already t^2 = 0 gives less. A slice without a coefficient or resamples
-    takes the whole's value, weight 0, with a note. `resamples` must be positive. Raw intervals are percentiles.
+    takes the whole's value, weight 0, with a note. `resamples` must be positive. Raw intervals are percentiles. The
+    shrunken ones take z_0 and t^2 as known and are therefore somewhat narrow: 87 % held the truth in 30 simulated sets
+    of 6 slices of 40 outputs, of the raw ones 91 % (docs/results/intervals.md).
     """
     if resamples < 2:
         raise ValueError(f"slices are shrunken by their variance over resamples: at least 2, not {resamples}")
