@@ -1,5 +1,5 @@
 """From data to a trained evaluator to its place on the leaderboards: by command line for everything that learns, on a
-third of the demonstration, and by a visitor's browser with a real worker, on the whole. The encoder is tiny and the
+sixth of the demonstration, and by a visitor's browser with a real worker, on the whole. The encoder is tiny and the
 training a few steps: what is tested is the way, not the figures."""
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def command(*words: str) -> dict[str, Any]:
 
 
 def write_part(whole: Path, into: Path) -> int:
-    """Every third group of items with all that is about them; how many outputs that are."""
-    groups = sorted({row["group"] for row in read(whole / "items.jsonl")})[::3]
+    """Every sixth group of items with all that is about them; how many outputs that are."""
+    groups = sorted({row["group"] for row in read(whole / "items.jsonl")})[::6]
     kept = {row["id"] for row in read(whole / "items.jsonl") if row["group"] in groups}
     shutil.copytree(whole, into)
     for name, key in (("items", "id"), ("outputs", "item"), ("ratings", "item"), ("comparisons", "item")):
