@@ -176,10 +176,11 @@ def test_it_is_restarted_while_people_and_workers_are_at_it(house):
 def test_a_connection_cut_during_a_submission_stores_nothing_and_the_same_again_stores_it_once(house):
     campaign = open_for(house.cast)
     task = house.post(f"/api/v1/campaigns/{campaign.pk}/next/").json
-    body = {"submission": str(uuid4()), "answer": answer_to(campaign)}
+    body = {"submission": str(uuid4()), "answer": answer_to(campaign), "next": True}
     address = f"/api/v1/assignments/{task['id']}/submit/"
     before = AuditEvent.objects.count()
-    with cut("annotation_judgement", "INSERT"):
+    # The next task is handed out in the transaction that has just stored the answer.
+    with cut("annotation_assignment", "INSERT"):
         lost = house.post(address, body)
         assert (lost.status, lost.in_time) == (503, True)
         assert "Nothing was stored by halves" in lost.json["detail"]
