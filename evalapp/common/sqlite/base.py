@@ -12,6 +12,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,15 +23,53 @@ from django.db.utils import OperationalError
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
+class Line:
+    """A lock that goes to those who wait in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.mutex, self.held, self.waiting = threading.Lock(), False, deque[threading.Event]()
+
+    def acquire(self, seconds: float) -> bool:
+        with self.mutex:
+            if not self.held:
+                self.held = True
+                return True
+            mine = threading.Event()
+            self.waiting.append(mine)
+        try:
+            if mine.wait(seconds):
+                return True
+        except BaseException:  # a worker is told to end
+            if not self._leave(mine):
+                self.release()
+            raise
+        return not self._leave(mine)
+
+    def _leave(self, mine: threading.Event) -> bool:
+        """Out of the line; False where the lock came at the last moment."""
+        with self.mutex:
+            if mine.is_set():
+                return False
+            self.waiting.remove(mine)
+            return True
+
+    def release(self) -> None:
+        with self.mutex:
+            if self.waiting:
+                self.waiting.popleft().set()  # it stays held, by the next one
+            else:
+                self.held = False
+
+
 class Queue:
     """Those who want to write to one file."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.threads = path, threading.Lock()
+        self.path, self.threads = path, Line()
 
     def enter(self, seconds: float) -> int:
         """Waits for one's turn, among threads at most `seconds`; gives what `leave` wants back."""
-        if not self.threads.acquire(timeout=seconds):
+        if not self.threads.acquire(seconds):
             raise OperationalError("database is locked")
         try:
             number = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -17,6 +17,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from evalapp.accounts.models import Project
+from evalapp.common.sqlite.base import Line
 from evalapp.settings import base
 
 WRITERS, TURNS = 6, 12
@@ -122,6 +123,35 @@ def test_who_waits_for_too_long_is_told(on_file: Path, monkeypatch: pytest.Monke
         break_off()
     assert together([lambda: Project.objects.update(slug="two")]) == []
     assert (Project.objects.get().slug, Project.objects.get().name) == ("two", "3")
+
+
+def wait_for(wanted: Callable[[], bool]) -> None:
+    while not wanted():
+        threading.Event().wait(0.002)
+
+
+def test_the_line_keeps_its_order_and_forgets_who_gave_up() -> None:
+    line, order = Line(), []
+
+    def come(number: int, seconds: float) -> None:
+        if line.acquire(seconds):
+            order.append(number)
+            line.release()
+
+    assert line.acquire(1)
+    threads = [threading.Thread(target=come, args=(0, 10.0))]
+    threads[0].start()
+    wait_for(lambda: len(line.waiting) == 1)
+    assert not line.acquire(0.01)  # one who gave up
+    for number in (1, 2):
+        threads.append(threading.Thread(target=come, args=(number, 10.0)))
+        threads[-1].start()
+        wait_for(lambda: len(line.waiting) == len(threads))
+    line.release()
+    for thread in threads:
+        thread.join()
+    assert order == [0, 1, 2]
+    assert line.acquire(0)
 
 
 HOLD = """import fcntl, sys, time
