@@ -19,8 +19,9 @@ from .supervisor import Service
 REDIS, WEB, REST = 0, 1, 2
 _MODULE = "evalapp"
 
-# A worker first finishes what it has begun (TERM), then gives unfinished messages back to the queue (QUIT).
-_WORKER_ENDING = Ending(((signal.SIGTERM, 4.0), (signal.SIGQUIT, 3.0)))
+# A worker finishes what it has begun or, after three seconds, gives it back to the queue (TERM, see common.tasks);
+# where a run is in the midst of a long computation, Celery gives its message back (QUIT).
+_WORKER_ENDING = Ending(((signal.SIGTERM, 10.0), (signal.SIGQUIT, 3.0)))
 
 
 @dataclass(frozen=True)
