@@ -271,6 +271,12 @@ def test_a_file_that_goes_meanwhile_is_in_the_backup(world, tmp_path, django_db_
 # ---- refused before anything is touched ------------------------------------------------------------------------
 
 
+@pytest.fixture
+def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the note is written that comes before the first change."""
+    monkeypatch.setattr(journal, "write", lambda note: pytest.fail("something is about to be changed"))
+
+
 def _cut(data: bytes) -> bytes:
     return data[: len(data) * 2 // 3]
 
@@ -281,7 +287,7 @@ def _flip(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [_cut, _flip])
-def test_a_damaged_file_touches_nothing(world, empty, damage):
+def test_a_damaged_file_touches_nothing(world, empty, damage, untouched):
     bad = empty.folder.parent / "bad"
     bad.write_bytes(damage(world.file.read_bytes()))
     before = empty.listing()
@@ -291,7 +297,7 @@ def test_a_damaged_file_touches_nothing(world, empty, damage):
     assert empty.listing() == before
 
 
-def test_a_tampered_file_touches_nothing(world, empty):
+def test_a_tampered_file_touches_nothing(world, empty, untouched):
     """Whole in itself, with one answer changed; and one whose maker has changed the manifest along with it."""
     from evalapp.common.backup.container import MANIFEST
 

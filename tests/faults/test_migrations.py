@@ -33,7 +33,7 @@ def come_forward(backup: Path | None = None, hold: Any = None) -> Released:
         if number == 0 and hold is not None:
             hold()
     assert number > 5
-    assert states.state_of(connection) == states.newest(connection)
+    assert states.state_of(connection) == states.newest()
     call_command("migrate", verbosity=0, interactive=False)
     same_rows(released)
     return released
@@ -71,7 +71,7 @@ def test_every_release_comes_forward_on_sqlite(tmp_path, migrated_file, django_d
             restore_backup(path=file, replace=True)
     with django_db_blocker.unblock(), target.django():
         restore_backup(path=file, index=False)
-        assert states.state_of(connection) == states.newest(connection)
+        assert states.state_of(connection) == states.newest()
         _runs_as_after_a_crash(released.rows)
         same_rows(released, set(first) - {"common_run"})
 

@@ -131,12 +131,12 @@ def _check_place(connection: Any, manifest: Manifest, replace: bool) -> Any:
     """The models the backup was made of, if it may come in here."""
     there = states.state_of(connection)
     states.check_not_newer(connection)
-    states.targets_of(connection, manifest.migrations)  # a state this version can make
-    apps = states.apps_at(connection, manifest.migrations)
+    states.targets_of(manifest.migrations)  # a state this version can make
+    apps = states.apps_at(manifest.migrations)
     _compare(tables.tables_of(apps), manifest.tables)
     if there:
         _check_nobody_works(connection)
-        present = tables.tables_of(states.apps_at(connection, there))
+        present = tables.tables_of(states.apps_at(there))
         full = [t.name for t in present if t.name not in tables.MADE_BY_MIGRATE and tables.is_filled(connection, t)]
         if full and not replace:
             raise Conflict(

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from django.apps import apps as present
+from django.conf import settings
 from django.core.management import call_command
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from ..errors import Conflict
 
 State = dict[str, list[str]]
 
 
+def _loader() -> MigrationLoader:
+    """The migrations of this version; reading them takes a moment, and they do not change."""
+    return _loaded(repr(settings.MIGRATION_MODULES))
+
+
+@lru_cache(maxsize=2)
+def _loaded(modules: str) -> MigrationLoader:
+    return MigrationLoader(None, ignore_no_migrations=True)
+
+
 def state_of(connection: Any) -> State:
     """The applied migrations by app, as far as this version knows them; empty where there are no tables yet."""
-    loader = MigrationLoader(connection, ignore_no_migrations=True)
-    return _by_app(key for key in loader.applied_migrations if key in loader.graph.nodes)
+    known = _loader().graph.nodes
+    return _by_app(key for key in MigrationRecorder(connection).applied_migrations() if key in known)
 
 
 def check_not_newer(connection: Any) -> None:
     """A database that a newer version has changed is that version's business."""
-    loader = MigrationLoader(connection, ignore_no_migrations=True)
-    apps = {app for app, _ in loader.graph.nodes}
-    unknown = sorted(key for key in loader.applied_migrations if key[0] in apps and key not in loader.graph.nodes)
+    known = _loader().graph.nodes
+    apps = {app for app, _ in known}
+    applied = MigrationRecorder(connection).applied_migrations()
+    unknown = sorted(key for key in applied if key[0] in apps and key not in known)
     if unknown:
         raise Conflict(
             f"The database belongs to a newer version: it has {'.'.join(unknown[0])}. Use that version, or name "
@@ -32,8 +46,8 @@ def check_not_newer(connection: Any) -> None:
         )
 
 
-def newest(connection: Any) -> State:
-    return _by_app(MigrationLoader(connection, ignore_no_migrations=True).graph.nodes)
+def newest() -> State:
+    return _by_app(_loader().graph.nodes)
 
 
 def _by_app(keys: Any) -> State:
@@ -43,9 +57,9 @@ def _by_app(keys: Any) -> State:
     return found
 
 
-def targets_of(connection: Any, state: State) -> list[tuple[str, str | None]]:
+def targets_of(state: State) -> list[tuple[str, str | None]]:
     """What to migrate to in order to have exactly `state`; a state this version cannot make is a Conflict."""
-    graph = MigrationLoader(connection, ignore_no_migrations=True).graph
+    graph = _loader().graph
     keys = {(app, name) for app, names in state.items() for name in names}
     unknown = sorted(f"{app}.{name}" for app, name in keys - set(graph.nodes))
     if unknown:
@@ -60,26 +74,26 @@ def targets_of(connection: Any, state: State) -> list[tuple[str, str | None]]:
     return [*leaves, *((app, None) for app in sorted({app for app, _ in graph.nodes} - set(state)))]
 
 
-def apps_at(connection: Any, state: State) -> Any:
+def apps_at(state: State) -> Any:
     """The registry of models of this state: that of Django where nothing is newer."""
-    if state == newest(connection):
+    if state == newest():
         return present
-    nodes = [key for key in targets_of(connection, state) if key[1] is not None]
-    return MigrationLoader(connection, ignore_no_migrations=True).project_state(nodes).apps
+    nodes = [key for key in targets_of(state) if key[1] is not None]
+    return _loader().project_state(nodes).apps
 
 
 def bring_to(connection: Any, state: State) -> None:
     """Only while there are no rows: an older state is reached backwards, too."""
-    if state == state_of(connection):
+    there = state_of(connection)
+    if there == state:
         return
-    if state == newest(connection):
+    if state == newest():
         bring_forward(connection)
         return
-    targets = targets_of(connection, state)
-    if not state_of(connection):
-        targets = [key for key in targets if key[1] is not None]
+    targets = [key for key in targets_of(state) if there or key[1] is not None]
     MigrationExecutor(connection).migrate(targets)
 
 
 def bring_forward(connection: Any) -> None:
-    call_command("migrate", database=connection.alias, interactive=False, verbosity=0)
+    if state_of(connection) != newest():
+        call_command("migrate", database=connection.alias, interactive=False, verbosity=0)

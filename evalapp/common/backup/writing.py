@@ -164,7 +164,7 @@ def _known_state(connection: Any) -> tuple[State, Any]:
     if not state:
         raise Conflict("There is no installation in this database: it has no tables. See DATABASE_URL.")
     states.check_not_newer(connection)
-    return state, states.apps_at(connection, state)
+    return state, states.apps_at(state)
 
 
 @contextlib.contextmanager
