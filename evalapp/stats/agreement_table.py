@@ -234,7 +234,7 @@ def _notes(found: RatingColumns, coefficients: dict[str, Estimate], prevalence: 
     if len(twice) and twice.min() < twice.max():
         notes.append(f"Units have {twice.min()} to {twice.max()} ratings.")
     share = max(prevalence.values(), default=0.0)
-    if share >= _LOPSIDED and len(found.labels) > 1:
+    if share >= _LOPSIDED and len(found.labels) > 1 and coefficients["percent"].is_defined:
         value = next(value for value, part in prevalence.items() if part == share)
         notes.append(
             f"{share:.0%} of the ratings are {_plain(value)}: kappa and alpha rest on the few others and are low even "

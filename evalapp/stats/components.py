@@ -60,8 +60,8 @@ class Components:
         """JSON-safe: the parts, their shares, the mean, n."""
         parts = {part: getattr(self, part).as_dict() for part in PARTS}
         return {
-            **parts, "shares": self.shares, "mean": self.mean, "n_ratings": self.n,
-            "ratings_per_output": self.ratings_per_output, "message": self.note,
+            **parts, "shares": self.shares, "mean": _known(self.mean), "n_ratings": self.n,
+            "ratings_per_output": _known(self.ratings_per_output), "message": self.note,
         }  # fmt: skip
 
 
@@ -144,6 +144,10 @@ def _factors(items: IntArray, systems: IntArray | None, raters: IntArray) -> tup
         del factors["rater"]
         reasons["rater"] = "no rater gave two ratings: the variance is part of the residual"
     return factors, reasons
+
+
+def _known(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _nothing(reason: str, y: Any) -> Components:

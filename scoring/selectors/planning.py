@@ -116,7 +116,7 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
             faults=[Fault("There are no ratings to plan from.", field="test")],
         )
     components = _components(table["components"])
-    per_output = max(1, round(components.ratings_per_output))
+    per_output = max(1, round(components.ratings_per_output)) if components.ratings_per_output > 0 else 1
     try:
         found = plan(
             components, effect, items=max(2, table["n_items"]), ratings=per_output, power=question.power,
@@ -152,14 +152,17 @@ def _components(stored: Mapping[str, Any]) -> Any:
     from evalapp.stats.components import PARTS, Components
     from evalapp.stats.estimate import NAN, Estimate
 
+    def number(value: float | None) -> float:
+        return NAN if value is None else float(value)
+
     def estimate(row: Mapping[str, Any]) -> Estimate:
-        value, low, high = (NAN if row[name] is None else float(row[name]) for name in ("value", "low", "high"))
+        value, low, high = (number(row[name]) for name in ("value", "low", "high"))
         return Estimate(value, low, high, row["n"], row["note"])
 
     parts = {part: estimate(stored[part]) for part in PARTS}
     return Components(
-        **parts, mean=stored["mean"], n=stored["n_ratings"], ratings_per_output=stored["ratings_per_output"],
-        note=stored["message"],
+        **parts, mean=number(stored["mean"]), n=stored["n_ratings"],
+        ratings_per_output=number(stored["ratings_per_output"]), note=stored["message"],
     )  # fmt: skip
 
 

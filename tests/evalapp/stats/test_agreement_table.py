@@ -86,3 +86,8 @@ def test_empty_and_one_rater():
         json.dumps(table.as_dict(), allow_nan=False)
     with pytest.raises(ValueError, match="scale"):
         agreement_table([1], [1], [1], scale="circular")
+
+
+def test_lopsided_ratings_without_a_pair_say_nothing_of_pairs():
+    table = agreement_table([1.0] * 9 + [2.0], range(10), ["a"] * 10)
+    assert table.notes == ("10 of 10 units have one rating and say nothing of agreement.",)

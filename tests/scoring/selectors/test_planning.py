@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evalapp.common.errors import BadInput
-from scoring.selectors.planning import answer_power, read_question
+from evalapp.stats import variance_components
+from scoring.selectors.planning import answer_plan, answer_power, read_question
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,10 @@ def test_what_cannot_be_reckoned_is_refused_with_the_field(given):
     with pytest.raises(BadInput) as caught:
         answer_power(read_question(given))
     assert caught.value.faults[0].field in given
+
+
+def test_a_pilot_in_which_all_ratings_are_equal_is_refused_in_words():
+    components = variance_components([3.0] * 8, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4).as_dict()
+    table = {"components": components, "n_items": 4, "n_judgements": 8, "aspect": "quality"}
+    with pytest.raises(BadInput, match="shows no variance"):
+        answer_plan(read_question({"test": "rating", "effect": "0.3"}), table)
