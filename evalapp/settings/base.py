@@ -229,7 +229,7 @@ LARGE_BODY_PATHS = [
 ]
 MAX_ROW_BYTES = env.number("MAX_ROW_KB", 1024, 1, 1_000_000) * 1_000
 MAX_ROWS = env.number("MAX_ROWS", 20_000_000, 1, 10_000_000_000)
-FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["evalapp.common.receiving.UploadHandler"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 ENCODERS = env.names("ENCODERS")
 LIVE_TIMEOUT_MS = env.number("LIVE_TIMEOUT_MS", 2000, 100, 600_000)

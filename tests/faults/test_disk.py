@@ -149,8 +149,10 @@ def test_an_upload_without_room_leaves_nothing_behind(cast, disk, settings, arri
     refused = send()
     assert (refused.status_code, LINE in refused.content.decode()) == (503, True)
     assert (Upload.objects.count(), Run.objects.count(), listed(settings.UPLOADS_DIR)) == (0, 0, [])
+    assert not list(disk.place.glob("*.upload*"))
     disk.free()
     assert send().status_code == 302
+    assert not list(disk.place.glob("*.upload*"))
     upload = Upload.objects.get()
     disk.fill(left=200_000)  # the rows are checked in a file of their own, which now finds no room
     run = execute_run(upload.run_id)
