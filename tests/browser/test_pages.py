@@ -1,10 +1,10 @@
 """Every page in a real browser: no error of scripts or of the security policy, nothing that axe finds wrong, no
-sideways scrolling at 360 px, in light and dark; with data, with strange texts and with nothing."""
+sideways scrolling at 360 px, in light and dark; with data, with strange texts and with nothing. A page is loaded once
+and then shown in the other looks: loading is what takes the time, and no script asks how wide or dark a window is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -17,16 +17,28 @@ from tests.cast import Cast
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
-WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+WINDOW, TELEPHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
+LOOK = """() => {
+  const root = document.documentElement;
+  const shown = (heading) => heading.closest("main, header");
+  return {
+    width: window.innerWidth,
+    wider: root.scrollWidth - root.clientWidth,
+    headings: [...document.querySelectorAll("h1")].filter(shown).length,
+  };
+}"""
+# Colours that are still on their way are at their end.
+ARRIVE = "document.getAnimations().forEach((one) => one instanceof CSSTransition && one.finish())"
 
 
 class Walk:
     """One browser window for each person; collects what is wrong on the pages it opens."""
 
-    def __init__(self, page_for: Open, axe: Callable[..., list[str]] | None, **look: Any) -> None:
-        self.page_for, self.axe, self.look = page_for, axe, look
+    def __init__(self, page_for: Open, axe: Callable[..., list[str]], *, looks: bool = False, **look: Any) -> None:
+        self.page_for, self.axe, self.looks, self.look = page_for, axe, looks, look
         self.windows: dict[str, Any] = {}
         self.said: list[str] = []
+        self.where, self.silent = "", False
         self.wrong: list[str] = []
 
     def window(self, who: Any) -> Any:
@@ -37,21 +49,45 @@ class Walk:
         return self.windows[name]
 
     def open(self, who: Any, path: str, statuses: tuple[int, ...] = (200,)) -> None:
+        self.finish()
         page = self.window(who)
-        self.said.clear()
+        self.where = f"{path} ({who.username if who else 'nobody'})"
         answer = page.goto(path)
-        where = f"{path} ({who.username if who else 'nobody'})"
+        self.silent = answer.status != 200  # the browser says that as an error, too
         if answer.status not in statuses:
-            self.wrong.append(f"{where}: {answer.status}")
+            self.blame(str(answer.status))
             return
-        if answer.status == 200:
-            self.wrong += [f"{where}: {line}" for line in self.said]
-        if page.evaluate(WIDER) > 0:
-            self.wrong.append(f"{where}: {page.evaluate(WIDER)} px too wide")
-        if page.locator("main h1, header h1").count() != 1:
-            self.wrong.append(f"{where}: not one heading of the first level")
-        if self.axe:
-            self.wrong += [f"{where}: {line}" for line in self.axe(page)]
+        self.check(page)
+        self.blame(*self.axe(page))
+        if self.looks:
+            page.emulate_media(color_scheme="dark")
+            page.evaluate(ARRIVE)
+            self.blame(*(f"in dark: {line}" for line in self.axe(page, colours=True)))
+            page.set_viewport_size(TELEPHONE)
+            self.check(page)
+            page.set_viewport_size(WINDOW)
+            page.emulate_media(color_scheme="light")
+
+    def check(self, page: Any) -> None:
+        """What holds at every width."""
+        look = page.evaluate(LOOK)
+        if look["wider"] > 0:
+            self.blame(f"{look['wider']} px too wide for {look['width']} px")
+        if look["headings"] != 1:
+            self.blame("not one heading of the first level")
+
+    def blame(self, *lines: str) -> None:
+        self.wrong += [f"{self.where}: {line}" for line in lines]
+
+    def finish(self) -> None:
+        """What the page said until it was left, belated pictures included."""
+        if not self.silent:
+            self.blame(*self.said)
+        self.said.clear()
+
+    def assert_nothing_wrong(self) -> None:
+        self.finish()
+        assert not self.wrong, "\n".join(self.wrong)
 
 
 def test_every_page_is_walked(cast: Cast, db: None) -> None:
@@ -62,35 +98,26 @@ def test_every_page_is_walked(cast: Cast, db: None) -> None:
 
 
 @pytest.mark.promise("policy", "scripts")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages(cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str) -> None:
+def test_pages(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
+    """In light and in dark, on a wide window and on a telephone."""
     world = make_world(cast)
-    walk = Walk(page_for, partial(axe, colours=scheme == "dark"), scheme=scheme)
+    walk = Walk(page_for, axe, looks=True)
     for pages in world.pages.values():
         for who, path in pages:
             walk.open(who, path, (200, 404) if "not-a-secret" in path else (200,))
-    assert not walk.wrong, "\n".join(walk.wrong)
-
-
-def test_pages_on_a_telephone(cast: Cast, page_for: Open) -> None:
-    world = make_world(cast)
-    walk = Walk(page_for, None, width=360, height=740)
-    for pages in world.pages.values():
-        for who, path in pages:
-            walk.open(who, path, (200, 404) if "not-a-secret" in path else (200,))
-    assert not walk.wrong, "\n".join(walk.wrong)
+    walk.assert_nothing_wrong()
 
 
 @pytest.mark.promise("policy", "scripts")
 def test_pages_with_strange_texts(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
     """Right-to-left, markup, endless words, nothing at all: shown as they are, and the page keeps its width."""
     paths = make_strange(cast)
-    walk = Walk(page_for, axe, width=360, height=740)
+    walk = Walk(page_for, axe, **TELEPHONE)
     for path in paths:
         walk.open(cast.stranger, path)
         page = walk.window(cast.stranger)
         assert page.locator("main script").count() == 0
-    assert not walk.wrong, "\n".join(walk.wrong)
+    walk.assert_nothing_wrong()
     page.goto(next(path for path in paths if "/items/" in path and path.rstrip("/")[-1].isdigit()))
     assert page.evaluate("getComputedStyle(document.querySelector('main .turns li')).direction") == "rtl"
 
@@ -104,7 +131,7 @@ def test_pages_of_an_empty_project(cast: Cast, page_for: Open, axe: Callable[...
         walk.open(cast.researcher, path)
         page = walk.window(cast.researcher)
         assert page.locator("main a, main form, main code").count() > 0, path
-    assert not walk.wrong, "\n".join(walk.wrong)
+    walk.assert_nothing_wrong()
 
 
 def test_keyboard_reaches_everything(cast: Cast, page_for: Open) -> None:
