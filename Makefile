@@ -76,8 +76,13 @@ endif
 tests: $(VENV)/.installed-dev
 	@$(RUN) test
 
-test-fast: $(VENV)/.installed-dev ## what needs no server, in under a minute
-	@$(PY) -m pytest -q -m "not server and not browser and not slow" $(ARGS)
+# The pure rooms and the reference: what needs no rows, no models and no torch.
+FAST := annotation/allocation annotation/parsers architecture/test_docs.py evalapp/client evalapp/ops evalapp/settings \
+  evalapp/stats retrieval/index scoring/ml/text
+
+test-fast: $(VENV)/.installed-dev ## the pure rooms, in under a minute
+	@$(PY) -m pytest -q -n auto --dist loadfile -m "not server and not browser and not slow" \
+	  --ignore tests/evalapp/client/test_callback.py $(addprefix tests/,$(FAST)) $(ARGS)
 
 lint: $(VENV)/.installed-dev ## ruff, formatting, import contracts
 	@$(VENV)/bin/ruff check .
