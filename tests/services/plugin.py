@@ -48,6 +48,7 @@ LONGEST = (
     "tests/browser/test_pages.py",
     "tests/flows/test_training.py",
     "tests/architecture/test_permissions.py",
+    "tests/flows/test_clumsy.py",
     "tests/evalapp/management/commands/test_up.py",
     "tests/browser/test_judging.py",
     "tests/flows/test_newcomer.py",

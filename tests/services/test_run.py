@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
@@ -30,6 +31,23 @@ def test_the_whole_suite_runs_on_one_process_more_than_cores_and_a_selection_on_
 def test_the_whole_suite_is_not_collected_to_hear_that_it_needs_all(monkeypatch):
     monkeypatch.setattr(run, "pytest", lambda *_, **__: pytest.fail("must not collect"))
     assert run.wanted([]) == ["chromium", "elasticsearch", "postgres", "redis"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "compiled", "first"), [([], False, 1), ([], True, 0), (["tests/flows"], False, 0)]
+)
+def test_in_a_new_checkout_one_process_compiles_before_all_begin(monkeypatch, arguments, compiled, first):
+    done = []
+
+    def spawn(family, name, command, **_):
+        assert "--collect-only" in command
+        return SimpleNamespace(process=SimpleNamespace(wait=lambda: done.append(name)))
+
+    monkeypatch.setattr(run.Family, "spawn", spawn)
+    monkeypatch.setattr(run, "is_compiled", lambda: compiled)
+    monkeypatch.setattr(run, "wanted", lambda _: [])
+    monkeypatch.setattr(run, "pytest", lambda *_: len(done))
+    assert run.test(arguments) == first
 
 
 def test_without_root_it_says_what_to_install(monkeypatch):
