@@ -268,6 +268,18 @@ def test_a_file_that_goes_meanwhile_is_in_the_backup(world, tmp_path, django_db_
         assert file.read(f"files/artefacts/{model}") == (world.installation.folder / "artefacts" / model).read_bytes()
 
 
+def test_a_file_system_without_second_names_will_do(world, tmp_path, monkeypatch, django_db_blocker):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with django_db_blocker.unblock(), world.installation.django():
+        assert make_backup(target=tmp_path / "a").files == world.made.files
+        with pytest.raises(Conflict, match="is there already"):
+            make_backup(target=tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 # ---- refused before anything is touched ------------------------------------------------------------------------
 
 

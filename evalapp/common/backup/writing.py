@@ -102,6 +102,10 @@ def _appearing(target: Path, overwrite: bool) -> Iterator[IO[bytes]]:
                     os.link(part, target)
                 except FileExistsError as error:
                     raise Conflict(there) from error
+                except OSError:  # a file system without second names
+                    if target.exists():
+                        raise Conflict(there) from None
+                    part.replace(target)
         sync_folder(target.parent)
     finally:
         part.unlink(missing_ok=True)
