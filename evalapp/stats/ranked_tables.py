@@ -128,7 +128,9 @@ def evaluators_by_ranking(
         if name not in applied
     ]
     test = described(tested, [one.evaluator for one in scored])
-    test["note"] = test["note"].replace("outputs", "systems")
+    # The rows that were tested are systems.
+    test |= {"note": test["note"].replace("outputs", "systems")}
+    test["signature"] = test["signature"].replace("level:segment", "level:system")
     used_systems = f"aspect:{aspect}|people:{settings['people']}|systems:{settings['systems']}"
     return {
         "kind": "evaluators",

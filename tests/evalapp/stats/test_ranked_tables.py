@@ -70,6 +70,7 @@ def test_the_table_has_the_figures_of_its_parts(people):
     assert [row["label"] for row in table["scores"]] == [f"s{int(r.system)}" for r in ranking.systems]
     assert table["rows"][0]["evaluator"] == "good"
     assert table["test"]["names"] == ["good", "poor"]
+    assert "|level:system|" in table["test"]["signature"]
     assert (table["people"], table["n_systems"], table["n_ratings"]) == (people, SYSTEMS, len(kept))
     assert f"|people:{people}|" in table["signature"]
 
