@@ -111,13 +111,13 @@ def state_of(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
 
 
-def ended(run: Run, seconds: float = 120.0) -> Run:
+def ended(run: Run, seconds: float = 300.0) -> Run:
     wait_until(lambda: not state_of(run).is_active, seconds)
     return state_of(run)
 
 
 def running(run: Run) -> Run:
-    wait_until(lambda: state_of(run).state != Run.State.QUEUED, 60)
+    wait_until(lambda: state_of(run).state != Run.State.QUEUED, 300)
     return state_of(run)
 
 
@@ -234,7 +234,7 @@ def test_cancelled_while_its_worker_is_lost_a_run_ends_cancelled(house, monkeypa
     done, _, _ = house.undisturbed("import")
     house.die_at("import: half is in the tables")
     run = done.begin()
-    wait_until(lambda: state_of(run).state == Run.State.RUNNING)
+    wait_until(lambda: state_of(run).state == Run.State.RUNNING, 300)
     queue.cancel_run(run=state_of(run))
     run = ended(run)
     assert run.state == Run.State.CANCELLED
@@ -253,11 +253,11 @@ def test_when_a_whole_machine_is_gone_another_goes_on_from_the_checkpoint(house,
     done, whole, seconds = house.undisturbed("train")
     run = done.begin()
     running(run)
-    wait_until(lambda: list((house.stack.folder / "artefacts" / "work").rglob("complete")))
+    wait_until(lambda: list((house.stack.folder / "artefacts" / "work").rglob("complete")), 300)
     house.stack.kill("work")
     house.start_worker()
     assert state_of(run).state == Run.State.RUNNING
-    wait_until(lambda: reconcile_runs()["returned"] == 1, 20)
+    wait_until(lambda: reconcile_runs()["returned"] == 1, 60)
     run = ended(run)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert (run.attempt, losses(run)) == (2, 1)
