@@ -23,3 +23,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_AUTOREFRESH = True
+if "sqlite" in DATABASES["default"]["ENGINE"]:  # noqa: F405
+    # In memory. Said here because pytest-django knows only Django's own engine by its name: of another it would make a
+    # file, at a path that is none, in every process of a parallel run.
+    DATABASES["default"]["TEST"] = {"NAME": ":memory:"}  # noqa: F405
