@@ -46,8 +46,8 @@ def settings_page() -> str:
 
     rows = [(f"`{s.name}`" + (" *" if s.secret else ""), s.default, s.help) for s in SETTINGS]
     words = (
-        "Every setting is an environment variable, read and checked at start. A secret (*) may stand in a file instead: "
-        "`SECRET_KEY_FILE=/run/secrets/secret_key` in place of `SECRET_KEY`, and so on.\n\n"
+        "Every setting is an environment variable, read and checked at start. A secret (*) may stand in a file "
+        "instead: `SECRET_KEY_FILE=/run/secrets/secret_key` in place of `SECRET_KEY`, and so on.\n\n"
     )
     return "# Settings\n\n" + words + table(("name", "default", "what it does"), rows)
 

@@ -36,7 +36,11 @@ from scoring.ml.training.record import group_of
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 FOLDS, DEV_SHARE, SPLIT_SEED = 3, 0.125, 13
 RESAMPLES = 2000
-RATES = (3e-5, 1e-4)
+RATES = (5e-5, 2e-4)
+#: Small batches: with few pairs the number of steps is what is short.
+BATCH = 16
+#: Items on which systems and checkpoints meet.
+MEETINGS = 10, 30
 STEPS = tuple(range(1000, 10_001, 1000))
 SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
 #: The paper's ablations (its table 5) as options; human judgements there are none here.
@@ -67,8 +71,8 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("pandalm", "pandalm", "overall", 2, max_length=192),
-    Setting("scratchplot", "scratchplot", "ending", 2, max_length=192),
+    Setting("pandalm", "pandalm", "overall", 6, max_length=128),
+    Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),
 )
@@ -135,6 +139,7 @@ def judged_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, 
 
 def train_options(setting: Setting, rate: float, small: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"strong": "no", "weak": "no", "epochs": setting.epochs, "learning_rate": rate}
+    options["batch_size"] = BATCH
     options["max_length"] = setting.max_length
     return options | (SMALL if small else {})
 
@@ -189,7 +194,7 @@ def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], small: boo
     for record in test.outputs_with_context():
         if record.text.strip() and record.system in judged:
             outputs.setdefault(record.system, []).append(record)
-    found = evaluator.rank(outputs, seeds=20, max_items=3 if small else 30)
+    found = evaluator.rank(outputs, seeds=20, max_items=3 if small else MEETINGS[0])
     return {
         "skill": {row.system: row.estimate.value for row in found.systems},
         "length": {name: float(np.mean([len(r.text) for r in records])) for name, records in outputs.items()},
@@ -266,27 +271,45 @@ def run_supervision(data: Path, out: Path, store: Store, small: bool, seeds: Seq
         missing = [name for name in wanted if f"supervision/{name}/{seed}" not in store.rows]
         if not missing and f"supervision/floors/{seed}" in store.rows:
             continue
-        train, dev, test = supervision_data(data, seed, small)
-        store.get(f"supervision/floors/{seed}", lambda test=test: floors_of(test))
+        parts = supervision_data(data, seed, small)
+        store.get(f"supervision/floors/{seed}", lambda test=parts[2]: floors_of(test))
+
+        def trained(name: str, rate: float, seed: int = seed, parts: Sequence[Dataset] = parts) -> Any:
+            options: dict[str, Any] = {"pairs_per_epoch": 1200, "epochs": 2, "batch_size": BATCH}
+            options |= {**SMALL, "pairs_per_epoch": 32} if small else {}
+            place = out / "work" / f"supervision-{name.replace(' ', '-')}-{rate:g}-{seed}"
+            return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=place, learning_rate=rate,
+                       **options, **ABLATIONS[name])  # fmt: skip
+
+        rate = chosen_on_dev(store, trained)
         for name in missing:
-            options = dict(ABLATIONS[name])
-            options |= {**SMALL, "pairs_per_epoch": 32} if small else {"pairs_per_epoch": 1500, "epochs": 2}
 
             def make(
-                name: str = name, options: Mapping[str, Any] = options, seed: int = seed,
-                train: Dataset = train, dev: Dataset = dev, test: Dataset = test,
-            ) -> dict[str, Any]:  # fmt: skip
-                place = out / "work" / f"supervision-{name.replace(' ', '-')}-{seed}"
-                evaluator = fit("comparative", train, dev=dev, seed=seed, folder=place, **options)
+                name: str = name, rate: float = rate, fitted: Callable[..., Any] = trained, test: Dataset = parts[2]
+            ) -> dict[str, Any]:
+                evaluator = fitted(name, rate)
                 return {
                     **of_steps(evaluator, test, small),
                     **of_negatives(evaluator, test),
+                    "rate": rate,
                     "training_seconds": round(evaluator.record.seconds, 1),
                     "steps": evaluator.record.steps,
                     "dev_macro_f1": evaluator.record.metrics.get("macro_f1"),
                 }
 
             store.get(f"supervision/{name}/{seed}", make)
+
+
+def chosen_on_dev(store: Store, trained: Callable[[str, float], Any]) -> float:
+    """The learning rate with the best macro-F1 of dev pairs, everything switched on, at the first seed."""
+    whole = next(iter(ABLATIONS))
+    found = {
+        rate: store.get(
+            f"supervision rate/{rate:g}", lambda r=rate: {"macro_f1": trained(whole, r).record.metrics["macro_f1"]}
+        )
+        for rate in RATES
+    }
+    return max(found, key=lambda rate: found[rate]["macro_f1"])
 
 
 def by_step(test: Dataset, system: str) -> dict[int, list[Record]]:
@@ -304,7 +327,7 @@ def of_steps(evaluator: Any, test: Dataset, small: bool) -> dict[str, float]:
     for system in ("ngram", "unseen"):
         steps = by_step(test, system)
         ratings = evaluator.rank({str(step): rows for step, rows in steps.items()}, seeds=20,
-                                 max_items=4 if small else 60)  # fmt: skip
+                                 max_items=4 if small else MEETINGS[1])  # fmt: skip
         found[f"{system}_spearman"] = spearman(
             list(map(float, steps)), [ratings.rating_of(str(step)) for step in steps]
         ).value

@@ -96,7 +96,7 @@ _SECRETS = {s.name for s in SETTINGS if s.secret}
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's value without surrounding blanks; of a secret also the content of the file that NAME_FILE names."""
+    """The variable's value without surrounding blanks; of a secret also the content of the file NAME_FILE names."""
     assert name in _NAMES, name
     value = os.environ.get(name, "").strip()
     if name in _SECRETS:
