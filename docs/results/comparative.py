@@ -159,6 +159,7 @@ def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, sm
 
     losses = {rate: store.get(f"{setting.name}/rate/{rate:g}", lambda r=rate: on_dev(r)) for rate in rates}
     rate = min(losses, key=lambda r: losses[r]["dev_loss"])
+    store.get(f"{setting.name}/people", lambda: {"win_rates": people_win_rates(data, setting.aspect)})
     for fold in range(1 if small else setting.folds):
 
         def on_test(fold: int = fold) -> dict[str, Any]:
@@ -185,7 +186,6 @@ def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, sm
             }
 
         store.get(f"{setting.name}/fold/{fold}", on_test)
-    store.get(f"{setting.name}/people", lambda: {"win_rates": people_win_rates(data, setting.aspect)})
 
 
 def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], small: bool) -> dict[str, Any]:
@@ -400,8 +400,9 @@ def cell(values: Sequence[float] | np.ndarray, groups: Sequence[str], sign: str 
 def comparison_table(rows: Mapping[str, Any]) -> list[str]:
     lines = [
         "| set | decided pairs | comparative | the longer wins | difference | all pairs | comparative | the longer "
-        "wins | most frequent verdict | learning rate | seconds a fold |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "wins | most frequent verdict | both ways alike | learning rate | pairs and steps of training | seconds a "
+        "fold |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for setting in SETTINGS:
         folds = [rows[key] for key in rows if key.startswith(f"{setting.name}/fold/")]
@@ -416,12 +417,48 @@ def comparison_table(rows: Mapping[str, Any]) -> list[str]:
         ours = (np.sign(lean) == truth)[decided].astype(float)
         theirs = np.where(longer == 0, 0.5, longer == truth)[decided]
         seconds = np.mean([fold["training_seconds"] for fold in folds])
+        steps = rows[f"{setting.name}/rate/{folds[0]['rate']:g}"]["steps"]
         lines.append(
-            f"| {setting.name} | {decided.sum()} | {cell(ours, own)} | {cell(theirs, own)} | "
+            f"| {setting.name}, {len(folds)} of {setting.folds} folds | {decided.sum()} | {cell(ours, own)} | "
+            f"{cell(theirs, own)} | "
             f"{cell(ours - theirs, own, '+')} | {len(table)} | {cell(said == truth, groups)} | "
-            f"{cell(longer == truth, groups)} | {cell(usual == truth, groups)} | {folds[0]['rate']:g} | {seconds:.0f} |"
+            f"{cell(longer == truth, groups)} | {cell(usual == truth, groups)} | "
+            f"{np.mean([fold['swap_consistency'] for fold in folds]):.2f} | {folds[0]['rate']:g} | "
+            f"{np.mean([fold['train_pairs'] for fold in folds]):.0f}, {steps} | {seconds:.0f} |"
         )
     return lines if len(lines) > 2 else []
+
+
+def shown(value: float) -> str:
+    return "-" if value != value else f"{value:.3f}"
+
+
+def verdicts_in_words(rows: Mapping[str, Any]) -> list[str]:
+    """One line a set: above or below the two floors, or not told apart from them."""
+    lines = []
+    for setting in SETTINGS:
+        table = [row for key in rows if key.startswith(f"{setting.name}/fold/") for row in rows[key]["rows"]]
+        if not table:
+            continue
+        groups = [row[0] for row in table]
+        truth, said, lean, longer, usual = (np.array([row[n] for row in table]) for n in range(1, 6))
+        decided = truth != 0
+        own = [group for group, keep in zip(groups, decided, strict=True) if keep]
+        forced = (np.sign(lean) == truth).astype(float) - np.where(longer == 0, 0.5, longer == truth)
+        _, low, high = resampled(forced[decided], own)
+        _, low_usual, high_usual = resampled((said == truth).astype(float) - (usual == truth), groups)
+        ties = f"; it calls {np.mean(said == 0):.0%} of all pairs tied, people {np.mean(truth == 0):.0%}"
+        lines.append(
+            f"- {setting.name}: of decided pairs {against(low, high)} *the longer wins* ({low:+.3f} to {high:+.3f}), "
+            f"of all pairs {against(low_usual, high_usual)} the most frequent verdict ({low_usual:+.3f} to "
+            f"{high_usual:+.3f}){ties}."
+        )
+    return lines
+
+
+def against(low: float, high: float) -> str:
+    """What an interval of a difference says."""
+    return "above" if low > 0 else "**below**" if high < 0 else "not told apart from"
 
 
 def system_table(rows: Mapping[str, Any]) -> list[str]:
@@ -439,7 +476,7 @@ def system_table(rows: Mapping[str, Any]) -> list[str]:
             cells = []
             for by in ("skill", "length"):
                 values = [found[by][name] for name in names]
-                cells += [f"{spearman(human, values).value:.3f}", f"{kendall(human, values).value:.3f}"]
+                cells += [shown(spearman(human, values).value), shown(kendall(human, values).value)]
             fold = int(key.rpartition("/")[2]) + 1
             lines.append(f"| {setting.name} | {fold} | {len(names)} | {' | '.join(cells)} | {found['converged']:.2f} |")
     return lines if len(lines) > 2 else []
@@ -470,12 +507,22 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
                 f"| {name} | {len(found)} | {c[0]} | {c[1]} | {c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]} | "
                 f"{over_seeds(found, 'training_seconds')} |"
             )
+    if len(lines) == 2:
+        return []  # floors alone say nothing
     floors = [rows[key] for key in rows if key.startswith("supervision/floors/")]
     for name in ("length", "overlap", "random"):
         if floors:
             seen, unseen = over_seeds(floors, f"{name}_ngram"), over_seeds(floors, f"{name}_unseen")
             lines.append(f"| {name} (floor) | {len(floors)} | {seen} | {unseen} | - | - | - | - |")
     return lines if len(lines) > 2 else []
+
+
+def tried_rates(rows: Mapping[str, Any]) -> str:
+    found = [
+        f"{name} {rate} ({row['dev_loss']:.3f})"
+        for name, _, rate, row in ((*key.split("/"), row) for key, row in rows.items() if "/rate/" in key)
+    ]
+    return "; ".join(found) + " (least dev loss in brackets)"
 
 
 def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
@@ -499,6 +546,16 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "all pairs: three verdicts.",
             "",
             *compared,
+            "",
+            "Both ways alike: share of pairs with the same verdict whichever text comes first. In words, by the "
+            "intervals of the differences:",
+            "",
+            *verdicts_in_words(rows),
+            "",
+            f"Learning rates tried on dev: {tried_rates(rows)}. Where a figure is below its floor the likely reason is "
+            "the number of steps: a reader of pairs starts from nothing but an encoder of single sentences, and what "
+            "two cores learn in a quarter of an hour is some hundred steps. The remedy is more pairs and more steps "
+            "(`--only`, and `Setting` in the script); this page does not show that it suffices.",
             "",
         ]
     systems = system_table(rows)
