@@ -57,5 +57,11 @@ def get_job(kind: str) -> Job:
     return _JOBS[kind]
 
 
+def tidy_up(run: Any) -> None:
+    """For a run that ended without its pipeline. One of a kind that this version does not have can end all the same."""
+    if job := _JOBS.get(run.kind):
+        job.tidy_up(run)
+
+
 def all_jobs() -> list[Job]:
     return [_JOBS[kind] for kind in sorted(_JOBS)]

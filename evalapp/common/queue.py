@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from . import audit
 from .errors import Conflict
-from .jobs import get_job
+from .jobs import get_job, tidy_up
 from .models import Run, RunLog, WorkerBeat
 
 log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
     run.refresh_from_db()
     if waiting:
-        get_job(run.kind).tidy_up(run)
+        tidy_up(run)
     return run
 
 
@@ -227,7 +227,7 @@ def _give_up(run: Run, changed: int) -> str:
     if not changed:
         return ""
     run.refresh_from_db()
-    get_job(run.kind).tidy_up(run)
+    tidy_up(run)
     return run.state
 
 

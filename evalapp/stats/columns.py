@@ -13,6 +13,7 @@ import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.judged import split_repeat
+from evalapp.stats.normalise import normalise_ratings
 
 Subset: TypeAlias = Literal["all", "machine", "no-reference"]
 SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")
@@ -118,6 +119,13 @@ def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
         return rater
     numbers = {name: number for number, name in enumerate(names)}
     return np.array([numbers[split_repeat(name, numbers.keys())[0]] for name in names], dtype=np.int64)[rater]
+
+
+def normalised(ratings: Ratings, method: str) -> FloatArray:
+    """The ratings as `method` says (`normalise_ratings`). Whoever repeats is the same person in z-scores; ranks stay
+    within one row, which is what somebody rated at one time: a repeat of it is another row."""
+    rater = ratings.rater if method == "rank" else persons(ratings.rater, ratings.raters)
+    return normalise_ratings(ratings.value, ratings.item, rater, method=method)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

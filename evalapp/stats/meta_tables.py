@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray
-from evalapp.stats.columns import Ratings, Units, persons
+from evalapp.stats.columns import Ratings, Units, normalised, persons
 from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_evaluation import Correlations, correlate
@@ -25,7 +25,6 @@ from evalapp.stats.meta_tests import (
     no_figures,
     tell_apart,
 )  # fmt: skip
-from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.paired import compare, holm
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
 from evalapp.stats.tables import draws_of
@@ -46,8 +45,8 @@ class People:
     in the order of item and system; `output` is whatever identifies one where the ratings came from."""
 
     def __init__(self, ratings: Ratings, *, method: str, subset: str) -> None:
+        value = normalised(ratings, method)
         ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
-        value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=method)  # type: ignore[arg-type]
         wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
         kept = ratings.only(wanted)
         _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)

@@ -12,11 +12,10 @@ import numpy as np
 from evalapp.stats.bias import length_bias, side_bias
 from evalapp.stats.bradley_terry import ELO, MODELS, Model
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, persons
+from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.fragility import fragility
-from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
 from evalapp.stats.separation import separating
 
@@ -36,8 +35,8 @@ def systems_by_ratings(
 ) -> Table:
     """Systems by mean rating of one aspect, whose scale is `low` to `high`. `settings`: ratings, systems (a subset)."""
     # Normalised over all ratings, so that a rating is worth the same in every subset of systems.
+    value = normalised(ratings, settings["ratings"])
     ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
-    value = normalise_ratings(ratings.value, ratings.item, ratings.rater, method=settings["ratings"])
     rows = ratings.units.wanted(settings["systems"])[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     kept = ratings.only(rows)
     ranking = rank_by_mean(value[rows], kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))

@@ -131,13 +131,15 @@ def _store_tables(project: Project, document: dict[str, Any]) -> None:
     for entry in document.get("tables", []):
         shape = SHAPES.get(entry.get("kind", "")) if isinstance(entry, dict) else None
         params = entry.get("params") if shape else None
-        if shape is None or not isinstance(params, dict) or not set(params) <= set(shape.__dataclass_fields__):
+        if shape is None or not isinstance(params, dict) or not isinstance(entry.get("table"), dict):
+            continue
+        if not set(params) <= set(shape.__dataclass_fields__):
             continue
         # A choice that an older version did not have is at its default.
         query = shape(**params)
         params, key = asdict(query), key_of(query)
         if not Leaderboard.objects.filter(project=project, key=key).exists():
-            table = {"project": project.slug, "lang": project.lang, **_without_sets(entry.get("table") or {})}
+            table = {"project": project.slug, "lang": project.lang, **_without_sets(entry["table"])}
             Leaderboard.objects.create(
                 project=project, kind=entry["kind"], params=params, key=key, stamp="", table=table
             )

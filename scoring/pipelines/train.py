@@ -244,7 +244,7 @@ def _sweep(mine: Run) -> None:
 @dataclass
 class Reporter:
     """Turns what a training says of itself into the run's progress, log and curve. Called after every step, so it
-    only notes; points are written once a second."""
+    only notes; points are written once a second, and before a checkpoint that would not tell them again."""
 
     context: RunContext
     phase: str = ""
@@ -261,7 +261,7 @@ class Reporter:
             self.context.log(f"{progress.phase} …")
         self._note(progress)
         self._say(progress)
-        if time.monotonic() - self.written > FLUSH_SECONDS:
+        if progress.saving or time.monotonic() - self.written > FLUSH_SECONDS:
             self.flush()
         unit = "steps" if progress.loss is not None else "texts"
         self.context.progress(progress.done, progress.total, unit, progress.phase)

@@ -11,6 +11,7 @@ from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
+from evalapp.stats.meta_tables import enhanced_table
 
 from ..models import ScoreSet
 from .leaderboards import MOST_SETS, EnhancedQuery
@@ -65,8 +66,6 @@ def rank_by_references(project: Project, query: EnhancedQuery) -> dict[str, Any]
         {name: load_scored(score_set, aspect, people) for name, score_set in of_sets.items()}
         for _, of_sets in sorted(by_evaluator.items())
     ]
-    from evalapp.stats.meta_tables import enhanced_table  # NumPy and SciPy only where a table is made
-
     table = enhanced_table(
         people, scored, asdict(query), aspect=aspect.name, names=names, outside=outside_training(every, people)
     )

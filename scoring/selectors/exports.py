@@ -13,7 +13,6 @@ from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 
 from ..models import Leaderboard, Score, ScoreSet
-from .enhanced import chosen_sets, newest_sets
 from .leaderboards import SHAPES, AgreementQuery, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
 from .score_sets import current_sets, get_current_set
 
@@ -131,6 +130,8 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     elif isinstance(query, EvaluatorsQuery):
         entry["sets"] = [names[found.pk] for found in current_sets(project, query.references, table["aspect"])]
     elif isinstance(query, EnhancedQuery):
+        from .enhanced import chosen_sets, newest_sets  # NumPy and SciPy only where tables are exported
+
         entry["references"] = chosen_sets(project, query)
         by_evaluator = newest_sets(project, entry["references"], table["aspect"])
         entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]

@@ -200,7 +200,7 @@ def test_a_training_without_room_says_so_and_goes_on_when_there_is_some(cast, di
     wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=1)
     run = start_training(project=cast.project, wishes=wishes, send=False, any_encoder=True)
     empty_log()
-    disk.fill(left=150_000)
+    disk.fill(left=40_000)
     failed = execute_run(run.pk)
     assert failed is not None
     assert (failed.state, LINE in failed.error) == (Run.State.FAILED, True), failed.error

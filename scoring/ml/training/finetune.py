@@ -273,15 +273,23 @@ class _Keeper(TrainerCallback):
         every = self.settings.evaluate_every
         if every is not None and state.global_step % every == 0:
             self._evaluate(network, state, control)
-        if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
-            control.should_save = True
-        self._report(network, state)
+        # The evaluation that ends an epoch comes after its last step: a checkpoint between the two would lose it.
+        ends = state.global_step % len(self.batches) == 0 or state.global_step == state.max_steps
+        if not ends:
+            self._save_if_due(control)
+        self._report(network, state, saving=ends or control.should_save or control.should_training_stop)
 
     def on_epoch_end(
         self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any
     ) -> None:
         if self.settings.evaluate_every is None:
             self._evaluate(getattr(model, "module", model), state, control)
+        self._save_if_due(control)
+
+    def _save_if_due(self, control: TrainerControl) -> None:
+        # Not once it stops: who went on from there would not know that it had.
+        if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS and not control.should_training_stop:
+            control.should_save = True
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any) -> None:
         """The mark that a checkpoint is whole; the Trainer writes its files one after another."""
@@ -318,7 +326,7 @@ class _Keeper(TrainerCallback):
         if self.settings.patience is not None and self.worse >= self.settings.patience:
             control.should_training_stop = True
 
-    def _report(self, network: Network, state: TrainerState) -> None:
+    def _report(self, network: Network, state: TrainerState, *, saving: bool) -> None:
         elapsed = time.monotonic() - self.began
         gained = state.global_step - self.first_step
         rate = gained / elapsed if elapsed > 0 and gained else None
@@ -333,6 +341,7 @@ class _Keeper(TrainerCallback):
                 seconds_left=(total - state.global_step) / rate if rate else None,
                 epoch=float(state.epoch or 0),
                 metrics=self.latest,
+                saving=saving,
             )
         )
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Where a training stands. `done` of `total` steps; `rate` in steps a second; `metrics` of the last evaluation."""
+    """Where a training stands. `done` of `total` steps; `rate` in steps a second; `metrics` of the last evaluation.
+    `saving`: a checkpoint may follow, so that this step is not told again: whoever keeps what is told does so now."""
 
     done: int
     total: int | None
@@ -30,6 +31,7 @@ class TrainingProgress:
     seconds_left: float | None = None
     epoch: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    saving: bool = False
 
 
 Report: TypeAlias = Callable[[TrainingProgress], object]

@@ -156,6 +156,7 @@ class _Loop:
                 seconds_left=(total - steps) / rate if rate else None,
                 epoch=float(epoch),
                 metrics=self.kept["metrics"],
+                saving=steps % self.steps_per_epoch == 0 or steps == total,
             )
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +97,28 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
     assert not list(tmp_path.rglob("checkpoint-*"))
     again = fit("toy", toy_data(), progress=lambda p: pytest.fail("a finished training ran again"), **arguments)
     assert same(whole, again)
+
+
+def test_a_training_that_was_cut_off_before_an_evaluation_makes_up_for_it(
+    tmp_path: Path, encoder: str, uncut: dict[bool, Toy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint between the last step of an epoch and its evaluation would lose it, and perhaps the best weights."""
+    monkeypatch.setattr(finetune_module, "CHECKPOINT_SECONDS", 0.0)
+    evaluate = finetune_module._Keeper._evaluate
+    arguments = {"encoder": encoder, "epochs": 3, "learning_rate": 1e-3, "frozen": False, "folder": tmp_path}
+
+    def cut_off(self: Any, network: Any, state: Any, control: Any) -> None:
+        if len(self.log) == 1:
+            raise Stop
+        evaluate(self, network, state, control)
+
+    monkeypatch.setattr(finetune_module._Keeper, "_evaluate", cut_off)
+    with pytest.raises(Stop):
+        fit("toy", toy_data(), **arguments)
+    monkeypatch.setattr(finetune_module._Keeper, "_evaluate", evaluate)
+    resumed = fit("toy", toy_data(), **arguments)
+    assert [row["dev_loss"] for row in resumed.record.log] == [row["dev_loss"] for row in uncut[False].record.log]
+    assert same(uncut[False], resumed)
 
 
 def test_a_half_written_checkpoint_is_passed_over(tmp_path: Path) -> None:
