@@ -28,7 +28,8 @@ def summarise_scores(score_set: ScoreSet) -> list[dict[str, Any]]:
             values[key].append(value)
     names = System.objects.in_bulk({system for system, _ in values})
     named = sorted((names[key[0]].name, key[1] or 0, key) for key in values)
-    return [_summary(name, key[1], np.array(values[key]), undefined[key]) for name, _, key in named]
+    # Sorted: the database gives rows in any order, and the last digit of a mean depends on the order of its sum.
+    return [_summary(name, key[1], np.sort(np.array(values[key])), undefined[key]) for name, _, key in named]
 
 
 def _summary(system: str, step: int | None, values: np.ndarray, n_undefined: int) -> dict[str, Any]:
