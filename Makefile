@@ -82,7 +82,8 @@ FAST := annotation/allocation annotation/parsers architecture/test_docs.py evala
 
 test-fast: $(VENV)/.installed-dev ## the pure rooms, in under a minute
 	@$(PY) -m pytest -q -n auto --dist loadfile -m "not server and not browser and not slow" \
-	  --ignore tests/evalapp/client/test_callback.py $(addprefix tests/,$(FAST)) $(ARGS)
+	  --ignore tests/evalapp/client/test_callback.py --ignore tests/evalapp/client/test_how_to.py \
+	  --deselect tests/retrieval/index/test_embedded.py::test_a_thousand_real_queries_equal_a_scan $(addprefix tests/,$(FAST)) $(ARGS)
 
 lint: $(VENV)/.installed-dev ## ruff, formatting, import contracts
 	@$(VENV)/bin/ruff check .
