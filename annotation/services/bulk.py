@@ -10,6 +10,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import Model
 
+from evalapp.common.copying import copy_line
+
 BATCH = 2000
 _CHUNK = 1 << 17
 
@@ -73,29 +75,11 @@ def reserve_ids(model: type[Model], count: int) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _field(value: Any) -> str:
-    if value is None:
-        return "\\N"
-    if value is True or value is False:
-        return "t" if value else "f"
-    if type(value) is str:
-        if "\\" in value:
-            value = value.replace("\\", "\\\\")
-        if "\n" in value:
-            value = value.replace("\n", "\\n")
-        if "\t" in value:
-            value = value.replace("\t", "\\t")
-        if "\r" in value:
-            value = value.replace("\r", "\\r")
-        return value
-    return repr(value)
-
-
 class _CopyFeed:
     """Rows as the file that COPY reads, made while it is read."""
 
     def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        self.lines: Iterator[str] = ("\t".join(map(_field, row)) + "\n" for row in rows)
+        self.lines: Iterator[str] = map(copy_line, rows)
         self.rest = b""
 
     def read(self, size: int = _CHUNK) -> bytes:

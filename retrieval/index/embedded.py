@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.ops import disk
 from retrieval.index.errors import IndexFormatError, IndexUnavailable
 from retrieval.index.hits import Hit, take
 from retrieval.index.postings import Found
@@ -303,7 +304,7 @@ def _new_segment(
         with path.open("rb") as opened:
             os.fsync(opened.fileno())
         files[file] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
-    _sync(place / name)
+    disk.sync(place / name)
     return {"name": name, "rows": written.rows, "files": files}, written
 
 
@@ -348,12 +349,4 @@ def _swap(place: Path, manifest: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.replace(place / MANIFEST)
-    _sync(place)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    disk.sync(place)

@@ -6,13 +6,14 @@ round, a few million entries at a time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from evalapp.ops import disk
 
 #: Entries turned round at once, and the share of sets from which on a bitmap is smaller than a list.
 AT_ONCE = 8 << 20
@@ -181,7 +182,5 @@ def _new(path: Path, kind: type[np.generic], shape: tuple[int, ...]) -> npt.NDAr
     if 0 in shape:
         return np.zeros(shape, kind)
     made = np.lib.format.open_memmap(path, "w+", kind, shape)
-    # Room is taken now: on a full disk this is an error, writing into the map later would be the end of the process.
-    with path.open("r+b") as file:
-        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    disk.take_room(path)
     return made

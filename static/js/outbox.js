@@ -90,7 +90,7 @@
       this.listener.changed(this.entries());
     }
 
-  /** Send what waits, oldest first; stops at the first that does not get through. */
+    /** Send what waits, oldest first; stops at the first that does not get through. */
     async flush() {
       if (this.sending) return;
       this.sending = true;

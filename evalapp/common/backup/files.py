@@ -14,6 +14,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from evalapp.ops import disk
+
 from .ports import Kept
 
 #: Name in a backup -> the setting with the folder.
@@ -137,7 +139,7 @@ def place_all(token: str) -> None:
         if place.exists():
             place.rename(before(root, token))
         staged(root, token).rename(place)
-        sync_folder(place.parent)
+        disk.sync(place.parent)
 
 
 def take_back(token: str) -> None:
@@ -165,11 +167,3 @@ def filled_roots() -> list[str]:
         for name in ROOTS
         if root_of(name).is_dir() and any(not path.name.startswith(".backup-") for path in root_of(name).iterdir())
     ]
-
-
-def sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

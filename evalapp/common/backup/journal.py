@@ -11,10 +11,10 @@ from typing import Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
+from evalapp.ops import disk
 from evalapp.ops.checks import MISSING, Check
 
 from . import files
-from .files import sync_folder
 from .telling import Say
 
 NAME = "restore.json"
@@ -43,7 +43,7 @@ def write(note: Note) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(_path())
-    sync_folder(_path().parent)
+    disk.sync(_path().parent)
 
 
 def read() -> Note | None:
@@ -55,7 +55,7 @@ def read() -> Note | None:
 
 def remove() -> None:
     _path().unlink(missing_ok=True)
-    sync_folder(_path().parent)
+    disk.sync(_path().parent)
 
 
 def was_committed(connection: Any, token: str) -> bool:

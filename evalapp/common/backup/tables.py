@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import models
 
+from ..copying import copy_line
 from ..errors import EvalappError
 from . import values
 from .values import Column
@@ -200,7 +201,7 @@ class Filling:
         from io import BytesIO
 
         names = ", ".join(self._quote(column.name) for column in table.columns)
-        lines = "".join(map(values.copy_line, batch)).encode()
+        lines = "".join(map(copy_line, batch)).encode()
         cursor.copy_expert(f"COPY {self._quote(table.name)} ({names}) FROM STDIN", BytesIO(lines))
 
     def _insert(self, cursor: Any, table: Table, batch: list[list[Any]]) -> None:

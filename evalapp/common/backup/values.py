@@ -105,24 +105,6 @@ def entering(columns: Sequence[Column], vendor: str, source: str) -> Callable[[S
     return _converter([table.get(column.kind) for column in columns])
 
 
-def copy_line(row: Sequence[Any]) -> str:
-    """A row in the text format of PostgreSQL's COPY."""
-    return "\t".join(map(_copy_field, row)) + "\n"
-
-
-def _copy_field(value: Any) -> str:
-    if value is None:
-        return "\\N"
-    if value is True or value is False:
-        return "t" if value else "f"
-    if type(value) is str:
-        for character, escaped in (("\\", "\\\\"), ("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")):
-            if character in value:
-                value = value.replace(character, escaped)
-        return value
-    return repr(value)
-
-
 # ---- lines and hashes ---------------------------------------------------------------------------------------
 
 

@@ -19,10 +19,12 @@ from typing import IO, Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 
+from evalapp.ops import disk
+
 from ..errors import Conflict, EvalappError, Unavailable
 from . import states, tables, values
 from .container import MOST_LINE, Manifest, TableEntry, Writer
-from .files import CHUNK, Held, holding, sync_folder
+from .files import CHUNK, Held, holding
 from .ports import kept_files
 from .states import State
 from .telling import Say, seldom
@@ -106,7 +108,7 @@ def _appearing(target: Path, overwrite: bool) -> Iterator[IO[bytes]]:
                     if target.exists():
                         raise Conflict(there) from None
                     part.replace(target)
-        sync_folder(target.parent)
+        disk.sync(target.parent)
     finally:
         part.unlink(missing_ok=True)
 

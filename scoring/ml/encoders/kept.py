@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -16,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.ops import disk
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import Engine
@@ -67,9 +67,7 @@ def cached_vectors(
     shape = (len(encodings), encoder.source.width)
     number = np.dtype(np.float16 if dtype == "fp16" else np.float32)
     found = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
-    # Room is taken now: on a full disk this is an error, writing into the map later would be the end of the process.
-    with path.open("r+b") as file:
-        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    disk.take_room(path)
     keys = _keys(encodings)
     # What is taken over is settled here once: others may be finished before this one is continued.
     kept = path.with_suffix(".keys.npy")

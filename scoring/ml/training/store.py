@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from evalapp.ops import disk
 
 if TYPE_CHECKING:
     import torch
@@ -23,9 +24,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         write(draft)
-        _flush(draft)
+        disk.sync(draft)
         draft.replace(path)
-        _flush(path.parent)
+        disk.sync(path.parent)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -43,11 +44,11 @@ def write_folder(path: Path, write: Callable[[Path], object]) -> None:
         draft.mkdir()
         write(draft)
         for file in sorted(draft.rglob("*")):
-            _flush(file)
+            disk.sync(file)
         if path.exists():
             path.rename(old)
         draft.rename(path)
-        _flush(path.parent)
+        disk.sync(path.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
@@ -72,11 +73,3 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
     return load_file(str(path))
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
