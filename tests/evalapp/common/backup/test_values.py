@@ -63,11 +63,6 @@ def test_json_is_hashed_without_what_postgresql_forgets():
     assert line(["null"]) != line([None])
 
 
-def test_a_line_of_copy_is_one_line():
-    """Escapes of the text format (PostgreSQL documentation, COPY)."""
-    assert values.copy_line(["a\tb\nc\\d\re", None, True, -1, 0.1]) == "a\\tb\\nc\\\\d\\re\t\\N\tt\t-1\t0.1\n"
-
-
 def test_json_of_another_database_is_written_as_django_does():
     enter = values.entering([Column("c", "json")], "sqlite", "postgresql")
     assert enter(['{"é": 1}']) == [json.dumps({"é": 1})]
