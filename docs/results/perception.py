@@ -261,6 +261,7 @@ def dialogues(given: Given, strangers: bool, seed: int) -> tuple[Dataset, list[I
     rng.shuffle(rest)
     rng.shuffle(tested)
     n_train, n_test = (40, 12) if given.quick else (given.items or ROBUSTNESS_ITEMS, ROBUSTNESS_TEST)
+    n_test = min(n_test, max(n_train // 3, 12))  # every text is read twenty times for the model's certainty
     learned, known, tested = rest[n_train : 3 * n_train], rest[:n_train], tested[:n_test]
     samples = [Sample(features(item), tuple(words.split_words(text))) for item in learned for text in item.references]
     rng.shuffle(samples)
