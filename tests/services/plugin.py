@@ -55,6 +55,8 @@ LONGEST = (
     "tests/flows/test_floors.py",
     "tests/security/test_openapi.py",
 )
+# A run of so many files ends with its longest ones, so many of them.
+FILES_OF_A_LONG_RUN, LONGEST_SHOWN = 100, 60
 ROOT = Path(__file__).resolve().parents[2]
 _CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -162,8 +164,33 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def _minutes_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str, int]]:
+    """(seconds, file, tests) of the files that took longest, with what their fixtures took."""
+    seconds: dict[str, float] = defaultdict(float)
+    tests: dict[str, int] = defaultdict(int)
+    for reports in reporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                seconds[file] += report.duration
+                tests[file] += report.when == "call"
+    return sorted(((took, file, tests[file]) for file, took in seconds.items()), reverse=True)
+
+
+def _say_longest_files(terminalreporter: pytest.TerminalReporter) -> None:
+    """The longest files of a run of many, which is where a suite that grows too slow is mended."""
+    files = _minutes_by_file(terminalreporter)
+    if len(files) < FILES_OF_A_LONG_RUN:
+        return
+    terminalreporter.section("longest files")
+    for took, file, tests in files[:LONGEST_SHOWN]:
+        terminalreporter.write_line(f"{took:7.1f} s  {tests:4d} tests  {file}")
+    terminalreporter.write_line(f"{sum(took for took, _, _ in files):7.1f} s  in all {len(files)} files")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    _say_longest_files(terminalreporter)
     counts = _skipped_for_servers(terminalreporter)
     if not counts:
         return
