@@ -20,6 +20,7 @@ from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder
 from ..services.columns import keep_columns
+from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores
 from ..services.training import mark_damaged, mark_ready
 
@@ -53,6 +54,7 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
             _finish(work, target)
     except ScoringError as error:
         raise BadInput(str(error)) from error
+    renew_leaderboards(project=context.project, run=context.run)
     score_set = targets[0].score_set
     return {
         "evaluator": score_set.evaluator.slug,

@@ -19,6 +19,7 @@ from evalapp.common.queue import enqueue_run, queue_has_worker
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.leaderboards import (
+    SHAPES,
     AgreementQuery,
     AspectsQuery,
     EnhancedQuery,
@@ -48,6 +49,10 @@ FIGURE_COST = 4
 MAX_GLICKO_IN_REQUEST = 3
 #: Tables of single aspects that a page may compute in a request.
 MOST_ASPECTS_IN_REQUEST = 4
+#: Tables that are renewed after scoring, those computed last.
+MOST_RENEWED = 5
+#: What changes scores while it is under way.
+SCORING = ("score", "train", "combine")
 
 
 Progress = Callable[[int, int], None]
@@ -157,9 +162,34 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     if not is_large(project, query):
         row = compute_leaderboard(project=project, query=query, stamp=stamp)
         return Answer(row.table, row, True)
-    params = {"board": str(query.kind), "query": asdict(query), "stamp": stamp}
-    run = enqueue_run(kind="rank", project=project, user=user, params=params, title=f"Leaderboard of {query.kind}")
+    run = _queue(project, query, stamp, user)
     return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
+
+
+def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]:
+    """After scoring (in `run`): the tables looked at last that a page would not compute itself are queued, so that they
+    stand when somebody comes. While more scores are under way nothing is; their end calls again."""
+    busy = Run.objects.filter(project=project, kind__in=SCORING, state__in=Run.ACTIVE)
+    if busy.exclude(pk=run.pk if run else None).exists():
+        return []
+    stamp = stamp_of(project)
+    queued: list[Run] = []
+    kept = Leaderboard.objects.filter(project=project).exclude(stamp=stamp).order_by("-computed_at", "-pk")
+    for row in kept.only("kind", "params", "key")[: 4 * MOST_RENEWED]:
+        shape = SHAPES[row.kind]
+        if set(row.params) != set(shape.__dataclass_fields__):
+            continue  # a table of an older version; nobody asks for it
+        query = shape(**row.params)
+        if key_of(query) == row.key and is_large(project, query):
+            queued.append(_queue(project, query, stamp))
+        if len(queued) == MOST_RENEWED:
+            break
+    return queued
+
+
+def _queue(project: Project, query: Query, stamp: str, user: Any = None) -> Run:
+    params = {"board": str(query.kind), "query": asdict(query), "stamp": stamp}
+    return enqueue_run(kind="rank", project=project, user=user, params=params, title=f"Leaderboard of {query.kind}")
 
 
 def is_large(project: Project, query: Query, *, tables: int = 1) -> bool:

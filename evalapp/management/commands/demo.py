@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils.text import slugify
 
 from evalapp import demo
@@ -28,8 +28,14 @@ from evalapp.common.queue import queue_has_worker
 
 SLUG = "demo"
 PEOPLE = ((Role.OWNER, "owner"), (Role.RESEARCHER, "researcher"), (Role.ANNOTATOR, "annotator"))
-#: Cheap ones first, so that the leaderboard has rows within seconds.
-EVALUATORS = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-l", "bertscore")
+#: Those of seconds: the leaderboards of the first look stand on them.
+QUICK = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-l")
+EVALUATORS = (*QUICK, "bertscore")
+#: What the pages show first, as commands: computed before anybody opens a page that would leave them to a run.
+TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("systems", {}), ("meta", {}), ("agreement", {}), ("meta", {"aspects": True}), ("meta", {"slices": ""}),
+    ("meta", {"matrix": True}),
+)  # fmt: skip
 #: What the worker then learns and applies: quick ones of small data, each group scored by a model that did not see it.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("adem", {"aspect": "naturalness"}),
@@ -38,6 +44,8 @@ TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 #: How long `up` may need until its worker signs on.
 PATIENCE = 20.0
+#: How long the quick evaluators may take before tables are computed from what is there.
+PATIENCE_FOR_SCORES = 180.0
 
 
 class Command(commands.Command):
@@ -151,16 +159,33 @@ class Command(commands.Command):
         if not scores and not trainings:
             return []
         detach = self._worker_comes()
-        numbers = []
-        for name in scores:
-            self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
-            told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
-            numbers.append(told["run"])
+        quick = [name for name in scores if name in QUICK]
+        numbers = [self._score(project, name, detach=detach) for name in quick]
+        if quick and not own_data:
+            self._compute_tables(project, numbers)
+        numbers += [self._score(project, name, detach=detach) for name in scores if name not in QUICK]
         for name, more in trainings if detach else ():
             self.say(f"{name}: training queued")
             told = self._call("train", name, project=project.slug, apply=True, detach=True, verbosity=0, **more)
             numbers.append(told["run"])
         return numbers
+
+    def _score(self, project: Project, name: str, *, detach: bool) -> int:
+        self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
+        told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
+        return int(told["run"])
+
+    def _compute_tables(self, project: Project, runs: list[int]) -> None:
+        """The tables of the pages, from these runs' scores. One that fails is left to its page, which tells why."""
+        until = time.monotonic() + PATIENCE_FOR_SCORES
+        while Run.objects.filter(pk__in=runs, state__in=Run.ACTIVE).exists() and time.monotonic() < until:
+            time.sleep(0.5)
+        self.say("computing the leaderboards")
+        for name, options in TABLES:
+            try:
+                self._call(name, project.slug, **options)
+            except CommandError as error:
+                self.say(f"{name}: {error}")
 
     def _worker_comes(self) -> bool:
         try:

@@ -13,6 +13,16 @@ from annotation.models import Campaign, Output, Rating
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.common.models import Run
 from evalapp.management.commands import demo
+from scoring.selectors.leaderboards import (
+    AgreementQuery,
+    AspectsQuery,
+    EvaluatorsQuery,
+    MatrixQuery,
+    SlicesQuery,
+    SystemsQuery,
+    find_leaderboard,
+    stamp_of,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
@@ -36,6 +46,7 @@ def _quick(monkeypatch, thin_files):
     )
     monkeypatch.setattr(demo, "EVALUATORS", ("length", "random"))
     monkeypatch.setattr(demo.Command, "_worker_comes", lambda self: False)
+    monkeypatch.setattr(demo, "PATIENCE_FOR_SCORES", 0.0)
 
 
 def run(*arguments: str) -> dict:
@@ -54,6 +65,14 @@ def test_it_fills_keeps_and_starts_anew():
     assert Output.objects.filter(project=project).count() > 1000
     assert Campaign.objects.filter(project=project, state="open").count() == 3
     assert list(Run.objects.filter(kind="score").values_list("state", flat=True)) == ["succeeded"] * 2
+    # Whoever opens a page of leaderboards first finds it, however large it is.
+    for name, query in {
+        "systems": SystemsQuery(), "evaluation": EvaluatorsQuery(), "agreement": AgreementQuery(),
+        "evaluation/aspects": AspectsQuery(), "evaluation/slices": SlicesQuery(), "evaluation/matrix": MatrixQuery(),
+    }.items():  # fmt: skip
+        kept = find_leaderboard(project, query)
+        assert kept is not None, name
+        assert kept.stamp == stamp_of(project), name
     ratings = Rating.objects.filter(project=project).count()
     assert ratings > 100
 

@@ -1,0 +1,53 @@
+"""Tables that are renewed after scoring, so that whoever opens their page finds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.models import Leaderboard
+from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.services import leaderboards
+from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def large(scored, monkeypatch):
+    """A project whose table of evaluators is large and was computed; that of systems is small."""
+    for query in (EvaluatorsQuery(), SystemsQuery()):
+        get_leaderboard(project=scored.project, query=query)
+    monkeypatch.setattr(leaderboards, "MAX_CORRELATED_IN_REQUEST", 100)
+    return scored
+
+
+def queued() -> list[dict]:
+    return list(Run.objects.filter(kind="rank", state="queued").order_by("pk").values_list("params__query", flat=True))
+
+
+def test_new_scores_renew_the_large_tables_that_were_looked_at(large, score):
+    score(large.project, "chrf")
+    assert queued() == [leaderboards.asdict(EvaluatorsQuery())]
+    assert execute_run(Run.objects.get(kind="rank").pk).state == "succeeded"
+    answer = leaderboards.answer_leaderboard(project=large.project, query=EvaluatorsQuery())
+    assert answer.is_current
+    assert "chrf" in {row["evaluator"] for row in answer.table["rows"]}
+    assert renew_leaderboards(project=large.project) == []
+
+
+def test_the_last_of_several_scorings_renews_them(large, score):
+    waiting = Run.objects.create(project=large.project, kind="train", title="Train", queue="gpu", params={})
+    score(large.project, "chrf")
+    assert queued() == []
+    Run.objects.filter(pk=waiting.pk).update(state="cancelled")
+    assert len(renew_leaderboards(project=large.project)) == 1
+
+
+def test_tables_of_older_versions_are_left_alone(large, score):
+    Leaderboard.objects.filter(kind="evaluators").update(key="an older one")
+    score(large.project, "chrf")
+    assert queued() == []
+    Leaderboard.objects.filter(kind="evaluators").update(params={"aspect": "", "gone": "x"})
+    assert renew_leaderboards(project=large.project) == []
