@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,6 +55,7 @@ class Batches(Protocol):
 @dataclass(frozen=True)
 class FinetuneSettings:
     """`evaluate_every` steps, None = each epoch; `patience` evaluations without a better one end it, None = never.
+    `epochs` end it, or `max_steps` steps if those come first.
 
     `better` names the figure of an evaluation that chooses the weights kept; with `lower_is_better` the least.
     Warm-up is a share of all steps; the rate then falls linearly to 0, or stays with schedule "constant".
@@ -100,11 +102,11 @@ def finetune(
 ) -> FinetuneResult:
     """Train `network` in place and leave it with its best weights, in evaluation mode.
 
-    Checkpoints stand in `job.folder / phase`. Started again there it goes on from the last whole one and ends with
+    Checkpoints stand in `job.folder_of(phase)`. Started again there it goes on from the last whole one and ends with
     the same weights (CPU; on a GPU up to its non-deterministic kernels); a phase that had ended is not repeated.
     `after_step(network, step)` may change buffers of the network, nothing else.
     """
-    folder = job.folder / phase
+    folder = job.folder_of(phase)
     done = folder / DONE
     if done.is_file():
         content = json.loads(done.read_text(encoding="utf-8"))
@@ -118,7 +120,7 @@ def finetune(
     transformers_logging.disable_progress_bar()
     trainer = _Trainer(
         model=network,
-        args=_arguments(folder, settings, job, phase),
+        args=_arguments(folder, settings, job, phase, len(batches)),
         train_dataset=_AsDataset(batches),
         data_collator=_only,
         callbacks=[keeper],
@@ -168,13 +170,35 @@ class _Trainer(Trainer):
         return torch.utils.data.SequentialSampler(rows)
 
 
-def _arguments(folder: Path, settings: FinetuneSettings, job: FitJob, phase: str) -> TrainingArguments:
+@dataclass
+class _Arguments(TrainingArguments):
+    """Of one device, the one asked for: with several GPUs the Trainer would take all and draw so many of our ready
+    batches for one step."""
+
+    one_device: str = "cpu"
+
+    @cached_property
+    def _setup_devices(self) -> torch.device:
+        found: torch.device = super()._setup_devices
+        if self.use_cpu:
+            return found
+        self._n_gpu = 1
+        asked = torch.device(self.one_device)
+        device = torch.device("cuda", asked.index or 0)
+        torch.cuda.set_device(device)
+        return device
+
+
+def _arguments(folder: Path, settings: FinetuneSettings, job: FitJob, phase: str, steps_per_epoch: int) -> _Arguments:
     device = resolve_device(settings.device)
-    return TrainingArguments(
+    # For the Trainer a number of steps takes the place of the epochs, even if it is larger.
+    every = steps_per_epoch * settings.epochs
+    return _Arguments(
+        one_device=device,
         output_dir=str(folder),
         per_device_train_batch_size=1,
         num_train_epochs=settings.epochs,
-        max_steps=settings.max_steps or -1,
+        max_steps=-1 if settings.max_steps is None else min(settings.max_steps, every),
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
         # Adam is AdamW without decay.

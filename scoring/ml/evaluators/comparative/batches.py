@@ -29,10 +29,14 @@ class Draw(Protocol):
 
 
 class SupervisedDraw:
-    """Strong and weak pairs one for one (or the one kind there is), drawn anew for every chunk of every epoch."""
+    """Strong and weak pairs one for one (or the one kind there is), drawn anew for every chunk of every epoch.
+
+    `epochs` is how many passes the training really makes, a part of one where a limit of steps ends it sooner: the
+    curriculum shall come to its end.
+    """
 
     def __init__(
-        self, strong: StrongPairs | None, weak: WeakPairs | None, *, n_pairs: int, epochs: int, job: FitJob
+        self, strong: StrongPairs | None, weak: WeakPairs | None, *, n_pairs: int, epochs: float, job: FitJob
     ) -> None:
         self.strong, self.weak, self.n_pairs, self.epochs, self.job = strong, weak, n_pairs, epochs, job
 
@@ -48,7 +52,7 @@ class SupervisedDraw:
 
     def _progress(self, epoch: int, start: int) -> float:
         """How far the training is, from 0 to 1."""
-        return (epoch + start / self.n_pairs) / self.epochs
+        return min(1.0, (epoch + start / self.n_pairs) / self.epochs)
 
 
 class JudgedDraw:
@@ -76,12 +80,12 @@ class PairBatches:
         reader: PairReader,
         job: FitJob,
         *,
-        epochs: int = 1,
+        epochs: float = 1,
         single: bool = False,
     ) -> None:
         self.draw, self.n_pairs, self.batch_size, self.reader, self.job = draw, n_pairs, batch_size, reader, job
         self.single = single
-        self.chunk = max(1, min(_CHUNK, len(self) * epochs // _STAGES))
+        self.chunk = max(1, min(_CHUNK, int(len(self) * epochs) // _STAGES))
         self.epoch = 0
         self._chunk: tuple[int, int] = (-1, -1)
         self._ready: list[dict[str, Any]] = []

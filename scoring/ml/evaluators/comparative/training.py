@@ -205,8 +205,10 @@ class Material:
         common = _settings(job)
         found: list[Phase] = []
         if self.drawn_per_epoch:
-            draw = SupervisedDraw(self.strong, self.weak, n_pairs=self.drawn_per_epoch, epochs=common.epochs, job=job)
-            found.append(Phase(SUPERVISED, draw, self.drawn_per_epoch, size, common))
+            n = self.drawn_per_epoch
+            passes = _steps(n, size, common) / -(-n // size)
+            draw = SupervisedDraw(self.strong, self.weak, n_pairs=n, epochs=passes, job=job)
+            found.append(Phase(SUPERVISED, draw, n, size, common))
         if self.human is not None:
             own = common
             if found:
@@ -251,9 +253,13 @@ class Phase:
 
     @property
     def steps(self) -> int:
-        """Steps of all epochs."""
-        steps = -(-self.n_pairs // self.batch_size) * self.settings.epochs
-        return min(steps, self.settings.max_steps) if self.settings.max_steps is not None else steps
+        """Steps of all epochs, or as many as the limit allows."""
+        return _steps(self.n_pairs, self.batch_size, self.settings)
+
+
+def _steps(n_pairs: int, batch_size: int, settings: FinetuneSettings) -> int:
+    steps = -(-n_pairs // batch_size) * settings.epochs
+    return min(steps, settings.max_steps) if settings.max_steps is not None else steps
 
 
 def _settings(job: FitJob) -> FinetuneSettings:
@@ -349,7 +355,7 @@ def _train_phase(
         phase.batch_size,
         material.reader,
         job,
-        epochs=phase.settings.epochs,
+        epochs=phase.steps / -(-phase.n_pairs // phase.batch_size),
         single=single,
     )
     seen = 0

@@ -14,6 +14,8 @@ import torch
 from scoring.ml import ArtefactError, InvalidOption, NotTrained, TrainingDataError, TrainingProgress, fit, load, plan
 from scoring.ml.catalogue import Option
 from scoring.ml.training import finetune as finetune_module
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import silent
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.toy import ENTRY, Toy, toy_data
 
@@ -137,6 +139,30 @@ def test_progress_tells_loss_rate_and_time_left(encoder: str) -> None:
     assert all(p.total == 12 and p.loss is not None and p.loss > 0 for p in seen)
     assert seen[-1].seconds_left == 0.0
     assert seen[-1].rate
+
+
+def test_a_limit_of_steps_beyond_the_epochs_adds_none(encoder: str, frozen: bool) -> None:
+    """transformers takes a number of steps instead of the epochs: 50 steps would have been made, not 6."""
+    for limit, expected in ((50, 6 if not frozen else 3), (2, 2)):
+        found = fit("toy", toy_data(), encoder=encoder, epochs=1, frozen=frozen, max_steps=limit)
+        assert found.record.steps == expected
+
+
+@pytest.mark.parametrize(("asked", "index"), [("auto", 0), ("cuda:1", 1)])
+def test_several_gpus_do_not_change_a_training(
+    tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch, asked: str, index: int
+) -> None:
+    """With two GPUs the Trainer took two ready batches for a step and lost one; and cuda:1 trained on the first."""
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    job = make_job("toy", toy_data(), None, "recommended", encoder, 13, None, tmp_path, silent, {})
+    settings = finetune_module.FinetuneSettings(1e-3, 2, device=asked)
+    found = finetune_module._arguments(tmp_path, settings, job, "training", 6)
+    assert (found.device, found.n_gpu) == (torch.device("cuda", index), 1)
+    assert found.train_batch_size == 1
+    assert chosen[-1] == torch.device("cuda", index)
 
 
 def test_the_loss_falls_and_the_encoder_learns(encoder: str) -> None:

@@ -99,7 +99,8 @@ class Toy(TrainedEvaluator):
             def dev_loss(net: Network) -> dict[str, float]:
                 return {"loss": float(net(input_ids=ids, attention_mask=mask, labels=labels)["loss"])}
 
-            chosen = FinetuneSettings(job.number("learning_rate"), job.integer("epochs"), device="cpu")
+            limit = job.optional_integer("max_steps")
+            chosen = FinetuneSettings(job.number("learning_rate"), job.integer("epochs"), max_steps=limit, device="cpu")
             found = finetune(network, batches, chosen, job, evaluate=dev_loss)
         record = TrainingRecord(
             job.train.name, data_hash(job.train), {"rated outputs": len(labels)}, groups_of(job.train),

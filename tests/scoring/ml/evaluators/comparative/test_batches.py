@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.batches import JudgedDraw, PairBatches, SupervisedDraw, encode_pairs
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
+from scoring.ml.evaluators.comparative.training import Material
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
 from tests.scoring.ml.evaluators.comparative.data import make
@@ -86,6 +89,19 @@ def test_strong_and_weak_pairs_one_for_one(job):
     assert draw(0, 0, 100) == begin
     alone = SupervisedDraw(None, weak, n_pairs=400, epochs=2, job=job)(0, 0, 100)
     assert len(from_weak(alone)) == 100
+
+
+def test_the_curriculum_ends_where_the_training_does(job):
+    """EVALUATORS 1.3: m(p) falls with the progress of the training; a limit of steps is its end, too."""
+    entry = get_entry("comparative")
+    options = entry.parse_train_options("recommended", {"strong": "no", "human": "no", "pairs_per_epoch": 320,
+                                                        "epochs": 3, "max_steps": 3})  # fmt: skip
+    (phase,) = Material(replace(job, options=options)).phases()
+    assert (phase.steps, phase.n_pairs) == (3, 320)
+    last = phase.draw(0, 64, 96)
+    margins = {round(abs((p.a.step or 0) - (p.b.step or 0)) / 1000, 3) for p in last}
+    # After two of three steps m(2/3) = 0.217; as if 30 steps were to come it would be 0.742.
+    assert min(margins) == 0.3
 
 
 def test_a_short_training_has_ten_stages(reader, job):
