@@ -26,7 +26,19 @@ _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer", "mpnet
 # Models with two token types even if their config.json does not say so.
 _TYPED_BY_DEFAULT = {"bert", "electra", "albert"}
 # Models transformers has no SDPA attention for.
-_EAGER_ONLY = {"deberta", "deberta-v2"}
+_EAGER_ONLY = {
+    "big_bird",
+    "convbert",
+    "deberta",
+    "deberta-v2",
+    "funnel",
+    "longformer",
+    "mpnet",
+    "rembert",
+    "roformer",
+    "squeezebert",
+    "xlnet",
+}
 
 
 @dataclass(frozen=True)

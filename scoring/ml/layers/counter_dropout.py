@@ -13,6 +13,8 @@ import torch
 
 # Odd constants of splitmix64 and its relatives, as signed numbers: products wrap around, as they should.
 _STEPS = (-7046029254386353131, -4417276706812531889, 1609587929392839161, -4658895280553007687)
+# Modules whose own dropouts act on weights of attention or on tables of relative places.
+_ATTENTION = "SelfAttention"
 _MIX = (-4658895280553007687, -7723592293110705685)
 
 
@@ -24,9 +26,10 @@ class CounterDropout(torch.nn.Module):
         self.p, self.layer, self.state = p, layer, state
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """(rows, ...) with each element 0 with probability p, else divided by 1 - p."""
+        """(rows, tokens, features) or (rows, features) with each element 0 with probability p, else divided by 1 - p;
+        anything of another shape, such as weights of attention, as it is."""
         seeds = self.state.seeds
-        if self.p <= 0 or seeds is None:
+        if self.p <= 0 or seeds is None or values.ndim not in (2, 3) or len(values) != len(seeds):
             return values
         shape = values.shape[1:]
         places = torch.arange(shape[0], device=values.device, dtype=torch.int64)
@@ -51,21 +54,22 @@ def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
     """All dropouts of `module` answer to the state that is given while this lasts; set its `seeds` and `number`.
 
     Only dropouts on vectors of tokens are replaced; the module must be in evaluation mode, so that dropout inside
-    attention stays off.
+    attention stays off. DeBERTa and MPNet keep that, too, in modules, of which some see no rows at all.
     """
     state = PassState()
-    replaced: list[tuple[torch.nn.Module, str, torch.nn.Module]] = []
+    found: list[tuple[torch.nn.Module, str, torch.nn.Dropout]] = []
     for owner in list(module.modules()):
         for name, child in list(owner.named_children()):
             if isinstance(child, torch.nn.Dropout):
-                replaced.append((owner, name, child))
+                found.append((owner, name, child))
+    # Numbered before those inside attention are left out, whatever an architecture calls attention.
+    replaced = [(layer, *one) for layer, one in enumerate(found) if not type(one[0]).__name__.endswith(_ATTENTION)]
     try:
-        for layer, (owner, name, child) in enumerate(replaced):
-            assert isinstance(child, torch.nn.Dropout)
+        for layer, owner, name, child in replaced:
             setattr(owner, name, CounterDropout(child.p, layer, state))
         yield state
     finally:
-        for owner, name, child in replaced:
+        for _, owner, name, child in replaced:
             setattr(owner, name, child)
 
 

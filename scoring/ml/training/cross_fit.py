@@ -56,13 +56,19 @@ class CrossFitted(Evaluator):
         """Groups that every member saw; with whole folds there are none."""
         return frozenset.intersection(*(member.trained_on for member in self.members))
 
+    @property
+    def depends_on_batch(self) -> bool:
+        return any(member.depends_on_batch for member in self.members)
+
     def signature_fields(self) -> list[SignatureField]:
         first = [field for field in self.members[0].signature_fields() if field.key not in ("w", "train")]
         weights = text_hash(member.weights for member in self.members)
         return [*first, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
 
     def undefined(self, record: Record) -> str:
-        return self.members[0].undefined(record)
+        # Of those that score it: a member may lack the system that another one knows.
+        reasons = (self.members[number].undefined(record) for number in self._unseen(record))
+        return next((reason for reason in reasons if reason), "")
 
     def identity(self, record: Record) -> Hashable:
         return (self.members[0].identity(record), self._unseen(record))
@@ -102,10 +108,11 @@ class CrossFitted(Evaluator):
                 values[places] += value
                 weights[places] += weight
                 times[places] += 1
+        values, weights = values / times, weights / times
         defined = ~np.isnan(values)
         if not defined.any() or weights[defined].sum() <= 0:
             return float("nan")
-        return float((values / times)[defined] @ weights[defined] / weights[defined].sum())
+        return float(values[defined] @ weights[defined] / weights[defined].sum())
 
     def _unseen(self, record: Record) -> tuple[int, ...]:
         """The members that may score a record: those that did not see its group; all, when each one did."""

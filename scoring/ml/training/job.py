@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,8 @@ from scoring.ml.encoders.source import EncoderSource, find_encoder
 
 if TYPE_CHECKING:
     from scoring.ml.types import Dataset
+
+_PLAIN = re.compile(r"\w[\w .@+-]{0,99}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,13 @@ class FitJob:
     def texts(self) -> Path:
         """Where vectors of texts by a frozen encoder are kept."""
         return (self.shared or self.folder) / "texts"
+
+    def folder_of(self, phase: str) -> Path:
+        """Where a phase's checkpoints stand. A phase may be named after a system: what is no plain name of a folder
+        inside `folder` is replaced by its hash."""
+        if _PLAIN.fullmatch(phase):
+            return self.folder / phase
+        return self.folder / f"phase-{hashlib.sha256(phase.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
     @property
     def name(self) -> str:

@@ -51,7 +51,7 @@ def train_loop(
     `epoch_losses(epoch)` yields the loss of each batch of an epoch and must depend on the epoch only; torch's
     generator is set anew for each, so that a training cut off goes on from its last whole epoch to the same weights.
     """
-    folder = job.folder / phase
+    folder = job.folder_of(phase)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / DONE).is_file():
         content = json.loads((folder / DONE).read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ class _Loop:
     ) -> None:
         self.network, self.epoch_losses, self.settings, self.job = network, epoch_losses, settings, job
         self.steps_per_epoch, self.phase, self.evaluate = steps_per_epoch, phase, evaluate
-        self.folder = job.folder / phase
+        self.folder = job.folder_of(phase)
         self.optimiser = torch.optim.Adam(_groups(network, settings), weight_decay=settings.weight_decay)
         self.kept: dict[str, Any] = {
             "epoch": 0, "steps": 0, "log": [], "best": None, "metrics": {}, "worse": 0, "seconds": 0.0, "ended": False

@@ -152,7 +152,8 @@ class Perception(TrainedEvaluator):
         ]
 
     def undefined(self, record: Record) -> str:
-        reason = super().undefined(record)
+        # Without condition a text meets the references that were kept, not its item's.
+        reason = super().undefined(record) if self.settings["conditional"] else ""
         systems = self.artefact.state["systems"]
         if not reason and systems and label_of(record) not in systems:
             return f"no model was trained for {label_of(record)}"
@@ -160,6 +161,8 @@ class Perception(TrainedEvaluator):
 
     def identity(self, record: Record) -> Any:
         system = label_of(record) if self.artefact.state["systems"] else ""
+        if not self.settings["conditional"]:
+            return (record.text, system)
         return (super().identity(record), system)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
@@ -179,32 +182,39 @@ class Perception(TrainedEvaluator):
     def certainty(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
         """m = 1 - Var over the passes with dropout (eq 8), and the mean of P_gen over them; (n,) each.
 
-        The dropout of a text depends on the text, the seed and the pass alone.
+        Both of each pair of text and reference, then the mean over a text's references. The dropout of a text depends
+        on the text, the seed and the pass alone.
         """
         m, mean = np.empty(len(records)), np.empty(len(records))
         n_passes = self.option_int("mc_passes")
         for tower, rows in self._towers(records):
             reading = self._read([records[row] for row in rows])
-            passes = np.empty((len(rows), n_passes))
+            passes = np.empty((len(reading.owner), n_passes))
             encoder = self.net.encoder if tower == 0 else self.net.others[tower - 1]
             assert encoder is not None
             with monte_carlo(encoder) as state:
                 for number in range(n_passes):
                     state.number = number
                     grades, _ = _graded(self.net, reading.sides, self._engine, tower, state, self.artefact.seed)
-                    passes[:, number] = reading.probabilities(grades)
-            m[rows], mean[rows] = model_certainty(passes), passes.mean(axis=1)
+                    passes[:, number] = reading.of_pairs(grades)
+            m[rows] = reading.over_references(model_certainty(passes))
+            mean[rows] = reading.over_references(passes.mean(axis=1))
         return m, mean
 
     def system_weights(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
-        """(n,) P_gen of each text and its weight before normalising: c + m, or the part the options keep."""
+        """(n,) P_gen of each text and its weight before normalising: c + m, or the part the options keep.
+
+        Trained without confidence, "both" is m alone. An empty text's 0 is certain: its c and m are 1.
+        """
         found = self.evaluate(records)
         values, weights = found.values.copy(), np.zeros(len(records))
         which = self.option_text("uncertainty")
-        usable = np.array([not reason for reason in found.reasons])
-        read = np.flatnonzero(usable & np.array([bool(record.text.strip()) for record in records]))
-        if which in ("both", "data"):
-            weights += np.nan_to_num(found.components["confidence"])
+        empty = np.array([not record.text.strip() for record in records], dtype=np.bool_)
+        read = np.flatnonzero(~empty & np.array([not reason for reason in found.reasons], dtype=np.bool_))
+        if which == "data" or (which == "both" and self.settings["confidence"]):
+            weights += np.where(empty, 1.0, np.nan_to_num(found.components["confidence"]))
+        if which in ("both", "model"):
+            weights[empty] += 1.0
         if self._needs_passes and len(read):
             m, mean = self.certainty([records[int(row)] for row in read])
             if which in ("both", "model"):
@@ -270,7 +280,11 @@ class Reading:
 
     def probabilities(self, grades: tuple[Floats, Floats]) -> Floats:
         """(n,) P_gen, the mean over the references of each."""
-        return self._mean(probability_of_generation(grades[0][self.owner], grades[1][self.reference]))
+        return self.over_references(self.of_pairs(grades))
+
+    def of_pairs(self, grades: tuple[Floats, Floats]) -> Floats:
+        """(pairs,) P_gen of every text with each of its references."""
+        return probability_of_generation(grades[0][self.owner], grades[1][self.reference])
 
     def combine(
         self,
@@ -290,9 +304,10 @@ class Reading:
                 weight = net.l2[tower][0].weight  # type: ignore[index]
                 found = net.confide(both.to(weight.device, weight.dtype), tower)
             confidences[part] = found.float().cpu().double().numpy()
-        return self.probabilities(grades), self._mean(confidences)
+        return self.probabilities(grades), self.over_references(confidences)
 
-    def _mean(self, values: Floats) -> Floats:
+    def over_references(self, values: Floats) -> Floats:
+        """(n,) the mean of (pairs,) values over the references of each text."""
         n = self.sides.n
         return np.asarray(np.bincount(self.owner, values, len(n)) / n)
 

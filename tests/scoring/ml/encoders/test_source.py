@@ -81,5 +81,6 @@ def test_refusals_say_the_way_out(tmp_path):
         find_encoder(str(tmp_path))
 
 
-def test_deberta_has_no_sdpa(tmp_path):
-    assert find_encoder(make(tmp_path / "m", {"model_type": "deberta-v2"})).attention == "eager"
+@pytest.mark.parametrize("kind", ["deberta-v2", "mpnet"])
+def test_some_families_have_no_sdpa(tmp_path, kind):
+    assert find_encoder(make(tmp_path / "m", {"model_type": kind})).attention == "eager"

@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
-import torch
+from pathlib import Path
 
+import pytest
+import torch
+from transformers import AutoModel, MPNetConfig
+
+from scoring.ml.encoders.loading import load_model
+from scoring.ml.encoders.source import find_encoder
 from scoring.ml.layers.counter_dropout import monte_carlo, row_seeds
+from tests.scoring.ml.tiny import tiny_encoder
+
+
+@pytest.mark.parametrize("family", ["bert", "deberta-v2", "mpnet", "modernbert"])
+def test_every_family_takes_it(family: str, tmp_path: Path) -> None:
+    """DeBERTa and MPNet keep dropout of attention in modules, DeBERTa another one on its table of places."""
+    if family == "mpnet":
+        sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+        AutoModel.from_config(MPNetConfig(**sizes, vocab_size=60)).save_pretrained(tmp_path)
+    else:
+        tiny_encoder(family, tmp_path, dropout=0.1)
+    model = load_model(find_encoder(str(tmp_path)))
+    # As many rows as DeBERTa's table of relative places has.
+    ids = torch.randint(5, 30, (16, 7), generator=torch.Generator().manual_seed(1))
+    mask = torch.ones_like(ids)
+    mask[0, 4:] = 0
+    with torch.inference_mode(), monte_carlo(model) as state:
+        state.seeds = row_seeds(ids, mask, 13)
+        together = model(input_ids=ids, attention_mask=mask).last_hidden_state[0, :4]
+        state.seeds = state.seeds[:1]
+        alone = model(input_ids=ids[:1, :4], attention_mask=mask[:1, :4]).last_hidden_state[0]
+        state.number = 1
+        other = model(input_ids=ids[:1, :4], attention_mask=mask[:1, :4]).last_hidden_state[0]
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    assert (other - alone).abs().max() > 1e-3
 
 
 class Two(torch.nn.Module):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scoring.ml import TrainingDataError, TrainingProgress, cross_fit, load
+from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
 from tests.scoring.ml.training.toy import toy_data
+from tests.scoring.ml.training.toy_entry import ENTRY
 
 
 def test_every_group_is_scored_by_the_model_that_did_not_see_it(tmp_path: Path) -> None:
@@ -36,6 +40,20 @@ def test_every_group_is_scored_by_the_model_that_did_not_see_it(tmp_path: Path) 
     np.testing.assert_allclose(loaded.score(records), values, atol=1e-6)
     assert loaded.signature == evaluator.signature
     assert "folds:3" in loaded.signature
+
+
+def test_what_a_fold_cannot_score_is_undefined_though_another_could() -> None:
+    """A model for each system may lack one in a fold whose training texts had none of it."""
+
+    def member(group: str, system: str) -> Any:
+        return SimpleNamespace(
+            trained_on=frozenset({group}),
+            undefined=lambda record: "" if record.system == system else f"no model for {record.system}",
+        )
+
+    evaluator = CrossFitted(ENTRY, [member("g1", "b"), member("g2", "a")])
+    assert evaluator.undefined(Record("tea", group="g1", system="b")) == "no model for b"
+    assert evaluator.undefined(Record("tea", group="g2", system="b")) == ""
 
 
 def test_finished_folds_are_not_trained_again(tmp_path: Path) -> None:

@@ -111,6 +111,26 @@ def test_several_references_are_averaged(trained: Perception) -> None:
     assert trained.score([both])[0] == pytest.approx(trained.score([one, two]).mean(), abs=1e-6)
 
 
+def test_certainty_of_the_model_is_the_mean_of_that_with_each_reference(trained: Perception) -> None:
+    context = ("the dog ran",)
+    pairs = [Record("you like the tea", (text,), context) for text in REFERENCES]
+    m, mean = trained.certainty(pairs)
+    both = trained.certainty([Record("you like the tea", tuple(REFERENCES), context)])
+    np.testing.assert_allclose([both[0][0], both[1][0]], [m.mean(), mean.mean()], atol=1e-6)
+
+
+@pytest.mark.parametrize("uncertainty", ["both", "data", "model", "none"])
+def test_empty_texts_drag_a_system_down_with_all_their_weight(trained: Perception, uncertainty: str) -> None:
+    evaluator = Perception(trained.entry, trained.artefact, {"uncertainty": uncertainty})
+    records = of(data(4, seed=6).outputs_with_context(), "near")
+    values, weights = evaluator.system_weights([*records, replace(records[0], text=" ")])
+    # Nothing is more certain than that: c = m = 1.
+    assert (values[-1], weights[-1]) == (0.0, 2.0 if uncertainty == "both" else 1.0)
+    assert weights[-1] >= weights.max()
+    wanted = values @ weights / weights.sum()
+    assert evaluator.system_score([*records, replace(records[0], text=" ")]) == pytest.approx(float(wanted))
+
+
 def test_one_model_for_each_system(encoder: str, tmp_path: Path) -> None:
     found = fit(
         "perception", data(12), dev=data(5, seed=4), encoder=encoder, models="per_system", learning_rate=1e-3, **QUICK
@@ -128,11 +148,24 @@ def test_one_model_for_each_system(encoder: str, tmp_path: Path) -> None:
     assert {row["system"] for row in found.record.log} == {"near", "far"}
 
 
+def test_a_system_may_have_any_name(encoder: str, tmp_path: Path) -> None:
+    names = {"near": "../../near", "far": "org/far" + "x" * 300}
+    whole = data(8)
+    named = replace(whole, outputs=tuple(replace(row, system=names[row.system]) for row in whole.outputs))
+    folder = tmp_path / "a" / "b" / "work"
+    found = fit("perception", named, encoder=encoder, models="per_system", folder=folder, max_steps=1, **QUICK)
+    assert found.artefact.state["systems"] == sorted(names.values())
+    assert [path.name for path in tmp_path.rglob("best.safetensors") if path.parent.parent != folder] == []
+    assert len(list(folder.glob("*/best.safetensors"))) == 2
+
+
 def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
     found = fit("perception", data(12), encoder=encoder, conditional=False, n_references=2, **QUICK)
     records = data(4, seed=6).outputs_with_context()
     other = [replace(record, context=("you no",), references=("mat mat",)) for record in records]
     np.testing.assert_allclose(found.score(records), found.score(other), atol=1e-6)
+    bare = [replace(record, references=()) for record in records]
+    np.testing.assert_allclose(found.score(bare), found.score(records), atol=1e-6)
     assert len(found.artefact.state["references"]) == 2
 
 
@@ -148,6 +181,9 @@ def test_without_confidence_all_are_trusted_alike(encoder: str) -> None:
     found = fit("perception", data(12), encoder=encoder, confidence=False, **QUICK)
     records = data(4, seed=6).outputs_with_context()
     assert (found.evaluate(records).components["confidence"] == 1).all()
+    assert isinstance(found, Perception)
+    # EVALUATORS 3.1: without data uncertainty w ~ m.
+    np.testing.assert_allclose(found.system_weights(records)[1], found.certainty(records)[0])
 
 
 def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
@@ -189,6 +225,13 @@ def test_cross_fitted_systems_are_scored_by_readers_that_did_not_see_them(encode
         value, weight = member.system_weights([record])
         values[place], weights[place] = value[0], weight[0]
     assert found.system_score(records) == pytest.approx(float(values @ weights / weights.sum()), abs=1e-6)
+    # One text that nobody saw weighs as one text, though both models read it.
+    stranger = Record("no", ("you like tea",), ("i like you",), system="near", group="new")
+    both = [m.system_weights([stranger]) for m in found.members if isinstance(m, Perception)]
+    values = np.append(values, np.mean([value[0] for value, _ in both]))
+    weights = np.append(weights, np.mean([weight[0] for _, weight in both]))
+    wanted = float(values @ weights / weights.sum())
+    assert found.system_score([*records, stranger]) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_texts_that_equal_a_reference_teach_nothing() -> None:
