@@ -199,6 +199,7 @@ class Rating(models.Model):
     objects = ProjectRows.as_manager()
 
     class Meta:
+        indexes = [models.Index(fields=["project", "-id"], name="rating_project")]
         constraints = [
             models.UniqueConstraint(
                 fields=["output", "aspect", "rater"], condition=Q(output__isnull=False), name="one_rating"
@@ -244,6 +245,7 @@ class Comparison(models.Model):
     objects = ProjectRows.as_manager()
 
     class Meta:
+        indexes = [models.Index(fields=["project", "-id"], name="comparison_project")]
         constraints = [
             models.UniqueConstraint(
                 fields=["output_a", "output_b", "aspect", "rater"],

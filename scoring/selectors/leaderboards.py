@@ -13,7 +13,7 @@ from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquer
 from django.db.models.functions import Cast
 
 from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload
-from annotation.models.campaigns import Judgement
+from annotation.models.campaigns import Campaign, Judgement
 from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
@@ -317,22 +317,23 @@ def stamp_of(project: Project) -> str:
 
 
 def _latest(project: Project) -> list[Any]:
-    """The last rating, comparison and judgement, in one question. A revised judgement changes a rating in its place;
-    the ratings' numbers alone would not show it."""
+    """The last rating and comparison, in one question. Indexes by project and number keep it short also for a project
+    that has none while others have millions; PostgreSQL takes them where the project is named, not referred to."""
 
     def last(rows: Any) -> Subquery:
         return Subquery(rows.order_by("-pk").values("pk")[:1])
 
     found = Project.objects.filter(pk=project.pk).values_list(
-        last(Rating.objects.filter(project=OuterRef("pk"))),
-        last(Comparison.objects.filter(project=OuterRef("pk"))),
-        last(Judgement.objects.filter(campaign__project=OuterRef("pk"))),
+        last(Rating.objects.filter(project=project)),
+        last(Comparison.objects.filter(project=project)),
     )
     return list(found)
 
 
 def _described(project: Project) -> list[tuple[Any, ...]]:
-    """Systems, aspects, uploads by state and sets of scores, in one question: (what, number, name, detail)."""
+    """Systems, aspects, uploads by state, sets of scores and each campaign's last judgement, in one question: (what,
+    number, name, detail). A revised judgement changes a rating in its place, so the ratings' numbers alone would not
+    show it."""
 
     def of(what: str, rows: Any, number: str, name: Any, detail: Any) -> Any:
         text = CharField()
@@ -340,11 +341,13 @@ def _described(project: Project) -> list[tuple[Any, ...]]:
         return rows.order_by().annotate(**shown).values_list("what", "number", "text", "detail")
 
     uploads = Upload.objects.filter(project=project).order_by().values("state").annotate(n=Count("pk"), last=Max("pk"))
+    judged = Subquery(Judgement.objects.filter(campaign=OuterRef("pk")).order_by("-pk").values("pk")[:1])
     parts = [
         of("system", System.objects.filter(project=project), "pk", "name", "kind"),
         of("aspect", Aspect.objects.filter(project=project), "pk", "name", "position"),
         of("scores", ScoreSet.objects.filter(project=project), "pk", "scored_at", Value("")),
         of("upload", uploads, "last", "state", "n"),
+        of("judgement", Campaign.objects.filter(project=project).annotate(last=judged), "pk", Value(""), "last"),
     ]
     return list(parts[0].union(*parts[1:], all=True))
 

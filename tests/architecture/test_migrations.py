@@ -26,6 +26,10 @@ ALLOWED: dict[str, dict[str, str]] = {
         "AddField campaign.begun_count": "an installation has hundreds of campaigns, not millions",
         "AddIndex slot_pool": _STOPPED + "the index is partial: three numbers of each slot that nobody has taken",
     },
+    "annotation.0008_latest_of_project": {
+        f"AddIndex {name}": _STOPPED + "the index holds two numbers of each row: about a second for a million"
+        for name in ("rating_project", "comparison_project")
+    },
     "common.0002_audit_chain": {
         "AddField auditevent.position": "a unique index over a column that is null everywhere holds next to nothing",
         **{
