@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +17,13 @@ from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
-from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, Labelled, label_outputs, pairs_with_references
+from scoring.ml.evaluators.shared_bert.labels import (
+    BETA_GRID,
+    Labelled,
+    label_outputs,
+    pairs_with_references,
+    rule_of,
+)
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network
@@ -28,7 +34,7 @@ from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
+from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
 from scoring.ml.types import Dataset, Record
 
 DEV_SHARE, TEST_SHARE = 0.1, 0.1
@@ -118,6 +124,7 @@ class SharedBert(TrainedEvaluator):
         if len(test.outputs):
             metrics |= {f"test_{k}": v for k, v in trainer.evaluate(network, test).items() if np.isfinite(v)}
         labelled = train.labelled
+        groups, dev_groups = _groups(job, dev)
         record = TrainingRecord(
             dataset=job.train.name,
             data_hash=data_hash(job.train),
@@ -125,8 +132,8 @@ class SharedBert(TrainedEvaluator):
                 "rated outputs": len(np.unique(train.outputs)),
                 "pairs of output and reference": len(train.outputs),
             },
-            groups=groups_of(job.train),
-            dev_groups=groups_of(job.dev),
+            groups=groups,
+            dev_groups=dev_groups,
             simulated_judgements=labelled.simulated,
             seconds=trainer.seconds,
             steps=trainer.steps,
@@ -153,18 +160,14 @@ class SharedBert(TrainedEvaluator):
         ]
 
     def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
-        found = super().evaluate(records, progress=progress)
-        aspect = self.options["aspect"]
-        if aspect is not None and aspect not in self.aspects:
-            raise InvalidOption(self.name, "aspect", f"must be one of {', '.join(self.aspects)}")
-        return found if aspect is None else replace(found, values=found.components[str(aspect)])
+        self._known(self.options["aspect"])
+        return super().evaluate(records, progress=progress)
 
     def score(
         self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
     ) -> Floats:
         """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
-        if aspect is not None and aspect not in self.aspects:
-            raise InvalidOption(self.name, "aspect", f"must be one of {', '.join(self.aspects)}")
+        self._known(aspect)
         self.details = self.evaluate(records, progress=progress)
         if aspect is not None:
             return self.details.components[aspect]
@@ -172,7 +175,13 @@ class SharedBert(TrainedEvaluator):
             return self.details.values
         return np.stack([self.details.components[name] for name in self.aspects], axis=1)
 
+    def _known(self, aspect: object) -> None:
+        if aspect is not None and aspect not in self.aspects:
+            raise InvalidOption(self.name, "aspect", f"must be one of {', '.join(self.aspects)}")
+
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        aspect = self.options["aspect"]
+        self._known(aspect)
         pairs = [(row, reference) for row, record in enumerate(records) for reference in references_of(record)]
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
         source = cast(EncoderSource, self.artefact.encoder)
@@ -189,7 +198,7 @@ class SharedBert(TrainedEvaluator):
         truncated = np.zeros(len(records), dtype=np.bool_)
         np.logical_or.at(truncated, owners, tokenized.truncated)
         columns = {aspect: combined[:, place] for place, aspect in enumerate(self.aspects)}
-        return Partial(combined.mean(axis=1), truncated, columns)
+        return Partial(combined.mean(axis=1) if aspect is None else columns[str(aspect)], truncated, columns)
 
 
 class _Trainer:
@@ -207,9 +216,11 @@ class _Trainer:
         return self.train_part.labelled.aspects
 
     def choose_betas(self) -> tuple[float, ...]:
-        """The weight of the good ones per aspect. `grid`: the multiple of the share of negatives whose one-aspect
-        model has the best macro-F1 on the held-out part (EVALUATORS 4.3)."""
-        shares = self.train_part.labelled.share_of_negatives()
+        """The weight of the good ones per aspect. `share`: of the bad ones among the pairs of an epoch, which are what
+        the loss is of. `grid`: the multiple of that share whose one-aspect model has the best macro-F1 on the held-out
+        part (EVALUATORS 4.3)."""
+        pairs = _pairs_of_epoch(self.job, self.train_part, 0)
+        shares = self.train_part.labelled.share_of_negatives(self.train_part.outputs[pairs])
         wish = self.job.text("beta")
         if wish == "share":
             return tuple(float(share) for share in shares)
@@ -237,18 +248,25 @@ class _Trainer:
         whole = self._network(len(betas), shared=False)
         for place, (tower, _) in enumerate(towers):
             _move_tower(tower, whole, place)
+        whole.eval()
         log = [{**row, "aspect": self.aspects[place]} for place in everything for row in towers[place][1].log]
         metrics = self.evaluate(whole, self.dev) if len(self.dev.outputs) else {}
         found = FinetuneResult(tuple(log), metrics, self.steps, self.seconds)
-        return whole.eval(), found
+        return whole, found
 
     def evaluate(self, network: Network, part: Instances, places: Sequence[int] | None = None) -> dict[str, float]:
-        """Means over aspects of macro-F1, MCC, AUROC and balanced cross-entropy's plain form, and each aspect's own."""
+        """Means over aspects of macro-F1, MCC, AUROC and balanced cross-entropy's plain form, and each aspect's own.
+
+        Of outputs, each by the mean over its references; where the split is by rows, of the rows, as in the paper.
+        """
         places = range(len(self.aspects)) if places is None else places
         device = next(network.parameters()).device
         engine = Engine(device=str(device), pad_id=self.tokenizer.pad_id)
         encodings = self.dev_encodings if part is self.dev else _encode(self.job, part, self.tokenizer)
-        rows, owners = np.unique(part.outputs, return_inverse=True)
+        if self.job.text("split") == "row":
+            rows, owners = part.outputs, np.arange(len(part.outputs))
+        else:
+            rows, owners = np.unique(part.outputs, return_inverse=True)
         found = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
         means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
         figures: dict[str, list[float]] = {name: [] for name in means}
@@ -319,9 +337,10 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     method = cast(RatingMethod, job.text("ratings"))
     given = job.options["threshold"]
     cut = None if given is None else float(given)
+    rules = [rule_of(job.train, aspect, method, cut) for aspect in aspects]
 
     def labelled(data: Dataset) -> Instances:
-        return Instances.of(label_outputs(data, aspects, method=method, threshold=cut))
+        return Instances.of(label_outputs(data, aspects, method=method, rules=rules))
 
     whole = labelled(job.train)
     if not len(whole.outputs):
@@ -339,6 +358,16 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
         return whole, nothing, nothing
     train, dev_data = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
     return labelled(train), labelled(dev_data), nothing
+
+
+def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The groups that are learned from and those that choose the weights; by rows a group may be both."""
+    if job.dev is not None:
+        return groups_of(job.train), groups_of(job.dev)
+    records = [dev.labelled.records[int(row)] for row in np.unique(dev.outputs)]
+    held = {group_of(record.group, record.item) for record in records}
+    learned = [group for group in groups_of(job.train) if group not in held or job.text("split") == "row"]
+    return tuple(learned), tuple(sorted(held))
 
 
 def _aspects(job: FitJob) -> tuple[str, ...]:

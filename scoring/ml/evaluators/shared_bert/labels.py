@@ -35,29 +35,49 @@ class Labelled:
     simulated: int
     n_merged: int
 
-    def share_of_negatives(self) -> Floats:
-        """(aspects,) negatives / all, nan without any label."""
-        counts = np.isfinite(self.labels).sum(axis=0)
-        negatives = (self.labels == 0).sum(axis=0)
+    def share_of_negatives(self, rows: npt.NDArray[np.int64] | None = None) -> Floats:
+        """(aspects,) negatives / all, nan without any label. `rows`: of these, as often as each occurs, as an output
+        does with every reference."""
+        labels = self.labels if rows is None else self.labels[rows]
+        counts = np.isfinite(labels).sum(axis=0)
+        negatives = (labels == 0).sum(axis=0)
         return np.where(counts > 0, negatives / np.maximum(counts, 1), np.nan)
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Good from `threshold` on; `ceiling`: the median is rounded up before."""
+
+    threshold: float
+    ceiling: bool
+
+
+def rule_of(dataset: Dataset, aspect: str, method: RatingMethod, threshold: float | None = None) -> Rule:
+    """The rule of an aspect by its scale and all its ratings in the data; parts of the data must share it.
+
+    Raw ratings in whole or half points, and only these, are rounded up: on a fine scale from 0 to 1 all but 0 would
+    be good.
+    """
+    if threshold is None:
+        threshold = default_threshold(dataset, aspect, method)
+    return Rule(threshold, method == "raw" and _in_halves(dataset, aspect))
+
+
 def label_outputs(
-    dataset: Dataset, aspects: Sequence[str], *, method: RatingMethod = "raw", threshold: float | None = None
+    dataset: Dataset, aspects: Sequence[str], *, method: RatingMethod = "raw", rules: Sequence[Rule] | None = None
 ) -> Labelled:
     """Median over judges; the judges of systems that wrote the same text for an item are pooled; raw medians are
     rounded up, so that 4.5 counts as 5; good from the threshold on.
 
-    The threshold, when none is given, is ceil(min + 0.7 (max - min)) of the aspect's scale (5 of 1..6, 4 of 1..5,
-    1 of 0..1), 0 for z-scores and 1/2 for ranks. Outputs without references are left out.
+    `rules` None are those of the dataset, see `rule_of`. Outputs without references are left out.
     """
+    rules = [rule_of(dataset, aspect, method) for aspect in aspects] if rules is None else rules
     pooled: dict[tuple[str, str], list[list[float]]] = {}
     record_of: dict[tuple[str, str], Record] = {}
-    thresholds, simulated, keys = [], 0, set()
+    simulated, keys = 0, set()
     for place, aspect in enumerate(aspects):
         rated = rated_records(dataset, aspect, method)
         simulated += rated.simulated
-        thresholds.append(threshold if threshold is not None else default_threshold(dataset, aspect, method))
         for record, values in zip(rated.records, rated.values, strict=True):
             if not references_of(record):
                 continue
@@ -69,14 +89,14 @@ def label_outputs(
     for row, columns in enumerate(pooled.values()):
         for place, ratings in enumerate(columns):
             if ratings:
-                labels[row, place] = float(_level(ratings, method) >= thresholds[place])
-    return Labelled(
-        list(record_of.values()), labels, tuple(aspects), tuple(thresholds), simulated, len(keys) - len(pooled)
-    )
+                labels[row, place] = float(_level(ratings, rules[place]) >= rules[place].threshold)
+    thresholds = tuple(rule.threshold for rule in rules)
+    return Labelled(list(record_of.values()), labels, tuple(aspects), thresholds, simulated, len(keys) - len(pooled))
 
 
 def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> float:
-    """The least value that counts as good, as `label_outputs` says."""
+    """The least value that counts as good: min + 0.7 (max - min) of the aspect's scale, rounded up where ratings are in
+    whole or half points (5 of 1..6, 4 of 1..5, 1 of 0..1); 0 for z-scores and 1/2 for ranks."""
     if method != "raw":
         return 0.0 if method == "z" else 0.5
     scale = next((known for known in dataset.aspects if known.name == aspect), None)
@@ -85,7 +105,12 @@ def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> fl
         values = [rating.value for rating in dataset.ratings if rating.aspect == aspect]
         low, high = min(values, default=0.0), max(values, default=1.0)
     # Rounded first: 1 + 0.7 * 5 must not become 4.500000001.
-    return float(math.ceil(round(low + THRESHOLD_SHARE * (high - low), 9)))
+    level = round(low + THRESHOLD_SHARE * (high - low), 9)
+    return float(math.ceil(level)) if _in_halves(dataset, aspect) else level
+
+
+def _in_halves(dataset: Dataset, aspect: str) -> bool:
+    return all(float(2 * row.value).is_integer() for row in dataset.ratings if row.aspect == aspect)
 
 
 def pairs_with_references(labelled: Labelled) -> tuple[list[tuple[int, str]], list[int]]:
@@ -97,6 +122,6 @@ def pairs_with_references(labelled: Labelled) -> tuple[list[tuple[int, str]], li
     return pairs, [counts[row] for row in range(len(labelled.records))]
 
 
-def _level(ratings: Sequence[float], method: RatingMethod) -> float:
-    median = float(np.median(ratings))
-    return float(math.ceil(round(median, 9))) if method == "raw" else median
+def _level(ratings: Sequence[float], rule: Rule) -> float:
+    median = round(float(np.median(ratings)), 9)
+    return float(math.ceil(median)) if rule.ceiling else median

@@ -22,6 +22,8 @@ COLLAPSED = 0.99
 class ClassReport:
     """One aspect on labelled outputs; nan = undefined (one class only).
 
+    `macro_f1` is the mean over the classes that occur among labels or predictions, so that it is defined, and falls
+    with every fault, where all labels are of one class.
     `majority` is the accuracy of always saying the more frequent class of these labels, `majority_f1` the F1 of
     always saying good. `collapsed`: more than 99 % of the predictions are one class.
     """
@@ -64,7 +66,7 @@ def classify(labels: ArrayLike, probabilities: ArrayLike, *, cut: float = 0.5) -
         positives=n_good,
         accuracy=(tp + tn) / n if n else nan,
         f1=f1_good,
-        macro_f1=(f1_good + f1_bad) / 2,
+        macro_f1=_mean_of_defined(f1_good, f1_bad),
         mcc=((tp * tn - fp * fn) / spread**0.5 if spread else 0.0) if both else nan,
         balanced_accuracy=(tp / n_good + tn / n_bad) / 2 if both else nan,
         auroc=auroc,
@@ -76,6 +78,11 @@ def classify(labels: ArrayLike, probabilities: ArrayLike, *, cut: float = 0.5) -
 
 def _f1(tp: int, fp: int, fn: int) -> float:
     return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else float("nan")
+
+
+def _mean_of_defined(*values: float) -> float:
+    found = [value for value in values if np.isfinite(value)]
+    return sum(found) / len(found) if found else float("nan")
 
 
 @dataclass(frozen=True, slots=True)

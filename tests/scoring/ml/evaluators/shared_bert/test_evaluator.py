@@ -11,8 +11,12 @@ import pytest
 import torch
 
 from scoring.ml import EncoderError, InvalidOption, TrainingDataError, fit, load, plan
-from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
+from scoring.ml.evaluators.shared_bert.evaluator import SharedBert, _instances
+from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
+from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -114,6 +118,31 @@ def test_saved_and_loaded_it_scores_the_same(trained: SharedBert, tmp_path: Path
     assert "| shared-bert | naturalness |" in card
 
 
+def test_folds_score_the_aspect_that_was_asked_for(trained: SharedBert) -> None:
+    """They gave the mean over all aspects, whatever the option said."""
+    one = SharedBert(trained.entry, trained.artefact, {"aspect": "quality"})
+    records = data(3, seed=8).outputs_with_context()
+    found = CrossFitted(trained.entry, [one, one], {"aspect": "quality"}).score(records)
+    np.testing.assert_allclose(found, trained.score(records, aspect="quality"), atol=1e-6)
+
+
+def test_the_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: Path) -> None:
+    """Without a scale in the data it is that of the ratings learned from; each part had one of its own."""
+    part = data(3, seed=4)
+    high = tuple(replace(row, value=4.0 + (row.value > 4)) for row in part.ratings)
+    job = make_job(
+        "shared-bert", data(aspects=()), replace(part, aspects=(), ratings=high), "recommended", encoder, 13, None,
+        tmp_path, silent, {},
+    )  # fmt: skip
+    train, dev, _ = _instances(job)
+    # Naturalness is 2 or 6 where it is learned: good from ceil(2 + 2.8) = 5 on. Held out it is 4 or 5.
+    assert train.labelled.thresholds[0] == dev.labelled.thresholds[0] == 5.0
+    natural = {
+        record.system: label for record, (label, _) in zip(dev.labelled.records, dev.labelled.labels, strict=True)
+    }
+    assert natural == {"good": 1.0, "bad": 0.0}
+
+
 def test_several_references_are_averaged(trained: SharedBert) -> None:
     one, two = Record("the dog ran", ("the cat sat",)), Record("the dog ran", ("you like the tea",))
     both = Record("the dog ran", ("the cat sat", "you like the tea"))
@@ -129,7 +158,10 @@ def test_empty_texts_and_missing_references(trained: SharedBert) -> None:
 
 
 def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> None:
-    rival = fit("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, shared=False, learning_rate=1e-3)
+    rival = fit(
+        "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, shared=False, learning_rate=1e-3,
+        pooling="pooler",
+    )  # fmt: skip
     one = fit(
         "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, aspects="quality", learning_rate=1e-3
     )
@@ -142,6 +174,12 @@ def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> No
     rival.save_pretrained(tmp_path / "rival")
     records = data(3).outputs_with_context()
     np.testing.assert_allclose(load(tmp_path / "rival").score(records), rival.score(records), atol=1e-6)
+    # What its record says of the held-out part is said without dropout.
+    held_out = label_outputs(data(4, seed=4), ["naturalness", "quality"])
+    p = rival.score(held_out.records)
+    loss = -np.log(np.where(held_out.labels == 1, p, 1 - p)).mean(axis=0)
+    said = [rival.record.metrics[f"loss_{aspect}"] for aspect in rival.aspects]
+    np.testing.assert_allclose(said, loss, atol=1e-6)
     assert one.aspects == ("quality",)
     assert {row["aspect"] for row in rival.record.log} == {"naturalness", "quality"}
 
@@ -178,9 +216,17 @@ def test_beta_by_hand(encoder: str) -> None:
 def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
     by_row = fit("shared-bert", data(), encoder=encoder, epochs=1, split="row")
     assert "test_macro_f1" in by_row.record.metrics
+    # By rows, as in the paper, a row is what is told right or wrong: a tenth of 8 outputs with 10 references each.
+    many = tuple(replace(item, references=tuple(f"{word} the" for word in "abcdefghij")) for item in data(4).items)
+    options = {"epochs": 1, "split": "row", "aspects": "naturalness"}
+    rows = fit("shared-bert", data(4, items=many), encoder=encoder, **options).record
+    assert (rows.metrics["n_naturalness"], rows.metrics["test_n_naturalness"]) == (8, 8)
     by_group = fit("shared-bert", data(), encoder=encoder, epochs=1, split="group")
     assert "test_macro_f1" not in by_group.record.metrics
     assert by_group.record.metrics
+    assert by_group.record.dev_groups
+    assert not set(by_group.record.dev_groups) & set(by_group.record.groups)
+    assert by_group.trained_on == {f"g{number}" for number in range(12)}
 
 
 def test_inputs_are_what_the_option_says(encoder: str) -> None:

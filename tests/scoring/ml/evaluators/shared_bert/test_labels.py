@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, default_threshold, label_outputs, pairs_with_references
+from scoring.ml.evaluators.shared_bert.labels import (
+    BETA_GRID,
+    Rule,
+    default_threshold,
+    label_outputs,
+    pairs_with_references,
+    rule_of,
+)
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 
 
@@ -31,6 +38,23 @@ def test_medians_are_rounded_up_and_cut_at_five() -> None:
     # Medians 4.5 -> 5, 4, 5, 3.5 -> 4.
     assert found.labels[:, 0].tolist() == [1, 0, 1, 0]
     assert found.share_of_negatives().tolist() == [0.5]
+
+
+def test_only_whole_and_half_points_are_rounded_up() -> None:
+    """On a fine scale from 0 to 1 all but 0 would be good: ceil(.3) = 1."""
+    data = dataset({"a": ("x", [0.31, 0.3]), "b": ("y", [0.72, 0.7]), "c": ("z", [0.69])}, (0, 1))
+    found = label_outputs(data, ["quality"])
+    assert found.thresholds == (0.7,)
+    assert found.labels[:, 0].tolist() == [0, 1, 0]
+    halves = label_outputs(dataset({"a": ("x", [4.5]), "b": ("y", [4])}), ["quality"])
+    assert halves.labels[:, 0].tolist() == [1, 0]
+    assert rule_of(data, "quality", "raw", 0.3) == Rule(0.3, False)
+
+
+def test_the_share_of_bad_ones_is_of_pairs_where_asked() -> None:
+    """The paper's ratio of negatives is of (output, reference) pairs, which the loss is of, too."""
+    found = label_outputs(dataset({"a": ("x", [5]), "b": ("y", [1])}), ["quality"])
+    assert found.share_of_negatives(np.array([0, 1, 1, 1])).tolist() == [0.75]
 
 
 def test_judges_of_systems_that_wrote_the_same_are_pooled() -> None:

@@ -49,6 +49,13 @@ def test_one_class_alone_is_undefined() -> None:
     assert math.isnan(classify([], []).accuracy)
 
 
+def test_macro_f1_falls_with_every_fault_where_labels_are_of_one_class() -> None:
+    """It chooses the epoch: no fault was undefined, and so worse than one fault."""
+    assert classify([1, 1, 1], [0.9, 0.8, 0.7]).macro_f1 == 1.0
+    assert classify([1, 1, 1], [0.9, 0.8, 0.2]).macro_f1 == pytest.approx((4 / 5 + 0) / 2)
+    assert math.isnan(classify([], []).macro_f1)
+
+
 def test_ties_count_half_in_auroc() -> None:
     assert classify([1, 0], [0.4, 0.4]).auroc == 0.5
 
