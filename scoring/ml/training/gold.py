@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evalapp.stats import RatingMethod, normalise_ratings
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.types import Dataset, Record
+from scoring.ml.types import Dataset, Item, Record
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Key: TypeAlias = tuple[str, str, int | None]
@@ -76,18 +76,34 @@ def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw") -
 def compared_records(dataset: Dataset, aspect: str | None) -> list[Compared]:
     """People's verdicts between outputs; against references only those whose text is known. `both_bad` is a tie.
 
-    `aspect` None takes every aspect.
+    `aspect` None takes every aspect. A reference is a record of the system "reference".
     """
     of_key = {key_of(record): record for record in dataset.outputs_with_context()}
+    items = {item.id: item for item in dataset.items}
     signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
     found = []
     for row in dataset.comparisons:
-        if (aspect is not None and row.aspect != aspect) or row.verdict not in signs or row.system_b is None:
+        if (aspect is not None and row.aspect != aspect) or row.verdict not in signs:
             continue
         a = of_key[(row.item, row.system_a, row.step_a)]
-        b = of_key[(row.item, row.system_b, row.step_b)]
+        if row.system_b is None:
+            b = _reference(items[row.item], row.reference_b)
+        else:
+            b = of_key[(row.item, row.system_b, row.step_b)]
+        if b is None:
+            continue
         found.append(Compared(a, b, signs[row.verdict], row.rater, row.simulated))
     return found
+
+
+def _reference(item: Item, number: int | None) -> Record | None:
+    """A reference of an item as a text of its own."""
+    if number is None or not 0 <= number < len(item.references) or not item.references[number].strip():
+        return None
+    return Record(
+        item.references[number], context=item.context, source=item.source, item=item.id, system="reference",
+        group=item.group,
+    )  # fmt: skip
 
 
 def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"]) -> list[str]:

@@ -13,6 +13,7 @@ from scoring.ml.encodings import Encodings
 from scoring.ml.engine import Engine, collate
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
+from scoring.ml.evaluators.comparative.verdicts import signs_of
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.job import FitJob
 
@@ -142,6 +143,8 @@ class HeldOut:
     def __init__(self, pairs: Sequence[Pair], reader: PairReader, device: str, *, single: bool = False) -> None:
         encodings, self.targets = encode_pairs(reader, pairs, single=single)
         self.encodings, self.single = encodings, single
+        # Of people who are divided evenly the verdict is a tie, as it is of the evaluator.
+        self.truth = (self.targets > 0.5).astype(np.int64) if single else signs_of(self.targets).astype(np.int64) + 1
         self.engine = Engine(device=device, pad_id=reader.pad_id)
 
     def __len__(self) -> int:
@@ -151,20 +154,20 @@ class HeldOut:
         """loss, accuracy and macro-F1."""
         logits = self.engine.map(self.encodings, network.infer).double().numpy()
         if self.single:
-            found, truth = (logits > 0).astype(int), (self.targets > 0.5).astype(int)
+            found = (logits > 0).astype(int)
             loss = float(np.mean(np.logaddexp(0, logits) - self.targets * logits))
         else:
-            found, truth = logits.argmax(axis=1), self.targets.argmax(axis=1)
+            found = logits.argmax(axis=1)
             shifted = logits - logits.max(axis=1, keepdims=True)
             logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
             loss = float(-(self.targets * logs).sum(axis=1).mean())
-        return {"loss": loss, "accuracy": float((found == truth).mean()), "macro_f1": macro_f1(truth, found)}
+        accuracy = float((found == self.truth).mean())
+        return {"loss": loss, "accuracy": accuracy, "macro_f1": macro_f1(self.truth, found)}
 
     @property
     def majority(self) -> float:
         """The accuracy of always giving the most frequent answer."""
-        truth = (self.targets > 0.5).astype(int) if self.single else self.targets.argmax(axis=1)
-        return float(np.bincount(truth).max() / len(truth)) if len(truth) else 0.0
+        return float(np.bincount(self.truth).max() / len(self.truth)) if len(self.truth) else 0.0
 
 
 def macro_f1(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> float:

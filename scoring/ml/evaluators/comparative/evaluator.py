@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -127,6 +128,13 @@ class Comparative(TrainedEvaluator):
     def depends_on_batch(self) -> bool:
         return self.option_text("by") == "skill"
 
+    @property
+    def grain(self) -> float:
+        """One comparison with a reference that is won instead of lost."""
+        if self.classifier.single or not self.references:
+            return 0.0
+        return float(self._scaled(np.ones(1))[0]) / len(self.references)
+
     def own_fields(self) -> list[SignatureField]:
         by = self.option_text("by")
         fields = [
@@ -184,6 +192,22 @@ class Comparative(TrainedEvaluator):
         else:
             probabilities[rows], truncated[rows], consistency = self._by_pairs(chosen, progress)
         return Verdicts(signs_of(probabilities), probabilities, consistency, truncated)
+
+    def _from_either_side(
+        self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
+    ) -> Verdicts:
+        """As `judge`. Where pairs are read one way only, half of them, drawn by seed, are read from the other side:
+        the place of a text would otherwise follow the names of systems, or the order of rows."""
+        if self.symmetric or self.classifier.single:
+            return self.judge(a, b, progress=progress)
+        turned = np.random.default_rng(seed).random(len(a)) < 0.5
+        sides = [(y, x) if turn else (x, y) for x, y, turn in zip(a, b, turned.tolist(), strict=True)]
+        found = self.judge([x for x, _ in sides], [y for _, y in sides], progress=progress)
+        return replace(
+            found,
+            signs=np.where(turned, -found.signs, found.signs).astype(np.int8),
+            probabilities=np.where(turned[:, None], found.probabilities[:, ::-1], found.probabilities),
+        )
 
     @property
     def classifier(self) -> ComparativeNetwork:
@@ -253,10 +277,15 @@ class Comparative(TrainedEvaluator):
         return shares if self.option_text("points") == "share" else shares * MOST_POINTS
 
     def _by_skill(self, records: Sequence[Record], progress: Progress) -> Partial:
-        """Each text as a player that always gives this text; `plays` games between texts drawn at random."""
+        """Each text as a player that always gives this text; `plays` games between texts drawn at random.
+
+        The texts are numbered by what they say, so that the games do not depend on the order of rows.
+        """
         n = len(records)
         if n < 2:
             return Partial(np.full(n, 1500.0))
+        order = sorted(range(n), key=lambda row: repr(self.identity(records[row])))
+        records = [records[row] for row in order]
         plays = self.options["plays"]
         n_games = PLAYS_FOR_EACH * n if plays is None else int(cast(int, plays))
         rng = np.random.default_rng(self.option_int("seed"))
@@ -265,12 +294,15 @@ class Comparative(TrainedEvaluator):
         low, high = np.minimum(first, second), np.maximum(first, second)
         keys, places = np.unique(low * n + high, return_inverse=True)
         ours, theirs = [records[k] for k in (keys // n).tolist()], [records[k] for k in (keys % n).tolist()]
-        verdicts = self.judge(ours, theirs, progress=lambda done, total: progress(done * n // max(total, 1), n))
+        verdicts = self._from_either_side(
+            ours, theirs, self.option_int("seed"), lambda done, total: progress(done * n // max(total, 1), n)
+        )
         scores = (verdicts.signs[places.reshape(-1)].astype(np.float64) + 1) / 2
         ratings = play_games(n, low, high, scores, tie=self.tie_rule)
         cut = np.zeros(n, dtype=np.bool_)
         cut[np.concatenate([keys[verdicts.truncated] // n, keys[verdicts.truncated] % n])] = True
-        return Partial(ratings.rating, cut)
+        places = np.argsort(order)
+        return Partial(ratings.rating[places], cut[places])
 
     # Systems
 
@@ -284,14 +316,15 @@ class Comparative(TrainedEvaluator):
     ) -> VerdictTable:
         """Every system against every other on the items both have, each pair of texts compared once.
 
-        `max_items` items at most, drawn by seed, the same for all. Raises `InvalidOption` for fewer than two systems,
-        a system with two texts for an item, or when no two systems share an item.
+        `max_items` items at most that two systems or more have, drawn by seed, the same for all. Raises
+        `InvalidOption` for fewer than two systems, a system with two texts for an item, or when no two share an item.
         """
         names = sorted(systems)
         if len(names) < 2:
             raise InvalidOption(self.name, "rank", f"needs at least two systems, found {len(names)}")
         texts = {name: _by_item(self.name, name, systems[name]) for name in names}
-        items = sorted(set().union(*texts.values()))
+        times = Counter(item for own in texts.values() for item in own)
+        items = sorted(item for item, n in times.items() if n > 1)
         if max_items is not None and len(items) > max_items:
             chosen = np.random.default_rng(seed).choice(len(items), max_items, replace=False)
             items = [items[place] for place in sorted(chosen.tolist())]
@@ -307,7 +340,7 @@ class Comparative(TrainedEvaluator):
                         b.append(texts[other][item])
         if not rows:
             raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
-        signs = self.compare(a, b, progress=progress)
+        signs = self._from_either_side(a, b, seed, progress).signs
         return VerdictTable.of(names, [i for i, _ in rows], [j for _, j in rows], signs)
 
     def rank(

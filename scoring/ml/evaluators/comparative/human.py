@@ -19,7 +19,9 @@ TAU_SHARE = 1 / 8
 TAU_STANDARDISED = 0.5
 # More rated texts than these are paired by drawing, not by listing.
 _LISTED = 400_000
-_Key: TypeAlias = tuple[str, str, int | None]
+_Key: TypeAlias = tuple[tuple[str, str, int | None], str]
+# Means of whole numbers differ by tau up to rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,9 @@ def _from_comparisons(dataset: Dataset, aspect: str) -> tuple[list[Pair], int, i
     simulated = 0
     for row in compared_records(dataset, aspect):
         a, b, sign = row.a, row.b, row.sign
-        if repr(key_of(a)) > repr(key_of(b)):
+        if repr((key_of(a), a.text)) > repr((key_of(b), b.text)):
             a, b, sign = b, a, -sign
-        key = (key_of(a), key_of(b))
+        key = ((key_of(a), a.text), (key_of(b), b.text))
         sides.setdefault(key, (a, b))
         votes.setdefault(key, [0.0, 0.0, 0.0])[sign + 1] += 1
         simulated += row.simulated
@@ -115,9 +117,9 @@ def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
 
 
 def _verdict(difference: float, tau: float) -> Target:
-    if difference > tau:
+    if difference > tau + _ROUNDING:
         return BETTER_TARGET
-    return WORSE_TARGET if difference < -tau else TIE_TARGET
+    return WORSE_TARGET if difference < -tau - _ROUNDING else TIE_TARGET
 
 
 def _from_ratings(
@@ -137,7 +139,8 @@ def _from_ratings(
     if settings.rating_pairs in ("rater", "both"):
         share = settings.same_context
         apart = round(len(found) * (1 - share) / share) if found and share > 0 else settings.most
-        found += _same_rater(dataset, aspect, rated, tau_single, min(apart, settings.most), rng)
+        anywhere = settings.rating_pairs == "rater"
+        found += _same_rater(dataset, aspect, rated, tau_single, min(apart, settings.most), rng, anywhere=anywhere)
     if settings.rating_pairs == "all":
         found += [
             (i, j, float(means[i] - means[j]), tau_means) for i, j in _drawn_pairs(len(records), settings.most, rng)
@@ -155,9 +158,16 @@ def _from_ratings(
 
 
 def _same_rater(
-    dataset: Dataset, aspect: str, rated: Rated, tau: float, most: int, rng: np.random.Generator
+    dataset: Dataset,
+    aspect: str,
+    rated: Rated,
+    tau: float,
+    most: int,
+    rng: np.random.Generator,
+    *,
+    anywhere: bool,
 ) -> list[tuple[int, int, float, float]]:
-    """Texts of different contexts that one person rated, by that person's own two values."""
+    """Texts that one person rated, by that person's own two values: of different contexts, or `anywhere`."""
     place_of = {key_of(record): place for place, record in enumerate(rated.records)}
     of_rater: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for row in dataset.ratings:
@@ -173,7 +183,7 @@ def _same_rater(
         own = of_rater[rater]
         for i, j in _drawn_pairs(len(own), share, rng):
             (one, x), (two, y) = own[i], own[j]
-            if rated.records[one].item != rated.records[two].item:
+            if anywhere or rated.records[one].item != rated.records[two].item:
                 found.append((one, two, x - y, tau))
     if len(found) <= most:
         return found

@@ -34,7 +34,8 @@ class PairReader:
     own:    [CLS] context_a + a [SEP] context_b + b [SEP], each side with half of the tokens.
     shared: [CLS] context [SEP] a [SEP] b [SEP] where both answer the same, non-empty context, else as own.
 
-    `inputs` "text" leaves the contexts out, "context" the texts. `words` cuts long texts at a sentence end first.
+    `inputs` "text" leaves the contexts out, "context" the texts. `words` cuts long texts at a sentence end first; who
+    lost words there counts as cut, as well.
     """
 
     def __init__(
@@ -56,21 +57,34 @@ class PairReader:
 
     def segment(self, record: Record) -> Segment:
         """One side: its text, its context, and where the context gives way."""
+        return self._segment(record)[0]
+
+    def _segment(self, record: Record) -> tuple[Segment, bool]:
+        """One side, and whether it lost words."""
         context, cut = context_of(record) if self.inputs != "text" else ((), "right")
-        text = cut_at_sentence(record.text, self.words) if self.inputs != "context" else ""
-        return Segment(text, context, cut)
+        if self.inputs == "context":
+            return Segment("", context, cut), False
+        text = cut_at_sentence(record.text, self.words)
+        return Segment(text, context, cut), text is not record.text and len(text.split()) < len(record.text.split())
 
     def pairs(self, firsts: Sequence[Record], seconds: Sequence[Record]) -> Tokenized:
         """Firsts against seconds, in their order."""
-        known: dict[int, Segment] = {}
+        known: dict[int, tuple[Segment, bool]] = {}
 
-        def side(record: Record) -> Segment:
+        def side(record: Record) -> tuple[Segment, bool]:
             found = known.get(id(record))
             if found is None:
-                found = known[id(record)] = self.segment(record)
+                found = known[id(record)] = self._segment(record)
             return found
 
-        one, two = [side(record) for record in firsts], [side(record) for record in seconds]
+        sides = [side(record) for record in firsts], [side(record) for record in seconds]
+        one, two = ([segment for segment, _ in each] for each in sides)
+        shortened = np.array([a or b for (_, a), (_, b) in zip(*sides, strict=True)], dtype=np.bool_)
+        found = self._read(one, two)
+        return Tokenized(found.encodings, found.truncated | shortened)
+
+    def _read(self, one: Sequence[Segment], two: Sequence[Segment]) -> Tokenized:
+        """Sides against sides, in their order."""
         if self.form == "own":
             return self.tokenizer.segments(one, two)
         shared = np.array([bool(a.context) and a.context == b.context for a, b in zip(one, two, strict=True)], bool)
@@ -81,7 +95,7 @@ class PairReader:
             cuts: list[Cut] = [one[row].cut for row in together]
             texts = [one[row].text for row in together], [two[row].text for row in together]
             parts.append(self.tokenizer.triples(contexts, *texts, cut=cuts))
-        if len(apart) or not len(one):
+        if len(apart) or not one:
             parts.append(self.tokenizer.segments([one[row] for row in apart], [two[row] for row in apart]))
         order = np.argsort(np.concatenate([together, apart]), kind="stable")
         joined = Encodings.join(part.encodings for part in parts)
@@ -89,6 +103,7 @@ class PairReader:
 
     def singles(self, records: Sequence[Record]) -> Tokenized:
         """[CLS] context [SEP] text [SEP], for the evaluator without comparison."""
-        sides = [self.segment(record) for record in records]
-        cuts: list[Cut] = [side.cut for side in sides]
-        return self.tokenizer.pairs([side.context for side in sides], [side.text for side in sides], cut=cuts)
+        sides = [self._segment(record) for record in records]
+        cuts: list[Cut] = [side.cut for side, _ in sides]
+        found = self.tokenizer.pairs([side.context for side, _ in sides], [side.text for side, _ in sides], cut=cuts)
+        return Tokenized(found.encodings, found.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))

@@ -226,6 +226,9 @@ class Material:
             return []
         if phase == HUMAN and self.aspect is not None:
             pairs = self.judged_pairs(job.dev, self.aspect).pairs
+            if not self.tie:
+                # Where people are divided evenly there is no right answer but a tie.
+                pairs = tuple(pair for pair in pairs if pair.target[0] != pair.target[2])
             rng = job.rng("dev:human")
             order = rng.permutation(len(pairs))[: 4 * DEV_PAIRS].tolist()
             turned = rng.random(len(order)) < 0.5

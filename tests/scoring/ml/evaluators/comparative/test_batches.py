@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.evaluators.comparative.batches import JudgedDraw, PairBatches, SupervisedDraw, encode_pairs
+from scoring.ml.evaluators.comparative.batches import HeldOut, JudgedDraw, PairBatches, SupervisedDraw, encode_pairs
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
 from scoring.ml.evaluators.comparative.training import Material
@@ -102,6 +102,15 @@ def test_the_curriculum_ends_where_the_training_does(job):
     margins = {round(abs((p.a.step or 0) - (p.b.step or 0)) / 1000, 3) for p in last}
     # After two of three steps m(2/3) = 0.217; as if 30 steps were to come it would be 0.742.
     assert min(margins) == 0.3
+
+
+def test_people_who_are_divided_evenly_call_it_a_tie(reader):
+    """It was held to be "worse", from whichever side the pair was read."""
+    one, two = Samples.of(make(20)).generated[:2]
+    given = [Pair(one, two, (0.5, 0.0, 0.5)), Pair(two, one, (0.5, 0.0, 0.5)), Pair(one, two, (0.1, 0.2, 0.7))]
+    held_out = HeldOut(given, reader, "cpu")
+    assert held_out.truth.tolist() == [1, 1, 2]
+    assert held_out.majority == pytest.approx(2 / 3)
 
 
 def test_a_short_training_has_ten_stages(reader, job):

@@ -136,6 +136,7 @@ def test_skill_of_single_texts(trained):
     assert not np.array_equal(again(trained, by="skill", plays=99).score(records), values)
     assert not np.array_equal(again(trained, by="skill", seed=1).score(records), values)
     assert skill.score(records[:1]).tolist() == [1500.0]
+    np.testing.assert_allclose(skill.score(records[::-1])[::-1], values)
 
 
 def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
@@ -147,6 +148,23 @@ def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
     records = make(2, 5).outputs_with_context()
     half, paper = (again(trained, by="skill", tie_rule=rule).score(records) for rule in ("half", "paper"))
     assert not np.allclose(half, paper)
+
+
+def test_read_one_way_the_place_of_a_text_is_drawn(trained, monkeypatch):
+    """A network that always prefers the first text made "a" the better system by its name, and a text by its row."""
+
+    def judge(self, a, b, *, progress=None):
+        row = np.tile([0.0, 0.0, 1.0], (len(a), 1))
+        return Verdicts(np.ones(len(a), dtype=np.int8), row, None, np.zeros(len(a), dtype=np.bool_))
+
+    monkeypatch.setattr(Comparative, "judge", judge)
+    one_way = again(trained, symmetric=False)
+    table = one_way.verdict_table({"a": systems(40)["m1-None"], "b": systems(40)["m2-None"]})
+    assert set(table.verdicts.tolist()) == {-1, 1}
+    assert abs(int(table.verdicts.sum())) < 20
+    records = make(20, 5).outputs_with_context()
+    ratings = again(trained, symmetric=False, by="skill").score(records)
+    assert abs(np.corrcoef(np.argsort(np.argsort([repr((r.text, r.context)) for r in records])), ratings)[0, 1]) < 0.3
 
 
 def systems(n_items: int = 8) -> dict[str, list[Record]]:
@@ -171,6 +189,8 @@ def test_the_verdict_table_is_made_of_shared_items(trained):
     assert (table.systems, len(table)) == (("x", "y"), 2)
     np.testing.assert_array_equal(table.verdicts, trained.compare(two["x"][3:5], two["y"][:2]))
     assert len(trained.verdict_table(systems(), max_items=3)) == 15 * 3
+    # Of the items of the two only i3 and i4 can be compared.
+    assert len(trained.verdict_table(two, max_items=2)) == 2
     with pytest.raises(InvalidOption, match="at least two systems"):
         trained.rank({"x": two["x"]})
     with pytest.raises(InvalidOption, match="for the same item"):

@@ -64,13 +64,35 @@ def test_means_differ_by_more_than_half_a_point_of_five():
     assert tau_of(data, "good", "raw", False) == 0.0
 
 
+def test_means_that_differ_by_tau_are_tied_whatever_their_rounding():
+    """7/3 - 11/6 is 0.5, in floating point 0.5000000000000002."""
+    rows = ratings({("i0", "a"): [2, 2, 3], ("i0", "b"): [1, 2, 2, 2, 2, 2]})
+    assert as_dict(found(dataset(ratings=rows)))[("i0", "a", "b")] == (0, 1, 0)
+
+
+def test_verdicts_against_references_are_learned_from():
+    """EVALUATORS 1.4: pairwise judgements are used directly; a reference is a text, too."""
+    data = dataset(comparisons=(
+        Comparison("i0", "a", None, "r1", "good", "b", reference_b=1),
+        Comparison("i0", "a", None, "r2", "good", "tie", reference_b=1),
+        Comparison("i0", "a", None, "r1", "good", "a", reference_b=0),
+        Comparison("i0", "a", None, "r1", "good", "a", reference_b=7),
+    ))  # fmt: skip
+    data = replace(data, items=(replace(data.items[0], references=("one", "two")), *data.items[1:]))
+    said = {(p.a.text, p.b.text): p.target for p in found(data).pairs}
+    assert said == {("text 0 a", "two"): (0.5, 0.5, 0), ("text 0 a", "one"): (0, 0, 1)}
+
+
 def test_which_texts_are_paired():
     rows = ratings({(f"i{n}", s): [n + 1, 5 - n] for n in range(3) for s in "ab"})
     data = dataset(ratings=rows)
     items = {(p.a.item, p.b.item) for p in found(data, rating_pairs="context").pairs}
     assert items == {("i0", "i0"), ("i1", "i1"), ("i2", "i2")}
-    apart = found(data, rating_pairs="rater").pairs
-    assert all(p.a.item != p.b.item for p in apart)
+    # All that one person rated, of one context or of two: 15 pairs of each of two people.
+    own = found(data, rating_pairs="rater").pairs
+    assert len(own) == 30
+    assert sum(p.a.item == p.b.item for p in own) == 6
+    apart = [p for p in own if p.a.item != p.b.item]
     # One person's 1 for i0 is below that person's 2 for i1, the other one says 5 and 4.
     said = {p.target for p in apart if (p.a.item, p.b.item) == ("i0", "i1")}
     assert said == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}

@@ -69,3 +69,14 @@ def test_each_side_has_half_of_the_tokens_and_loses_its_oldest_turns(source):
 )
 def test_long_texts_end_at_the_nearest_sentence(text, limit, expected):
     assert cut_at_sentence(text, limit) == expected
+
+
+def test_who_loses_words_counts_as_cut(source):
+    """EVALUATORS 0.3: truncation is reported, never silent; the tokenizer saw only what was left."""
+    for form in ("own", "shared"):
+        reader = PairReader(source, form=form, words=2)
+        long, ended = Record("cat sat. on mat", context=("tea",)), Record("cat sat on.", context=("tea",))
+        assert reader.pairs([long, A, ended, A], [A, long, A, A]).truncated.tolist() == [True, True, False, False]
+        assert reader.singles([long, ended]).truncated.tolist() == [True, False]
+    blind = PairReader(source, inputs="context", words=2)
+    assert not blind.pairs([long], [A]).truncated.any()
