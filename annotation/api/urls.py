@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import assignments, campaigns, exports, judgements, rows, uploads, writing
+from . import assignments, campaigns, exports, judgements, rows, uploads, writing, writing_flags
 
 urlpatterns: list = [
     path("projects/<slug:slug>/campaigns/", campaigns.ProjectCampaigns.as_view(), name="api-project-campaigns"),
@@ -39,6 +39,7 @@ urlpatterns: list = [
     path("writing-tasks/<slug:public>/drop/", writing.WritingDrop.as_view(), name="api-writing-drop"),
     path("writing-tasks/<slug:public>/back/", writing.WritingBack.as_view(), name="api-writing-back"),
     path("writing-tasks/<slug:public>/done/", writing.WritingDone.as_view(), name="api-writing-done"),
+    path("writing-tasks/<slug:public>/flag/", writing_flags.WritingFlagged.as_view(), name="api-writing-flag"),
     path("writing-tasks/<slug:public>/skip/", writing.WritingSkip.as_view(), name="api-writing-skip"),
     path("written/<int:pk>/withdraw/", writing.WrittenWithdraw.as_view(), name="api-written-withdraw"),
     path("written/<int:pk>/restore/", writing.WrittenRestore.as_view(), name="api-written-restore"),

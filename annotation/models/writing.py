@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from evalapp.accounts.models import Project
 
-from .campaigns import CampaignRows
+from .campaigns import CampaignRows, ItemFlag
 from .data import Item, Reference, ReferenceSet
 from .planned import PlannedCampaign
 
@@ -159,6 +159,25 @@ class WritingTask(models.Model):
     def shows_candidates(self) -> bool:
         """Whether the annotator chooses from a list. In rounds the one candidate comes with the desk."""
         return bool(self.campaign.corpus) and not self.campaign.in_rounds
+
+
+class WritingFlag(models.Model):
+    """A writer's remark that something is wrong with an item."""
+
+    Reason = ItemFlag.Reason
+
+    campaign = models.ForeignKey(WritingCampaign, on_delete=models.CASCADE, related_name="flags")
+    task = models.ForeignKey(WritingTask, on_delete=models.CASCADE, related_name="flags")
+    reason = models.CharField(max_length=9, choices=ItemFlag.Reason.choices)
+    text = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    objects = CampaignRows.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.text}"
 
 
 class WritingCandidate(models.Model):

@@ -136,17 +136,23 @@ def skip_assignment(*, user: Any, public: str, reason: str = "", then: Then = ""
 
 def flag_assignment(*, user: Any, public: str, reason: str, text: str = "") -> ItemFlag:
     """Tell the researcher that something is wrong with this unit. The same remark twice is one."""
+    remark = read_remark(reason, text)
+    row = get_own_assignment(user=user, public=public)
+    flag, _ = ItemFlag.objects.get_or_create(
+        campaign=row.campaign, assignment=row, reason=reason, text=remark, resolved_at=None
+    )
+    return flag
+
+
+def read_remark(reason: str, text: str) -> str:
+    """The remark of a flag as it is stored; faults where it or its reason cannot be."""
     if reason not in ItemFlag.Reason.values:
         message = f"Choose one of: {', '.join(ItemFlag.Reason.values)}."
         raise BadInput(message, faults=[Fault(message, field="reason")])
     if len(text) > 4000:
         raise BadInput("The remark is too long.", faults=[Fault("At most 4000 characters.", field="text")])
     check_storable("text", text)
-    row = get_own_assignment(user=user, public=public)
-    flag, _ = ItemFlag.objects.get_or_create(
-        campaign=row.campaign, assignment=row, reason=reason, text=text.strip(), resolved_at=None
-    )
-    return flag
+    return text.strip()
 
 
 def resolve_flag(*, user: Any, flag: ItemFlag) -> ItemFlag:

@@ -13,6 +13,7 @@ from annotation.models import (
     ItemFlag,
     Judgement,
     WritingAttempt,
+    WritingFlag,
     WritingTask,
     WritingUnit,
     WrittenReference,
@@ -31,12 +32,15 @@ def own_parts(*, user: Any) -> list[Part]:
     flags = ItemFlag.objects.filter(assignment__annotator=user).order_by("pk")
     attempts = WritingAttempt.objects.filter(member__annotator=user).order_by("pk")
     written = WrittenReference.objects.filter(member__annotator=user).order_by("pk")
+    item_flags = WritingFlag.objects.filter(task__member__annotator=user).order_by("pk")
     return [
         Part("judgements", "Your answers, each version, with your notes and the seconds they took.", list(judged.values(
             "campaign__name", "assignment__public", "version", "current", "answer", "note", "seconds", "created_at"))),
         Part("drafts", "Answers that you began.", list(drafts.values("campaign__name", "public", "draft"))),
         Part("flags", "What you said was wrong with a text.", list(flags.values(
             "campaign__name", "assignment__public", "reason", "text", "created_at"))),
+        Part("item_flags", "What you said was wrong with an item to write for.", list(item_flags.values(
+            "campaign__name", "task__public", "reason", "text", "created_at"))),
         Part("attempts", "Texts that you tried while writing.", list(attempts.values(
             "campaign__name", "task__public", "number", "text", "decision", "seconds", "created_at"))),
         Part("references", "Texts of yours that were accepted, and what became of them.", list(written.values(
@@ -60,7 +64,8 @@ def withdraw_texts(*, user: Any) -> dict[str, int]:
     return {
         "references": texts,
         "notes": said.exclude(note="").update(note=""),
-        "flags": ItemFlag.objects.filter(assignment__annotator=user).exclude(text="").update(text=""),
+        "flags": ItemFlag.objects.filter(assignment__annotator=user).exclude(text="").update(text="")
+        + WritingFlag.objects.filter(task__member__annotator=user).exclude(text="").update(text=""),
         "drafts": Assignment.objects.filter(annotator=user).exclude(draft=None).update(draft=None)
         + WritingTask.objects.filter(member__annotator=user).exclude(draft=None).update(draft=None),
         "attempts": WritingAttempt.objects.filter(member__annotator=user)

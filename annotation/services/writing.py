@@ -1,9 +1,9 @@
 """Reference writing as doors call it: pages, API and commands import from here. The work is in `writing_plans` (a
 campaign from plan to end), `writing_handout` and `writing_desk` (what lies before somebody who writes),
-`writing_attempts` (texts that are sent), `writing_acts` (draft, end, skip), `writing_back` (one's own last text taken
-back) and `writing_later` (confirm, withdraw)."""
+`writing_attempts` (texts that are sent), `writing_acts` (draft, end, skip, flag), `writing_back` (one's own last text
+taken back) and `writing_later` (confirm, withdraw)."""
 
-from .writing_acts import Draft, finish_task, save_draft, skip_task
+from .writing_acts import Draft, finish_task, flag_task, resolve_writing_flag, save_draft, skip_task
 from .writing_answers import CandidateClosed, Outcome, RoundConflict, SubmissionConflict, TaskClosed
 from .writing_attempts import TEXT_LENGTH, drop_candidate, submit_attempt
 from .writing_back import NotLast, take_back_last
@@ -17,6 +17,7 @@ from .writing_plans import (
     create_writing,
     delete_writing,
     estimate_writing,
+    list_opening_problems,
     open_writing,
     pause_writing,
     resume_writing,
@@ -45,12 +46,15 @@ __all__ = [
     "drop_candidate",
     "estimate_writing",
     "finish_task",
+    "flag_task",
     "get_desk",
+    "list_opening_problems",
     "next_confirmation",
     "next_task",
     "open_writing",
     "pause_writing",
     "remember_candidates",
+    "resolve_writing_flag",
     "restore_reference",
     "resume_writing",
     "save_draft",

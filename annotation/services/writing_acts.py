@@ -1,4 +1,4 @@
-"""What else somebody who writes does with an item: keep a draft, end it, give it back."""
+"""What else somebody who writes does with an item: keep a draft, end it, give it back, flag it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
-from annotation.models import WritingMember, WritingTask
+from annotation.models import WritingFlag, WritingMember, WritingTask
 from annotation.selectors.writing import get_my_desk_task
+from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
-from .judging_acts import DRAFT_BYTES, StaleDraft
+from .judging_acts import DRAFT_BYTES, StaleDraft, read_remark
 from .writing_desk import Desk, check_right, get_desk, renew_lease
 from .writing_store import close_task
 
@@ -85,3 +86,22 @@ def skip_task(*, user: Any, public: str, reason: str = "") -> Desk:
         elif task.state == WritingTask.State.DONE:
             raise Conflict("You have ended this item already.")
     return get_desk(user=user, public=public)
+
+
+def flag_task(*, user: Any, public: str, reason: str, text: str = "") -> WritingFlag:
+    """Tell the researcher that something is wrong with this item. The same remark twice is one."""
+    remark = read_remark(reason, text)
+    task = get_my_desk_task(user=user, public=public)
+    flag, _ = WritingFlag.objects.get_or_create(
+        campaign=task.campaign, task=task, reason=reason, text=remark, resolved_at=None
+    )
+    return flag
+
+
+def resolve_writing_flag(*, user: Any, flag: WritingFlag) -> WritingFlag:
+    with transaction.atomic():
+        open_ones = WritingFlag.objects.filter(pk=flag.pk, resolved_at=None)
+        if open_ones.update(resolved_at=timezone.now(), resolved_by=user):
+            audit.record(verb="flag.resolved", project=flag.campaign.project, actor=user, object=flag)
+    flag.refresh_from_db()
+    return flag

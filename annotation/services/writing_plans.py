@@ -176,6 +176,11 @@ def open_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
     return campaign
 
 
+def list_opening_problems(*, campaign: WritingCampaign) -> list[str]:
+    """What stands in the way of opening a draft, in words; whether there are items to write for is not asked."""
+    return [text for _, text in opening_problems(_parse(writing_plan(campaign))) + _names_problems(campaign)]
+
+
 def _names_problems(campaign: WritingCampaign) -> list[tuple[str, str]]:
     problems = []
     if campaign.evaluator and "scores" in campaign.options["arms"]:

@@ -1,6 +1,6 @@
-"""The annotator's page of reference writing: next item, one item (write, add, drop, take back), done, skip, draft, and
-what others have added meanwhile. Everything works as plain forms; static/js/write.js makes it live. How a desk is drawn
-is in `writing_desk`."""
+"""The annotator's page of reference writing: next item, one item (write, add, drop, take back), done, skip, flag,
+draft, and what others have added meanwhile. Everything works as plain forms; static/js/write.js makes it live. How a
+desk is drawn is in `writing_desk`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from annotation.models import WritingFlag
 from annotation.selectors.writing import get_my_desk_task, get_my_writing
 from annotation.services.writing import (
     Desk,
     confirm_reference,
     drop_candidate,
     finish_task,
+    flag_task,
     get_desk,
     next_confirmation,
     next_task,
@@ -239,6 +241,24 @@ def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         messages.info(request, "Skipped. You will not be shown that item again.")
         return redirect("annotation:write", pk)
     return page(request, "annotation/writing/skip.html", {"campaign": task.campaign, "task": task})
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def write_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Tell the researcher that something is wrong with an item; one can still write for it."""
+    task = _own(request, pk, public)
+    context = {"campaign": task.campaign, "task": task, "reasons": WritingFlag.Reason.choices}
+    if request.method == "POST":
+        given = {name: request.POST.get(name, "") for name in ("reason", "text")}
+        try:
+            flag_task(user=request.user, public=public, **given)
+        except BadInput as error:
+            context |= {"error": error.detail, **given}
+            return page(request, "annotation/writing/flag.html", context, status=422)
+        messages.success(request, "Thank you. The researcher sees your remark.")
+        return redirect("annotation:write-one", pk, public)
+    return page(request, "annotation/writing/flag.html", context)
 
 
 @login_required

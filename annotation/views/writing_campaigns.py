@@ -170,6 +170,7 @@ def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     context |= {
         "latest": written_lines(latest, pseudonyms_of(campaign)),
         "skips": list(skips.select_related("unit__item").order_by("-closed_at")[:LATEST_SHOWN]),
+        "flags": campaign.flags.filter(resolved_at=None).count(),
         "live": campaign.state in (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED),
     }
     return page(request, "annotation/writing/show.html", context, fragment="live")
@@ -182,6 +183,7 @@ def _draft(campaign: WritingCampaign) -> dict[str, Any]:
         "plan": plan,
         "options": options,
         "estimate": services.estimate_writing(campaign=campaign),
+        "problems": services.list_opening_problems(campaign=campaign),
         "arms": [ARM_NAMES[arm] for arm in options["arms"]],
         "constraint": dict(CONSTRAINTS).get(options["constraint"], ""),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",

@@ -44,7 +44,7 @@ def _urls(desk: Desk) -> dict[str, str]:
     arguments = [desk.campaign.pk, desk.public]
     found = {
         name or "one": reverse(f"annotation:write-{name or 'one'}", args=arguments)
-        for name in ("", "draft", "drop", "done", "skip")
+        for name in ("", "draft", "drop", "done", "flag", "skip")
     }
     if desk.shows_candidates:
         found["candidates"] = _url("retrieval:candidates", desk.public)

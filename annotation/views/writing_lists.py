@@ -1,5 +1,5 @@
 """The long lists of a writing campaign, page by page: what was written and every text that was sent, with where it
-came from. A reference is withdrawn and restored here."""
+came from, and flags. A reference is withdrawn and restored here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
+from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WrittenReference
 from annotation.selectors.writing import list_written
 from annotation.services import writing as services
 from evalapp.accounts.models import Membership
@@ -161,3 +161,36 @@ def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) 
     else:
         messages.success(request, "Restored. It is in its set again.")
     return redirect("annotation:writing-references", slug, pk)
+
+
+@login_required
+@require_safe
+def flag_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """What writers remarked; those already dealt with under `?resolved=1`."""
+    project, campaign = get_parts(request, slug, pk)
+    resolved = request.GET.get("resolved") == "1"
+    rows = WritingFlag.objects.filter(campaign=campaign, resolved_at__isnull=not resolved)
+    rows = rows.select_related("task__unit__item", "task__member")
+    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "page": found,
+        "flags": found.rows,
+        "pseudonyms": pseudonyms_of(campaign),
+        "resolved": resolved,
+        "may_write": may_write(request, project),
+    }
+    return page(request, "annotation/writing/flags.html", context)
+
+
+@login_required
+@require_POST
+def flag_resolve(request: HttpRequest, slug: str, pk: int, flag: int) -> HttpResponse:
+    _, campaign = get_parts(request, slug, pk, "write")
+    row = WritingFlag.objects.select_related("campaign__project").filter(campaign=campaign, pk=flag).first()
+    if row is None:
+        raise NotThere("There is no such flag in this campaign.")
+    services.resolve_writing_flag(user=request.user, flag=row)
+    messages.success(request, "Marked as dealt with.")
+    return redirect("annotation:writing-flags", slug, pk)

@@ -30,6 +30,12 @@ class SetState:
     def is_stale(self) -> bool:
         return bool(self.stale)
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its scoring has not come to an end and the run is still at it; wants the set's `run`."""
+        run = self.score_set.run
+        return self.score_set.scored_at is None and run is not None and run.is_active
+
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
     """What changed after each set was scored, in one query for all of them."""

@@ -18,6 +18,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.markdown import render_markdown
+from evalapp.common.models import Run
 from evalapp.common.pages import page
 
 from ..curves import describe_series, draw_curves
@@ -146,6 +147,9 @@ def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
         **(_scores(project, score_set) if score_set else {}),
         **(_training(request, row) if row else {}),
     }
+    if score_set is None:
+        asked = Run.objects.filter(project=project, kind="score", params__evaluator=evaluator, state__in=Run.ACTIVE)
+        context["scoring_run"] = asked.first()
     name = context["evaluator"].name
     context["entry"] = next((entry for entry in entries() if entry.name == name), None)
     return page(request, "scoring/evaluators/show.html", context)

@@ -146,6 +146,10 @@ PAGES: dict[str, list[Rule]] = {
     ],
     "annotation:write-back": [R("mine", "post", {"reference": "none"}, pk="writing campaign", public="writing task")],
     "annotation:write-done": [R("mine", "post", {"submission": UUID}, pk="writing campaign", public="writing task")],
+    "annotation:write-flag": [
+        R("mine", pk="writing campaign", public="writing task"),
+        R("mine", "post", {"reason": "broken"}, pk="writing campaign", public="writing task"),
+    ],
     "annotation:write-skip": [
         R("mine", pk="writing campaign", public="writing task"),
         R("mine", "post", {"reason": "unclear"}, pk="writing campaign", public="writing task"),
@@ -155,6 +159,8 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:writing-edit": [R("write", pk="writing campaign"), R("write", "post", pk="writing campaign")],
     "annotation:writing-preview": [R("read", pk="writing campaign")],
     "annotation:writing-references": [R("read", pk="writing campaign")],
+    "annotation:writing-flags": [R("read", pk="writing campaign")],
+    "annotation:writing-flag-resolve": [R("write", "post", pk="writing campaign", flag="writing flag")],
     "annotation:writing-attempts": [R("read", pk="writing campaign")],
     "annotation:writing-withdraw": [
         R("write", pk="writing campaign", reference="written"),
@@ -274,6 +280,7 @@ API: dict[str, list[Rule]] = {
     "api-writing-drop": [R("mine", "post", {"submission": UUID}, public="writing task")],
     "api-writing-back": [R("mine", "post", {"reference": "none"}, public="writing task")],
     "api-writing-done": [R("mine", "post", public="writing task")],
+    "api-writing-flag": [R("mine", "post", {"reason": "broken"}, public="writing task")],
     "api-writing-skip": [R("mine", "post", public="writing task")],
     "api-written-withdraw": [R("write", "post", pk="written")],
     "api-written-restore": [R("write", "post", pk="written")],

@@ -10,7 +10,7 @@ from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign, Wri
 from annotation.services import campaigns, exports, judging
 from annotation.services.filters import create_filter
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import create_writing, next_task, open_writing, submit_attempt
+from annotation.services.writing import create_writing, flag_task, next_task, open_writing, submit_attempt
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
@@ -95,6 +95,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     sent = "A reference of one's own."
     submit_attempt(user=annotator, public=desk.public, submission=uuid4(), text=sent, unscored=True)
     written = WrittenReference.objects.get(campaign=writing)
+    flagged = flag_task(user=annotator, public=desk.public, reason="broken", text="no sense")
     landing = f"/my/writing/{writing.pk}/"
     writing_link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=landing)
     return Side(
@@ -121,6 +122,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "corpus": corpus.name,
             "writing campaign": writing.pk,
             "writing task": desk.public,
+            "writing flag": flagged.pk,
             "written": written.pk,
             "written public": written.public,
             "writing link": writing_link.pk,

@@ -11,7 +11,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.models import Reference, WritingAttempt, WritingTask, WrittenReference
+from annotation.models import Reference, WritingAttempt, WritingFlag, WritingTask, WrittenReference
+from annotation.services.own_data import own_parts, withdraw_texts
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.writing import FakePorts, desk_of, fill_ports, send, start_constraint, start_writing
@@ -294,3 +295,38 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     html = anna.get(reverse("annotation:my-work")).content.decode()
     assert at(campaign) in html
     assert "0 of 2" in html
+
+
+def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1)
+    public = desk_of(cast.annotator, campaign).public
+    page = anna.get(at(campaign, public)).content.decode()
+    assert f'href="{at(campaign, public, "flag")}" data-key="f"' in page
+    assert "What is wrong with this item?" in anna.get(at(campaign, public, "flag")).content.decode()
+    refused = anna.post(at(campaign, public, "flag"), {"text": "no reason chosen"})
+    assert refused.status_code == 422
+    assert "no reason chosen" in refused.content.decode()
+    for _ in range(2):  # the same remark twice is one
+        sent = anna.post(at(campaign, public, "flag"), {"reason": "broken", "text": " The turns are mixed up. "})
+        assert sent.headers["Location"] == at(campaign, public)
+    flag = WritingFlag.objects.get()
+    assert (flag.task.public, flag.reason, flag.text) == (public, "broken", "The turns are mixed up.")
+    by_program = anna.post(
+        f"/api/v1/writing-tasks/{public}/flag/", json.dumps({"reason": "other"}), content_type="application/json"
+    )
+    assert by_program.status_code == 201, by_program.content
+    (own,) = (part for part in own_parts(user=cast.annotator) if part.name == "item_flags")
+    assert [row["text"] for row in own.rows] == ["The turns are mixed up.", ""]
+
+    anna.force_login(cast.researcher)
+    arguments = ["alpha", campaign.pk]
+    watch = anna.get(reverse("annotation:writing", args=arguments)).content.decode()
+    assert "Flags to look at" in watch
+    flags = reverse("annotation:writing-flags", args=arguments)
+    assert "The turns are mixed up." in anna.get(flags).content.decode()
+    anna.post(reverse("annotation:writing-flag-resolve", args=[*arguments, flag.pk]))
+    assert "The turns are mixed up." not in anna.get(flags).content.decode()
+    assert "The turns are mixed up." in anna.get(flags, {"resolved": "1"}).content.decode()
+    assert anna.post(reverse("annotation:writing-flag-resolve", args=[*arguments, 10**6])).status_code == 404
+    assert withdraw_texts(user=cast.annotator)["flags"] == 1
+    assert not WritingFlag.objects.exclude(text="").exists()

@@ -121,6 +121,16 @@ def test_faults_stand_where_they_were_typed(rita: Client, cast: Cast, fake: Fake
     assert set(answer.context["form"].errors) == {"name", "target", "items_text"}
 
 
+def test_a_draft_says_what_stands_in_the_way_of_opening_it(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = draft_writing(cast, evaluator="ream-9", options={"arms": ["scores"]})
+    html = rita.get(at(cast, "", campaign.pk)).content.decode()
+    assert "There is no trained evaluator “ream-9” for this project." in html
+    assert at(cast, "move", campaign.pk, "open") not in html
+    campaign.evaluator = EVALUATOR
+    campaign.save()
+    assert at(cast, "move", campaign.pk, "open") in rita.get(at(cast, "", campaign.pk)).content.decode()
+
+
 def test_preview_by_arm_shows_no_score_where_there_is_none(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = draft_writing(cast, options={"arms": ["scores", "control"]})
     url = at(cast, "preview", campaign.pk)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from annotation.models import Output, Rating
 from evalapp.common.models import Run
-from scoring.models import Leaderboard
+from scoring.models import Leaderboard, ScoreSet
 
 pytestmark = pytest.mark.django_db
 
@@ -101,6 +101,18 @@ def test_applying_queues_a_run_and_faults_are_told(researcher, scored):
     wrong = researcher.post(address("evaluator-apply", "random"), {"option_seed": "many"})
     assert wrong.status_code == 422
     assert "whole number" in wrong.content.decode()
+
+
+def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored):
+    run = Run.objects.get(params__evaluator="length")
+    ScoreSet.objects.filter(run=run).update(scored_at=None)
+    Run.objects.filter(pk=run.pk).update(state="running")
+    for page in (address("evaluator-list"), address("evaluator", "length")):
+        text = researcher.get(page).content.decode()
+        assert "out of date" not in text
+        assert reverse("run", args=["alpha", run.pk]) in text
+    Run.objects.filter(pk=run.pk).update(state="failed")
+    assert "out of date" in researcher.get(address("evaluator-list")).content.decode()
 
 
 def test_viewer_may_not_apply(client, scored):

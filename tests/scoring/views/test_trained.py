@@ -98,6 +98,10 @@ def test_the_page_of_one_evaluator(researcher, toy):
     evaluator = train(toy.project, folds=2, name="mine")
     page = researcher.get(address("evaluator", "mine")).content.decode()
     assert "It has not been applied yet" in page
+    scoring = Run.objects.create(
+        project=toy.project, kind="score", title="Score with mine", params={"evaluator": "mine"}, input_hash="mine"
+    )
+    assert f"run {scoring.pk}</a> (waiting)" in researcher.get(address("evaluator", "mine")).content.decode()
     assert evaluator.signature in page
     assert "Agreement with people" in page  # of the card, as HTML
     assert "<h3>toy</h3>" in page
