@@ -72,7 +72,7 @@ class Adversarial(TrainedEvaluator):
         tokens = float(lengths.mean()) * steps * job.integer("batch_size")
         notes = []
         if texts.n_same:
-            notes.append(f"{texts.n_same} outputs that equal a reference of their own item are left out")
+            notes.append(f"{texts.n_same} outputs that equal what a person wrote in the same context are left out")
         if texts.n_repeated:
             notes.append(f"{texts.n_repeated} texts repeat one of their own kind in the same context and are read once")
         if not material.dev_groups:
@@ -179,7 +179,7 @@ def _check(job: FitJob, texts: Texts) -> None:
             "outputs people wrote",
         )
     if not texts.n_machines:
-        same = f" ({texts.n_same} outputs equal a reference of their item)" if texts.n_same else ""
+        same = f" ({texts.n_same} outputs equal what a person wrote in the same context)" if texts.n_same else ""
         raise TrainingDataError(name, f"no text is known to be a machine's{same}: upload the outputs of a system")
     if min(texts.n_people, texts.n_machines) < LEAST_OF_A_CLASS:
         raise TrainingDataError(

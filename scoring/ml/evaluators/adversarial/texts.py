@@ -17,8 +17,8 @@ from scoring.ml.types import Dataset, Record
 class Texts:
     """`records[i]` was written by a person where `labels[i]` is 1, by the machine of that name where it is 0.
 
-    `n_same` machines' texts equal a reference of their own item and `n_repeated` repeat a text of their class in the
-    same context: neither is among the records.
+    `n_same` machines' texts equal what a person wrote in the same context and `n_repeated` repeat a text of people, or
+    of the same machine, in the same context: neither is among the records.
     """
 
     records: list[Record]
@@ -47,7 +47,8 @@ class Texts:
 def collect_texts(dataset: Dataset) -> Texts:
     """References and outputs of human and reference systems against outputs of machines; controls are neither.
 
-    A machine's text that equals a reference of its item, white space aside, would be called both: it is left out.
+    A machine's text that equals what a person wrote in its context, white space aside, would be called both: it is
+    left out.
     """
     kinds = {system.id: system.kind for system in dataset.systems}
     people: dict[Hashable, Record] = {}
@@ -58,19 +59,23 @@ def collect_texts(dataset: Dataset) -> Texts:
         for text in references_of(replace(blank, references=item.references)):
             n_read += 1
             people.setdefault(_key(replace(blank, text=text)), replace(blank, text=text))
-    for record in dataset.outputs_with_context():
-        kind = kinds.get(record.system, "machine")
-        if not record.text.strip() or kind == "control":
-            continue
-        bare = replace(record, references=())
-        if kind != "machine":
+    outputs = [
+        (kinds.get(record.system, "machine"), replace(record, references=()))
+        for record in dataset.outputs_with_context()
+        if record.text.strip()
+    ]
+    for kind, bare in outputs:
+        if kind not in ("machine", "control"):
             n_read += 1
             people.setdefault(_key(bare), bare)
-        elif _plain(record.text) in {_plain(text) for text in references_of(record)}:
+    for kind, bare in outputs:
+        if kind != "machine":
+            continue
+        if _key(bare) in people:
             n_same += 1
         else:
             n_read += 1
-            machines.setdefault((record.system, _key(bare)), bare)
+            machines.setdefault((bare.system, _key(bare)), bare)
     records = [*people.values(), *machines.values()]
     labels = np.array([1] * len(people) + [0] * len(machines), dtype=np.float32)
     return Texts(records, labels, n_same, n_read - len(records))

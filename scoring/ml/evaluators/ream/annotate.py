@@ -75,7 +75,7 @@ def choose_references(
         if greedy:
             after = [float(value) for value in judge([[*chosen, text] for text in left])]
             best = int(np.argmax(after))
-            taken = after[best] > score + min_gain
+            taken = not chosen or after[best] > score + min_gain
             trace.append(Step(left[best], score, after[best], taken))
             if not taken:
                 break
@@ -85,7 +85,7 @@ def choose_references(
         ahead.before_next(left)
         text = left.pop(0)
         value = _first(judge([[*chosen, text]]))
-        taken = value > score + min_gain
+        taken = not chosen or value > score + min_gain
         trace.append(Step(text, score, value, taken))
         if taken:
             score = value

@@ -15,7 +15,7 @@ from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, references_of
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import resolve_device
-from scoring.ml.errors import InvalidOption, ScoringError
+from scoring.ml.errors import InvalidOption, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
 from scoring.ml.evaluators.ream.gold import Sample
@@ -29,10 +29,11 @@ from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import LoopSettings, train_loop
-from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
-from scoring.ml.types import Item, Record
+from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
+from scoring.ml.types import Item, Record, assign_groups
 
-DEV_SHARE = 0.1
+#: Held out to choose the epoch where no other data are: a tenth of the groups, if there are ten.
+DEV_SHARE, LEAST_GROUPS = 0.1, 10
 DENSE_LIMIT = 256
 # Pairs a second that two cores encode with MiniLM, and sets a second that they train.
 PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
@@ -62,6 +63,11 @@ class Ream(TrainedEvaluator):
         sizes = training.sizes_of(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
         sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
+        if not sets:
+            raise TrainingDataError(
+                job.name,
+                f"no item has {min(sizes)} references, the least of sizes={job.text('sizes')}: add references",
+            )
         steps = -(-sets // job.integer("batch_size")) * job.integer("epochs")
         n_kinds = len(training.kinds_of(job)) if job.number("contrast") > 0 else 0
         scale = (384 / job.encoder.width) ** 2
@@ -197,6 +203,16 @@ class Ream(TrainedEvaluator):
         progress(len(groups), len(groups))
         return Partial(values, truncated, {"reliability": reliable, "n_references": counts})
 
+    @property
+    def worst(self) -> float:
+        """What its metric gives an empty text."""
+        return self.metric.worst
+
+    @property
+    def depends_on_batch(self) -> bool:
+        """Where its metric does, as one that weighs words by their rarity in the call."""
+        return self.metric.depends_on_batch
+
     def worst_of(self, component: str) -> float:
         return -1.0 if component == "reliability" else 0.0
 
@@ -253,10 +269,11 @@ class _Training:
         self.tuned = job.flag("tune_encoder")
         items = training.checked_items(job, job.train, aspect)
         dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method)
-        if job.dev is None and len(items) >= 10:
-            order = job.rng("dev").permutation(len(items))
-            n_dev = max(1, round(DEV_SHARE * len(items)))
-            items, dev = [items[int(p)] for p in order[n_dev:]], [items[int(p)] for p in order[:n_dev]]
+        groups = [group_of(item.query.group, item.query.item) for item in items]
+        if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
+            part = assign_groups(set(groups), job.seed, (1 - DEV_SHARE, DEV_SHARE))
+            dev = [item for item, group in zip(items, groups, strict=True) if part[group] == 1]
+            items = [item for item, group in zip(items, groups, strict=True) if part[group] == 0]
         self.items, self.dev = items, dev
 
     def run(self) -> Artefact:
@@ -285,6 +302,12 @@ class _Training:
         samples, undefined = training.draw_samples(
             prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets")
         )
+        if not samples:
+            raise TrainingDataError(
+                job.name,
+                f"none of {undefined} reference sets has a reliability: {metric.name} gives all answers to a query the "
+                "same score, whatever the references. Take another metric.",
+            )
         dev = preparer.prepare(self.dev, "dev") if self.dev else None
         dev_samples: list[Sample] = []
         if dev is not None:

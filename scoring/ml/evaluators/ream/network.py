@@ -138,7 +138,8 @@ def ream_loss(
 ) -> torch.Tensor:
     """mean (s - rho)^2 + eta mean max(0, margin - s(R) + s(R^-)) (eq 6 to 8 without the L2 term, which Adam has).
 
-    `negatives` (k,) are the scores of worse sets, `owner` (k,) the sample each belongs to, `margin` (k,).
+    `negatives` (k,) are the scores of worse sets, `owner` (k,) the sample each belongs to, `margin` (k,). The second
+    mean is over all negatives of the batch, so that a sample without one of a kind counts by those it has.
     """
     regression = (predicted - gold).pow(2).mean()
     if not len(negatives):

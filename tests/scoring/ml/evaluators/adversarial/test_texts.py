@@ -45,6 +45,17 @@ def test_who_wrote_what() -> None:
     assert all(record.references == () for record in texts.records)
 
 
+def test_what_a_person_wrote_in_the_same_context_is_no_machines_text() -> None:
+    whole = data()
+    copied = (Output("i1", "m1", "yes"), Output("i2", "m1", "yes"))
+    texts = collect_texts(replace(whole, outputs=(*copied, *whole.outputs)))
+    said = [
+        (r.item, r.system, int(label)) for r, label in zip(texts.records, texts.labels, strict=True) if r.text == "yes"
+    ]
+    assert said == [("i1", "people", 1), ("i2", "m1", 0)]
+    assert texts.n_same == 2
+
+
 def unequal() -> Dataset:
     items = tuple(Item(f"i{n}", references=(f"ref {n}",)) for n in range(6))
     outputs = [Output(f"i{n}", "large", f"{k} of {n}", step=k) for n in range(6) for k in range(5)]

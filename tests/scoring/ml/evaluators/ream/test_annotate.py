@@ -54,6 +54,11 @@ def test_blank_and_present_candidates_are_left_out() -> None:
 def test_without_a_start_the_best_begins() -> None:
     assert choose([], ["a", "b"], greedy=True).references == ("b", "a")
     assert choose([], []).references == ()
+    # Whatever it is worth: a set has to begin.
+    assert choose([], ["bad"]).references == ("bad",)
+    assert choose([], ["a", "bad"], min_gain=2.0, greedy=True).references == ("a",)
+    lowest = choose_references("i", [], ["a"], lambda sets: [-1.0] * len(sets), rng=np.random.default_rng(1))
+    assert (lowest.references, lowest.reliability) == (("a",), -1.0)
 
 
 def test_the_seed_decides_the_order() -> None:

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, ScoringError, TrainingDataError, fit, load, plan
-from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.evaluators.ream.evaluator import Ream, _Training
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import WORDS, tiny_encoder
 
@@ -246,6 +248,31 @@ def test_options_do_what_they_say(encoder: str) -> None:
     assert paper.settings["layer"] == -2
 
 
+def test_an_empty_text_gets_the_worst_of_the_metric(trained: Ream) -> None:
+    def over(metric: str) -> Ream:
+        return Ream(trained.entry, replace(trained.artefact, settings={**trained.settings, "metric": metric}))
+
+    # A cosine may be -1; how rare a word is depends on the call.
+    assert over("embedding-average").score([Record(" ", ("cat",), ("dog",))])[0] == -1.0
+    assert not over("embedding-average").depends_on_batch
+    assert over("moverscore").depends_on_batch
+
+
+def test_what_chooses_the_epoch_is_of_other_groups(encoder: str, tmp_path: Path) -> None:
+    whole = data(24)
+    paired = tuple(replace(item, group=f"g{number // 2}") for number, item in enumerate(whole.items))
+    parts = []
+    for given in (whole, replace(whole, items=paired), replace(whole, items=paired, outputs=whole.outputs[::-1])):
+        job = make_job("ream", given, None, "recommended", encoder, 13, None, tmp_path, silent, dict(QUICK))
+        found = _Training(job, "overall")
+        parts.append([{item.query.group for item in part} for part in (found.items, found.dev)])
+        assert len(found.items) + len(found.dev) == 24
+    for learned, held_out in parts:
+        assert held_out
+        assert not learned & held_out
+    assert parts[1] == parts[2]
+
+
 def test_bad_input_is_named_before_training(encoder: str) -> None:
     whole = data()
     with pytest.raises(TrainingDataError, match="no ratings"):
@@ -265,6 +292,11 @@ def test_bad_input_is_named_before_training(encoder: str) -> None:
         plan("ream", whole, encoder=encoder, negatives="swap")
     with pytest.raises(InvalidOption, match="must divide"):
         plan("ream", whole, encoder=encoder, heads=5)
+    with pytest.raises(TrainingDataError, match="no item has 7 references"):
+        plan("ream", whole, encoder=encoder, sizes="7,10")
+    strange = tuple(replace(output, text="mmm " * n) for n, output in enumerate(whole.outputs, start=1))
+    with pytest.raises(TrainingDataError, match="token-f1 gives all answers to a query the same score"):
+        fit("ream", data(outputs=strange), encoder=encoder, **QUICK)
     found = plan("ream", whole, encoder=encoder, sizes="1,2", combinations=3, epochs=2, batch_size=10)
     assert found.examples["reference sets"] == 12 * (3 + 3)
     assert found.steps == -(-72 // 10) * 2
