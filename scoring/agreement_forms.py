@@ -12,7 +12,7 @@ from annotation.services.filters import REASON_LENGTH
 from evalapp.accounts.models import Project
 
 from .forms import AUTOSUBMIT
-from .selectors.leaderboards import JUDGED, SCALES
+from .selectors.leaderboards import JUDGED, RATINGS, SCALES
 from .selectors.planning import EFFECTS, TESTS, USUAL
 
 
@@ -33,6 +33,7 @@ class AgreementForm(forms.Form):
             self._add("campaign", "Campaign", [("", "everything"), *found])
         if any(judged in ("ratings", "dialogues") for _, judged in asked):
             self._add("scale", "Scale", list(SCALES.items()))
+            self._add("ratings", "Ratings", list(RATINGS.items()))
         names = [(row.name, f"without {row.name}") for row in list_filters(project, active_only=True)]
         if names:
             self._add("filter", "Raters", [("", "all"), *names])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evalapp.stats.agreement import Scale
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.normalise import RatingMethod, normalise_ratings
 
 #: What a campaign appends to a rater's key when the same person judges the same thing again.
 REPEAT = re.compile(r"#\d+$")
@@ -63,6 +64,23 @@ class Judged:
     def first_judgements(self) -> Judged:
         """Without repeats: a person is no second rater of what they rated."""
         return self.only(~self.repeat) if self.repeat.any() else self
+
+
+def compare_as(columns: Judged, method: RatingMethod) -> tuple[Judged, int]:
+    """The judgements as agreement is asked for: ratings as given (`raw`), as z-scores or as ranks within item and rater
+    (`normalise_ratings`); and how many are left out. What a rater rated alone of its item has no rank: as 1/2 it would
+    count as agreement with everybody else who rated one thing. Verdicts stay as they are. Wants first judgements only.
+    """
+    if method == "raw" or not columns.is_numeric or not len(columns):
+        return columns, 0
+    values = normalise_ratings(columns.value, columns.item, columns.rater, method=method)
+    kept = np.ones(len(columns), dtype=np.bool_)
+    if method == "rank":
+        _, row, sizes = np.unique(
+            np.stack([columns.item, columns.rater]), axis=1, return_inverse=True, return_counts=True
+        )
+        kept = sizes[row.ravel()] > 1
+    return replace(columns.only(kept), value=values[kept]), int((~kept).sum())
 
 
 def split_repeat(key: str, known: Collection[str]) -> tuple[str, bool]:

@@ -14,7 +14,9 @@ from evalapp.stats.agreement_table import AgreementTable, agreement_table
 from evalapp.stats.calibration import calibrate_raters
 from evalapp.stats.coding import FloatArray, encode_pair
 from evalapp.stats.components import variance_components
-from evalapp.stats.judged import Judged
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.judged import Judged, compare_as
+from evalapp.stats.normalise import RatingMethod
 from evalapp.stats.raters import rater_reports
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
 
@@ -39,12 +41,15 @@ LABELS = {
 #: What a line of the overview shows; the others are in the detail.
 IN_LINE = ("alpha", "fleiss", "icc_a1", "icc_ak", "percent")
 UPLOADED = "uploaded"
+#: What asks whether two gave the same answer, which of z-scores says nothing.
+_OF_ANSWERS = {"percent", "fleiss", "cohen"}
+_NO_ANSWERS = Estimate.undefined("z-scores of two raters are hardly ever the same")
 _OF_SCALES = {"bias", "spread", "drift", "most_given", "most_given_share"}
 
 
 def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings) -> Table:
     """One row per aspect, way of judging and source: all judgements together, then each campaign and what was uploaded
-    where there are several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter."""
+    where there are several. `parts`: aspect, way of judging, columns. `settings`: scale, campaign, filter, ratings."""
     rows: list[Table] = []
     n_filtered = 0
     for aspect, judged, columns in parts:
@@ -60,6 +65,7 @@ def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings)
         "judged": settings["judged"],
         "campaign": settings["campaign"],
         "scale": settings["scale"],
+        "ratings": _method(settings),
         "signature": _signature(settings, "all aspects", LINE_RESAMPLES),
         "n_filtered": n_filtered,
         "n_simulated": sum(row["n_simulated"] for row in rows if not row["source"]),
@@ -71,10 +77,12 @@ def overview_table(parts: Iterable[tuple[str, str, Judged]], settings: Settings)
 def detail_table(
     columns: Judged, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
 ) -> Table:
-    """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed."""
-    scale = scale_of(columns, settings)
+    """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed.
+    Coefficients and pairs are of the ratings as `settings` says (raw, z, rank), all else of what was given."""
+    scale, method = scale_of(columns, settings), _method(settings)
     first = columns.first_judgements()
-    found = _agreement(first, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
+    compared, n_alone = compare_as(first, method)
+    found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
     calibration, why_not = _calibration(first)
     return {
         "kind": "agreement",
@@ -82,6 +90,7 @@ def detail_table(
         "judged": judged,
         "campaign": settings["campaign"],
         "scale": scale,
+        "ratings": method,
         "signature": _signature(settings, aspect, DEFAULT_RESAMPLES, scale),
         "n_units": _distinct(first.unit),
         "n_items": _distinct(first.item),
@@ -91,10 +100,10 @@ def detail_table(
         "n_filtered": columns.n_filtered,
         "n_simulated": int(columns.simulated.sum()),
         "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
-        "rows": _coefficients(found, LABELS) if len(first) else [],
-        "notes": list(found.notes),
+        "rows": _coefficients(found, LABELS, method) if len(first) else [],
+        "notes": [*found.notes, *_alone(n_alone)],
         "prevalence": prevalence(first),
-        "pairs": _pairs(found, first.raters),
+        "pairs": _pairs(found, first.raters, method),
         "n_pairs": len(found.pairs) + found.pairs_left_out,
         "kappa_weights": "" if scale == "nominal" else "quadratic",
         "raters": _raters(columns, controls),
@@ -110,9 +119,21 @@ def scale_of(columns: Judged, settings: Settings) -> Scale:
     return columns.usual_scale if asked in ("", "auto") or not columns.is_numeric else asked
 
 
+def _method(settings: Settings) -> RatingMethod:
+    """Tables of before there was a choice are of ratings as given."""
+    method: RatingMethod = settings.get("ratings") or "raw"
+    return method
+
+
+def _alone(n: int) -> list[str]:
+    one = "1 rating has no rank: its rater rated nothing else of the item."
+    return [one if n == 1 else f"{n} ratings have no rank: their raters rated nothing else of the item."] if n else []
+
+
 def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Settings) -> Table:
     first = columns.first_judgements()
-    scale = scale_of(columns, settings)
+    scale, method = scale_of(columns, settings), _method(settings)
+    compared, _ = compare_as(first, method)
     return {
         "aspect": aspect,
         "judged": judged,
@@ -123,7 +144,7 @@ def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Sett
         "n_raters": _distinct(first.rater),
         "n_judgements": len(first),
         "n_simulated": int(first.simulated.sum()),
-        "coefficients": _coefficients(_agreement(first, scale, LINE_RESAMPLES, 0), IN_LINE),
+        "coefficients": _coefficients(_agreement(compared, scale, LINE_RESAMPLES, 0), IN_LINE, method),
     }
 
 
@@ -139,25 +160,27 @@ def _agreement(columns: Judged, scale: Scale, resamples: int, pairs: int) -> Agr
     )
 
 
-def _coefficients(found: AgreementTable, names: Iterable[str]) -> list[Table]:
+def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMethod) -> list[Table]:
     """Those that the kind of judgement allows, as `name`, `label` and an estimate."""
     scale = f" ({found.scale})"
+    none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in found.coefficients}
+    estimates = {**found.coefficients, **none} if method == "z" else found.coefficients
     return [
-        {"name": name, "label": LABELS[name] + (scale if name == "alpha" else ""), **found.coefficients[name].as_dict()}
+        {"name": name, "label": LABELS[name] + (scale if name == "alpha" else ""), **estimates[name].as_dict()}
         for name in names
-        if name in found.coefficients
+        if name in estimates
     ]
 
 
-def _pairs(found: AgreementTable, raters: tuple[str, ...]) -> list[Table]:
+def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod) -> list[Table]:
     return [
         {
             "a": raters[pair.rater_a],
             "b": raters[pair.rater_b],
             "n": pair.n_units,
-            "kappa": pair.kappa.as_dict(),
+            "kappa": (_NO_ANSWERS if method == "z" else pair.kappa).as_dict(),
             "alpha": pair.alpha.as_dict(),
-            "percent": pair.percent.as_dict(),
+            "percent": (_NO_ANSWERS if method == "z" else pair.percent).as_dict(),
         }
         for pair in found.pairs
     ]
@@ -273,4 +296,5 @@ def _shared(columns: Judged) -> int:
 def _signature(settings: Settings, aspect: str, resamples: int, scale: str = "") -> str:
     of_campaign = f"|campaign:{settings['campaign']}" if settings["campaign"] else ""
     scale = scale or settings["scale"] or "auto"
-    return f"agreement|aspect:{aspect}|scale:{scale}|boot:items|resamples:{resamples}|seed:0{of_campaign}"
+    ratings = f"|ratings:{_method(settings)}" if _method(settings) != "raw" else ""
+    return f"agreement|aspect:{aspect}|scale:{scale}{ratings}|boot:items|resamples:{resamples}|seed:0{of_campaign}"

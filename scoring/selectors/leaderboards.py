@@ -206,6 +206,7 @@ class AgreementQuery:
     campaign: str = ""
     scale: str = "auto"
     filter: str = ""
+    ratings: str = "raw"
 
     kind = Leaderboard.Kind.AGREEMENT
 
@@ -275,6 +276,9 @@ def parse_query(
     ):
         text = f"{COMPARED[query.coefficient]} belongs to the level {OF_LEVEL[query.coefficient]}."
         faults.append(Fault(text, field="coefficient"))
+    if isinstance(query, AgreementQuery) and query.ratings != "raw" and query.scale in ("nominal", "ratio"):
+        text = f"{RATINGS[query.ratings]} have an order and distances, no categories or zero: use ordinal or interval."
+        faults.append(Fault(text[0].upper() + text[1:], field="scale"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query

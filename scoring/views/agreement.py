@@ -26,7 +26,7 @@ from evalapp.common.pages import page
 from ..agreement_files import as_csv, as_latex
 from ..agreement_forms import AgreementForm, FilterForm, PowerForm
 from ..rater_columns import cells_of, columns_of
-from ..selectors.leaderboards import JUDGED, AgreementQuery, parse_query
+from ..selectors.leaderboards import JUDGED, RATINGS, AgreementQuery, parse_query
 from ..selectors.planning import answer_plan, answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.planning import answer_pilot
@@ -168,7 +168,12 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
             choose_asked(project, query)
         except BadInput as error:
             reason = error.detail
-    initial = {"of": f"{query.aspect}|{query.judged}", "campaign": query.campaign, "scale": query.scale}
+    initial = {
+        "of": f"{query.aspect}|{query.judged}",
+        "campaign": query.campaign,
+        "scale": query.scale,
+        "ratings": query.ratings,
+    }
     return {
         "project": project,
         "query": query,
@@ -176,6 +181,7 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "answer": answer,
         "table": answer.table,
         "reason": reason,
+        "ratings_name": RATINGS[query.ratings],
         "judged_name": JUDGED.get(query.judged, ""),
         "params": urlencode(_given(query)),
         "may_write": can(user=request.user, project=project, need="write"),

@@ -33,8 +33,8 @@ QUICK = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-
 EVALUATORS = (*QUICK, "bertscore")
 #: What the pages show first, as commands: computed before anybody opens a page that would leave them to a run.
 TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("systems", {}), ("meta", {}), ("agreement", {}), ("meta", {"aspects": True}), ("meta", {"slices": ""}),
-    ("meta", {"matrix": True}),
+    ("systems", {}), ("meta", {}), ("agreement", {}), ("agreement", {"aspect": "naturalness"}),
+    ("meta", {"aspects": True}), ("meta", {"slices": ""}), ("meta", {"matrix": True}),
 )  # fmt: skip
 #: What the worker then learns and applies: quick ones of small data, each group scored by a model that did not see it.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (

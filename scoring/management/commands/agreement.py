@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
 from scoring.rater_columns import cells_of, columns_of
-from scoring.selectors.leaderboards import JUDGED, SCALES, AgreementQuery, parse_query
+from scoring.selectors.leaderboards import JUDGED, RATINGS, SCALES, AgreementQuery, parse_query
 from scoring.services.leaderboards import get_leaderboard
 
 
@@ -24,6 +24,10 @@ class Command(commands.Command):
         parser.add_argument(
             "--scale", default="auto", choices=list(SCALES), help="default: ratings interval, verdicts nominal"
         )
+        parser.add_argument(
+            "--ratings", default="raw", choices=list(RATINGS),
+            help="as given, z-scores per rater, or ranks within item and rater: does the order agree?",
+        )  # fmt: skip
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
 
     def work(self, **options: Any) -> dict[str, Any]:
@@ -43,6 +47,8 @@ class Command(commands.Command):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
+        if found["ratings"] != "raw":
+            self.stdout.write(f"Ratings: {RATINGS[found['ratings']]}")
         if found["note"]:
             self.stdout.write(found["note"])
         if found["rows"]:
@@ -70,6 +76,8 @@ class Command(commands.Command):
         self.stdout.write("\n".join(as_lines(["coefficient", "value", "n", ""], rows, left=(0, 3))))
         shares = ", ".join(f"{row['value']}: {100 * row['share']:.0f} %" for row in found["prevalence"])
         self.stdout.write(f"answers: {shares}")
+        for note in found["notes"]:
+            self.stdout.write(note)
         raters = found.get("raters", [])
         if raters:
             head = ["rater", "judged", *(column.label.lower() for column in columns_of(raters)), "look, because"]

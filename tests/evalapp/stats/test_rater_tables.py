@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalapp.stats import krippendorff_alpha
 from evalapp.stats.judged import Judged, collect, split_repeat
+from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.rater_tables import detail_table, overview_table, points_of
 
 SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}
@@ -125,3 +127,48 @@ def test_ratings_of_one_output_are_not_independent():
     for row in found["systems"]:
         assert row["sd"] == pytest.approx(output.std(ddof=1) / np.sqrt(40), rel=0.05)
         assert row["value"] == pytest.approx(output[:, int(row["system"][1])].mean(), abs=0.01)
+
+
+def strict_and_mild() -> list[tuple[Any, ...]]:
+    """Four items, three systems: the mild rater gives two points more than the strict one, in the same order; and one
+    item of which each rated one output only."""
+    rows = [
+        (float(1 + (item + system) % 3 + 2 * rater), f"i{item}", f"s{system}", f"r{rater}", "")
+        for item in range(4) for system in range(3) for rater in range(2)
+    ]  # fmt: skip
+    return [*rows, (1.0, "alone", "s0", "r0", ""), (5.0, "alone", "s0", "r1", "")]
+
+
+@pytest.mark.parametrize("ratings", ["raw", "z", "rank"])
+def test_ranks_and_z_scores_ask_for_the_order_not_for_the_level(ratings):
+    settings = {**SETTINGS, "ratings": ratings}
+    judged = columns(strict_and_mild())
+    table = detail_table(judged, settings, aspect="q", judged="ratings", controls={})
+    by_name = {row["name"]: row for row in table["rows"]}
+    line = overview_table([("q", "ratings", judged)], settings)["rows"][0]
+    assert by_name["alpha"]["value"] == pytest.approx(line["coefficients"][0]["value"])
+    # Counts and answers are of what was given.
+    assert (table["n_judgements"], table["n_units"]) == (26, 13)
+    assert {row["value"] for row in table["prevalence"]} == {"1", "2", "3", "4", "5"}
+    if ratings == "raw":
+        assert by_name["alpha"]["value"] < 0.3
+        assert "ratings:" not in table["signature"]
+        return
+    assert f"|ratings:{ratings}|" in table["signature"]
+    if ratings == "rank":
+        # Every rater puts the three outputs of an item in the same order: 1/6, 3/6, 5/6.
+        assert by_name["alpha"]["value"] == pytest.approx(1.0)
+        assert (by_name["alpha"]["n"], by_name["percent"]["value"]) == (12, 1.0)
+        assert table["notes"][-1] == "2 ratings have no rank: their raters rated nothing else of the item."
+    else:
+        assert by_name["percent"]["value"] is None
+        assert table["pairs"][0]["kappa"]["note"] == "z-scores of two raters are hardly ever the same"
+        # Krippendorff's alpha of the same z-scores, by itself.
+        values = normalise_ratings(judged.value, judged.item, judged.rater, method="z")
+        assert by_name["alpha"]["value"] == pytest.approx(krippendorff_alpha(judged.unit, values, resamples=0).value)
+
+
+def test_what_was_rated_alone_has_no_rank():
+    rows = [(float(1 + i), f"d{i}", "", f"r{r}", "") for i in range(4) for r in range(2)]
+    table = detail_table(columns(rows), {**SETTINGS, "ratings": "rank"}, aspect="q", judged="dialogues", controls={})
+    assert all(row["value"] is None and row["note"] for row in table["rows"])

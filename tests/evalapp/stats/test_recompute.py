@@ -35,6 +35,10 @@ TABLES: list[dict[str, Any]] = [
     {"kind": "agreement", "params": {"aspect": "", "judged": "", "campaign": "", "scale": "auto", "filter": ""}},
     {
         "kind": "agreement",
+        "params": {"aspect": "", "judged": "", "campaign": "", "scale": "auto", "filter": "", "ratings": "rank"},
+    },
+    {
+        "kind": "agreement",
         "params": {"aspect": "quality", "judged": "comparisons", "campaign": "", "scale": "auto", "filter": "slow"},
     },
 ]  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Comparison, Output, RaterFilter, Rating
@@ -38,6 +41,18 @@ def test_every_aspect_in_a_line_and_one_in_detail(rated, client):
     assert "Comparisons" in text
     assert "Krippendorff&#x27;s alpha (interval)" in text
     assert "What was answered" in text
+
+
+def test_agreement_of_ranks_by_page_and_command(rated, client):
+    client.force_login(rated.researcher)
+    url = reverse("scoring:agreement", args=["alpha"])
+    text = client.get(url, {"ratings": "rank"}).content.decode()
+    assert "Every aspect, ranks within item and rater" in text
+    assert "|ratings:rank|" in text
+    assert client.get(url, {"ratings": "rank", "scale": "nominal"}).status_code == 400
+    out = io.StringIO()
+    call_command("agreement", "alpha", "--aspect", "quality", "--ratings", "rank", stdout=out)
+    assert "Ratings: ranks within item and rater" in out.getvalue()
 
 
 def test_nothing_judged_is_said_with_the_way_out(cast, client):
