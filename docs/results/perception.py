@@ -394,7 +394,7 @@ def page(given: Given, store: Store) -> list[str]:
         "People's score of a system is the mean rank of its rated outputs within what one person rated together.",
         "Intervals: 95 %, items and systems drawn anew together. Floors stand in the same table.",
         "",
-        f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (the evaluator's default: 20).",
+        f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20).",
         "",
         f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()))}",
     ]
