@@ -213,7 +213,7 @@ class Monitor:
         if self.journal is None or not self.journal.exists():
             return []
         found = []
-        for line in self.journal.read_text(encoding="utf-8").splitlines():
+        for line in self.journal.read_text(encoding="utf-8").split("\n"):
             try:
                 row = json.loads(line)
                 check = Check(int(row["step"]), int(row["wins"]), int(row["ties"]), int(row["losses"]))

@@ -129,7 +129,8 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     split = {"train": list(artefact.record.groups), "dev": list(artefact.record.dev_groups)}
     _write(folder / SPLIT, json.dumps(split, indent=1, ensure_ascii=False) + "\n")
     rows = [{"record": asdict(fixture.record), "score": fixture.score} for fixture in artefact.fixtures]
-    _write(folder / FIXTURES, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    # Escaped, for a text may hold half a surrogate pair, which is no UTF-8.
+    _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def read_artefact(folder: Path, network_class: type[Network]) -> Artefact:
@@ -228,7 +229,8 @@ def _record(row: Mapping[str, Any]) -> Record:
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    # Not splitlines: a text may hold other ends of lines, as U+2028, which JSON leaves as they are.
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def _write(path: Path, text: str) -> None:

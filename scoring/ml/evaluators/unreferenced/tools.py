@@ -151,4 +151,5 @@ def _whole_lines(path: Path) -> list[str]:
     end = content.rfind(b"\n") + 1
     if end != len(content):
         path.write_bytes(content[:end])
-    return [str(json.loads(line)) for line in content[:end].decode("utf-8").splitlines() if line]
+    # Not splitlines: a text may hold other ends of lines, as U+2028, which JSON leaves as they are.
+    return [str(json.loads(line)) for line in content[:end].decode("utf-8").split("\n") if line]

@@ -68,13 +68,13 @@ def test_made_texts_go_on_where_they_were_cut_off(dialogues: Dataset, encoder: s
         seen.extend(texts)
         return [text.upper() for text in texts]
 
-    texts = [f"text {n}" for n in range(20)]
+    texts = [f"text\u2028{n}" for n in range(20)]
     made = job(dialogues, tmp_path, encoder)
     with pytest.raises(RuntimeError):
         make_texts(shout, texts, made, "shouting")
     path = next((tmp_path / "made").glob("shouting-*.jsonl"))
     with path.open("a", encoding="utf-8") as file:
-        file.write('"TEXT 8 and a line cut o')
+        file.write('"TEXT\u20288 and a line cut o')
     told: list[TrainingProgress] = []
     again = ToolJob(made.entry, dialogues, None, "recommended", made.options, 13, tmp_path, report=told.append)
     fresh: list[str] = []
