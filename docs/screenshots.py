@@ -84,6 +84,7 @@ SHOTS = (
     Shot("evaluator", P + "evaluators/chrf/"),
     Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
     Shot("evaluator-train", P + "evaluators/train/shared-bert/"),
+    Shot("robustness", P + "evaluators/robustness/"),
     Shot("evaluator-combine", P + "evaluators/combine/"),
     Shot("evaluator-combined", P + "evaluators/both/"),
     Shot("evaluator-upload", P + "evaluators/upload/"),

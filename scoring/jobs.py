@@ -66,5 +66,14 @@ register(
         request="scoring.services.reliability_curves:request_curves",
     )
 )
+register(
+    Job(
+        "robustness",
+        "gpu",
+        "scoring.pipelines.robustness:run",
+        "Score the kinds of texts that people wrote under constraints with one evaluator.",
+        request="scoring.services.robustness:request_robustness",
+    )
+)
 register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

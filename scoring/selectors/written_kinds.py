@@ -1,12 +1,18 @@
-"""Texts that people wrote under constraints, by the kind of ending that each constraint collects, beside the outputs of
-machines for the same items: what the robustness report reads (EVALUATORS 3.5)."""
+"""Texts by the kind of ending they are, for the robustness report (EVALUATORS 3.5): what people wrote in campaigns
+under a constraint, what items bring along (references, wrong answers in `meta`), and outputs of machines for the same
+items."""
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from django.db.models import Count, QuerySet
 
 from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import Item, Output, Reference, System, WritingCampaign, WrittenReference
+from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 
 if TYPE_CHECKING:
@@ -20,20 +26,49 @@ KINDS = {
     "HWEBQ": "better than the original, as others confirmed",
     "AE": "minimally edited to be wrong",
 }
+#: Where an item's `meta` has answers that were written to be wrong, as a list of texts.
+WRONG = "adversarial_negatives"
+#: Items with wrong answers of their own that are taken, drawn by the seed.
+SAMPLE = 300
 
 
-def texts_by_kind(project: Project) -> dict[str, list[Record]]:
-    """Every text that stands in the set of a campaign under a constraint, and machines' outputs for the same items.
-    The only reference of each is the item's original: its first in the set that the campaign began from. Texts for an
-    item without one are left out."""
-    written = (
-        WrittenReference.objects.filter(
-            campaign__project=project, campaign__kind=WritingCampaign.Kind.CONSTRAINT,
-            state=WrittenReference.State.SHOWN,
-        )
-        .order_by("pk").values_list("unit__item", "campaign__start_set", "campaign__options__constraint", "text")
+@dataclass(frozen=True)
+class Sources:
+    """What a project has for the report. `written`: kind -> texts of campaigns; `has_wrong`: whether items bring wrong
+    answers along."""
+
+    written: dict[str, int]
+    has_wrong: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.has_wrong and not any(self.written.values())
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Kinds that only people can write and nobody has, with what they are."""
+        brought = {"HWE", "LDHWE", "AE"} if self.has_wrong else set()
+        return {kind: KINDS[kind] for kind in CONSTRAINTS.values() if not self.written[kind] and kind not in brought}
+
+
+def find_sources(project: Project) -> Sources:
+    """In two questions."""
+    name = "campaign__options__constraint"
+    rows = _written(project).order_by().values(name).annotate(n=Count("pk"))
+    counts = {row[name]: row["n"] for row in rows}
+    written = {kind: counts.get(constraint, 0) for constraint, kind in CONSTRAINTS.items()}
+    return Sources(written, Item.objects.filter(project=project, meta__has_key=WRONG).exists())
+
+
+def texts_by_kind(project: Project, sample: int = SAMPLE, seed: int = 13) -> dict[str, list[Record]]:
+    """Every text that stands in the set of a campaign under a constraint; of items with wrong answers of their own one
+    text of each kind that they have; and machines' outputs for all these items. The only reference of each text is the
+    item's original: its first in the set that the campaign began from, or in the set `original`. Texts for an item
+    without one are left out."""
+    rows = list(
+        _written(project).order_by("pk")
+        .values_list("unit__item", "campaign__start_set", "campaign__options__constraint", "text")
     )  # fmt: skip
-    rows = list(written)
     items = Item.objects.in_bulk({item for item, *_ in rows})
     originals = _originals({(item, start) for item, start, *_ in rows})
     found: dict[str, list[Record]] = {kind: [] for kind in KINDS}
@@ -43,9 +78,51 @@ def texts_by_kind(project: Project) -> dict[str, list[Record]]:
         if original is not None:
             first.setdefault(item, original)
             found[CONSTRAINTS[constraint]].append(_record(items[item], text, original))
+    for one, original, texts in _brought_along(project, sample, seed):
+        first.setdefault(one.pk, original)
+        for kind, text in texts.items():
+            found[kind].append(_record(one, text, original))
+        items[one.pk] = one
     machines = Output.objects.filter(item__in=first, system__kind=System.Kind.MACHINE).order_by("pk")
     for item, system, text in machines.values_list("item", "system__name", "text"):
         found["MGE"].append(_record(items[item], text, first[item], system))
+    return found
+
+
+def _written(project: Project) -> QuerySet[WrittenReference]:
+    return WrittenReference.objects.filter(
+        campaign__project=project, campaign__kind=WritingCampaign.Kind.CONSTRAINT,
+        state=WrittenReference.State.SHOWN,
+    )  # fmt: skip
+
+
+def _brought_along(project: Project, sample: int, seed: int) -> list[tuple[Item, str, dict[str, str]]]:
+    """Items with wrong answers: the item, its first reference, and by kind the first of its wrong answers, one of its
+    other references, and the one of them that has the fewest words in common with the first."""
+    from scoring.ml.evaluators.perception.robustness import least_overlapping
+
+    keys = sorted(Item.objects.filter(project=project, meta__has_key=WRONG).values_list("key", "pk"))
+    if len(keys) > sample:
+        keys = sorted(random.Random(f"{seed}:kinds").sample(keys, sample))
+    items = Item.objects.in_bulk([pk for _, pk in keys])
+    references: dict[int, list[str]] = {}
+    rows = Reference.objects.filter(item__in=items, set__name=ORIGINAL).order_by("item", "position")
+    for item, text in rows.values_list("item", "text"):
+        references.setdefault(item, []).append(text)
+    found = []
+    for _, pk in keys:
+        wrong = items[pk].meta[WRONG]
+        texts = [text for text in wrong if isinstance(text, str) and text] if isinstance(wrong, list) else []
+        if not texts or pk not in references:
+            continue
+        original, *others = references[pk]
+        others = [text for text in others if text != original]
+        kinds = {"AE": texts[0]}
+        if others:
+            far = least_overlapping(original, others)
+            rest = others[:far] + others[far + 1 :]
+            kinds |= {"LDHWE": others[far], **({"HWE": rest[0]} if rest else {})}
+        found.append((items[pk], original, kinds))
     return found
 
 

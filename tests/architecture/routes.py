@@ -231,6 +231,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:enhanced": [R("read")],
     "scoring:enhanced-file": [R("read", ending="csv")],
     "scoring:writing-gold": [R("read", pk="writing campaign")],
+    "scoring:robustness": [R("read"), R("write", "post")],
     "scoring:reliability-curves": [R("read"), R("write", "post")],
     "scoring:reliability-curves-svg": [R("read", pk="run", panel="size")],
 }

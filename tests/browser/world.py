@@ -5,24 +5,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import combinations
 from typing import Any
 from uuid import uuid4
 
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from annotation.models import Campaign, Item, Output, Upload, UploadFault, WrittenReference
+from annotation.models import Aspect, Campaign, Comparison, Item, Output, Upload, UploadFault, WrittenReference
 from annotation.services.campaigns import close_campaign, create_campaign, open_campaign
 from annotation.services.filters import create_filter
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
-from annotation.services.writing import create_writing, next_task, open_writing, submit_attempt
+from annotation.services.writing import create_writing, flag_task, next_task, open_writing, submit_attempt
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from retrieval.services.corpora import add_file
 from scoring.models import CurvePoint
-from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.selectors.leaderboards import (
+    AgreementQuery,
+    AspectsQuery,
+    EvaluatorsQuery,
+    MatrixQuery,
+    SlicesQuery,
+    SystemsQuery,
+)
 from scoring.services.annotating import NewSet, store_reference_sets
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard
@@ -43,7 +51,7 @@ NO_PAGE = {
     "annotation:campaign-guidelines-preview", "annotation:export-delete",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
     "annotation:write-back", "annotation:write-draft", "annotation:write-drop", "annotation:write-done",
-    "annotation:writing-restore",
+    "annotation:writing-restore", "annotation:writing-flag-resolve",
     "annotation:writing-invitation-revoke", "annotation:upload-store", "annotation:upload-undo",
     "annotation:system-kind", "annotation:export-file",
     "scoring:agreement-file", "scoring:rater-filter-move",
@@ -102,6 +110,7 @@ def make_world(cast: Cast) -> World:
     items = make_items(project, 60)
     outputs = make_outputs(project, items, ("sys-alpha", "sys-beta", "sys-gamma"))
     make_ratings(project, outputs)
+    _compare(outputs)
     for name in ("length", "random", "token-f1"):
         execute_run(apply_evaluator(project=project, evaluator=name, send=False).pk)
     get_leaderboard(project=project, query=SystemsQuery(aspect="quality"))
@@ -226,7 +235,8 @@ def _add_writing(world: World) -> None:
     for campaign in (written, draft, compared):
         for name in ("", "-edit", "-preview", "-people"):
             world.add(cast.researcher, f"annotation:writing{name}", slug, campaign.pk)
-    for name in ("references", "attempts"):
+    flag_task(user=cast.annotator, public=public, reason="other", text=STRANGE[3])
+    for name in ("references", "attempts", "flags"):
         world.add(cast.researcher, f"annotation:writing-{name}", slug, written.pk)
     world.add(cast.researcher, "scoring:writing-gold", slug, written.pk)
     reference = WrittenReference.objects.filter(campaign=written).first()
@@ -237,8 +247,28 @@ def _add_writing(world: World) -> None:
         world.add(cast.annotator, "annotation:write", campaign.pk)
     world.add(cast.annotator, "annotation:write-guidelines", written.pk)
     world.add(cast.annotator, "annotation:write-confirm", compared.pk)
-    for name in ("one", "skip"):
+    for name in ("one", "skip", "flag"):
         world.add(cast.annotator, f"annotation:write-{name}", written.pk, public)
+
+
+def _compare(outputs: list[Output]) -> None:
+    """Comparisons of the systems on the first items, by two people; and a key of `meta` that parts the items."""
+    by_item: dict[int, list[Output]] = {}
+    for output in outputs:
+        by_item.setdefault(output.item_id, []).append(output)
+    aspect = Aspect.objects.get(project=outputs[0].project, name="quality")
+    verdicts = ("a", "b", "tie", "a", "both_bad")
+    rows = [
+        Comparison(
+            project=aspect.project, aspect=aspect, output_a=a, output_b=b, rater=f"c{rater}",
+            verdict=verdicts[(place + rater + a.system_id) % len(verdicts)],
+        )
+        for place, texts in enumerate(list(by_item.values())[:12]) for a, b in combinations(texts, 2)
+        for rater in range(2)
+    ]  # fmt: skip
+    Comparison.objects.bulk_create(rows)
+    for place, item in enumerate(Item.objects.filter(pk__in=by_item).order_by("pk")):
+        Item.objects.filter(pk=item.pk).update(meta={"domain": "food" if place % 2 else "travel"})
 
 
 def _add_scoring(world: World) -> None:
@@ -277,13 +307,19 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:systems", slug, query="?by=token-f1")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson")
+    world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson&covariates=side%2Blength")
+    for people in ("win-rate", "davidson"):
+        world.add(cast.researcher, "scoring:evaluation", slug, query=f"?people={people}")
+    world.add(cast.researcher, "scoring:agreement", slug, query="?ratings=rank")
+    world.add(cast.researcher, "scoring:robustness", slug)
     world.add(cast.researcher, "scoring:steps", slug)
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
     for kind in ("aspects", "slices", "matrix"):
         world.add(cast.researcher, "scoring:evaluation-board", slug, kind)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")
-    for query in (SystemsQuery(), EvaluatorsQuery()):
+    boards = (AgreementQuery(), SlicesQuery(), AspectsQuery(), MatrixQuery(), SystemsQuery(), EvaluatorsQuery())
+    for query in boards:
         row = take_snapshot(project=cast.project, user=cast.researcher, query=query, note="A note.")
         world.add(cast.researcher, "scoring:snapshot", slug, row.slug)
     for name in ("snapshots", "snapshots-compare"):

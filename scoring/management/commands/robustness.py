@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from evalapp.common.errors import BadInput
-from scoring.management.following import add_set
+from evalapp.common.models import Run
+from scoring.management.following import add_set, add_where, see_through
 from scoring.management.lines import as_lines
-from scoring.pipelines.score import load_trained
-from scoring.selectors.catalogue import get_entry, parse_options
-from scoring.selectors.training import find_trained, trained_of
-from scoring.selectors.written_kinds import KINDS, texts_by_kind
+from scoring.selectors.written_kinds import SAMPLE
+from scoring.services.robustness import RobustnessWishes, start_robustness
 
 
 class Command(commands.Command):
@@ -23,39 +20,26 @@ class Command(commands.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or what a training was called")
         parser.add_argument("--project", required=True, metavar="SLUG")
+        parser.add_argument(
+            "--sample", type=int, default=SAMPLE, metavar="N",
+            help=f"of items with wrong answers of their own, at most so many (default {SAMPLE})",
+        )  # fmt: skip
+        parser.add_argument("--seed", type=int, default=13, metavar="N", help="draws them")
         add_set(parser)
+        add_where(parser)
 
     def work(self, **options: Any) -> dict[str, Any]:
-        from scoring.ml import ScoringError, load
-        from scoring.ml.evaluators.perception.robustness import robustness
-
-        project, name = commands.find_project(options["project"]), options["evaluator"]
-        given = dict(options["settings_given"])
-        kinds = texts_by_kind(project)
-        if not any(records for kind, records in kinds.items() if kind != "MGE"):
-            raise BadInput(
-                f"{project.slug} has no texts written under a constraint. Start a writing campaign of that kind first."
-            )
-        try:
-            if trained_of(project).filter(slug=name).exists():
-                found: Any = load_trained(find_trained(project, name), given)
-            else:
-                found = load(name, **parse_options(get_entry(name), given))
-            rows = robustness(found, kinds)
-        except ScoringError as error:
-            raise BadInput(str(error)) from error
-        return {
-            "project": project.slug,
-            "evaluator": name,
-            "signature": found.signature,
-            "rows": [
-                {"kind": row.kind, "what": KINDS[row.kind], "n": row.n}
-                | {key: _number(getattr(row, key)) for key in ("score", "mean", "sd")}
-                for row in rows
-            ],
-        }
+        wishes = RobustnessWishes(
+            options["evaluator"], dict(options["settings_given"]), options["sample"], options["seed"]
+        )
+        project = commands.find_project(options["project"])
+        run = start_robustness(project=project, wishes=wishes, send=not options["here"], any_encoder=True)
+        return see_through(run, options, self.say)
 
     def show(self, found: dict[str, Any]) -> None:
+        if found["state"] in Run.ACTIVE:
+            self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
+            return
         head = ["kind", "texts", "n", "score", "mean", "sd"]
         rows = [
             [row["kind"], row["what"], str(row["n"]), *(_shown(row[key]) for key in ("score", "mean", "sd"))]
@@ -63,11 +47,9 @@ class Command(commands.Command):
         ]
         self.stdout.write(f"{found['evaluator']} by kind of text, each against the item's original")
         self.stdout.write("\n".join(as_lines(head, rows, left=(0, 1))))
+        if found["n_in_training"]:
+            self.stdout.write(f"{found['n_in_training']} of these texts are for groups that it learned from.")
         self.stdout.write(found["signature"])
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def _shown(value: float | None) -> str:

@@ -7,10 +7,15 @@ import json
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.urls import reverse
 
-from annotation.models import Output, WritingCampaign, WrittenReference
+from annotation.models import Output, Reference, WritingCampaign, WrittenReference
 from annotation.services.writing import create_writing, open_writing, withdraw_reference
-from scoring.selectors.written_kinds import texts_by_kind
+from evalapp.common.errors import BadInput
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from scoring.selectors.written_kinds import find_sources, texts_by_kind
+from scoring.services.robustness import request_robustness
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs
 from tests.writing import desk_of, fill_ports, send
@@ -46,7 +51,7 @@ def written(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Cast:
 
 def report(*words: str) -> str:
     out = io.StringIO()
-    call_command("robustness", *words, "--project", "alpha", stdout=out, stderr=io.StringIO())
+    call_command("robustness", *words, "--project", "alpha", "--here", stdout=out, stderr=io.StringIO())
     return out.getvalue()
 
 
@@ -70,6 +75,7 @@ def test_the_report(written):
     assert (rows["LDHWE"]["n"], rows["LDHWE"]["mean"], rows["LDHWE"]["sd"]) == (1, 0.0, None)
     assert (rows["HWEBQ"]["n"], rows["HWEBQ"]["score"]) == (0, None)
     assert found["signature"].startswith("token-f1|")
+    assert found["n_in_training"] == 0
     text = report("token-f1")
     assert "minimally edited to be wrong" in text
     assert "0.750" in text
@@ -80,3 +86,56 @@ def test_without_such_texts_it_says_what_to_do(cast):
     with pytest.raises(CommandError, match="Start a writing campaign of that kind first"):
         report("token-f1")
     assert not WritingCampaign.objects.exists()
+
+
+def bring_wrong_answers(project) -> None:
+    """Three items with three references each; two with wrong answers of their own, one of them empty."""
+    for number, item in enumerate(make_items(project, 3, 3)):
+        item.meta = [{"adversarial_negatives": ["Wrong 0.", "Wrong."]}, {"adversarial_negatives": [""]}, {}][number]
+        item.save()
+
+
+def test_items_with_wrong_answers_of_their_own_are_texts_too(cast):
+    bring_wrong_answers(cast.project)
+    found = texts_by_kind(cast.project)
+    first, second, third = (
+        Reference.objects.filter(item__key="i000").order_by("position").values_list("text", flat=True)
+    )
+    assert {kind: [record.text for record in records] for kind, records in found.items()} == {
+        "MGE": [], "HWE": [third], "LDHWE": [second], "HWEBQ": [], "AE": ["Wrong 0."],
+    }  # fmt: skip
+    assert {record.references for records in found.values() for record in records} == {(first,)}
+    assert set(find_sources(cast.project).missing) == {"HWEBQ"}
+    rows = {row["kind"]: row["n"] for row in json.loads(report("token-f1", "--json"))["rows"]}
+    assert rows == {"MGE": 0, "HWE": 1, "LDHWE": 1, "HWEBQ": 0, "AE": 1}
+
+
+def test_the_page_says_what_is_missing_computes_in_a_run_and_shows_the_table(written, client):
+    url = reverse("scoring:robustness", args=["alpha"])
+    client.force_login(written.researcher)
+    page = client.get(url).content.decode()
+    assert "better than the original, as others confirmed (HWEBQ)" in page
+    assert client.post(url, {"evaluator": "perception"}).status_code == 422
+    sent = client.post(url, {"evaluator": "token-f1"})
+    run = Run.objects.get(kind="robustness")
+    assert sent.headers["Location"] == reverse("run", args=["alpha", run.pk])
+    assert f"run {run.pk}</a> (waiting)" in client.get(url).content.decode()
+    assert execute_run(run.pk).state == "succeeded"
+    run.refresh_from_db()
+    # Machines' outputs, and a text of each of three kinds.
+    assert (run.done, run.total) == (sum(row["n"] for row in run.result["rows"]),) * 2
+    page = client.get(url).content.decode()
+    assert "0.750" in page
+    assert "token-f1|" in page
+    client.force_login(written.viewer)
+    assert client.post(url, {"evaluator": "token-f1"}).status_code == 403
+
+
+def test_the_empty_page_says_how_to_collect_texts(cast, client):
+    client.force_login(cast.researcher)
+    page = client.get(reverse("scoring:robustness", args=["alpha"])).content.decode()
+    assert "There are no texts to compare yet." in page
+    assert "minimally edited to be wrong" in page
+    assert reverse("annotation:writing-new", args=["alpha"]) in page
+    with pytest.raises(BadInput, match="is not known here"):
+        request_robustness(project=cast.project, user=None, params={"evaluator": "length", "folds": 3})

@@ -6,7 +6,7 @@ Kinds are the caller's: machine-generated (MGE), written by people (HWE), by peo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,19 +27,36 @@ class KindScore:
     sd: float
 
 
-def robustness(evaluator: Evaluator, kinds: Mapping[str, Sequence[Record]]) -> list[KindScore]:
-    """One row per kind, in the order given; a kind without texts stands there with n = 0 and nan."""
-    rows = []
+def robustness(
+    evaluator: Evaluator, kinds: Mapping[str, Sequence[Record]], *, progress: Callable[[int], None] | None = None
+) -> list[KindScore]:
+    """One row per kind, in the order given; a kind without texts stands there with n = 0 and nan.
+
+    `progress` is told how many texts are done; an exception it raises ends the work.
+    """
+    rows, done = [], 0
+    # What has no score of its own for a system has the mean, which need not be computed twice.
+    is_mean = type(evaluator).system_score is Evaluator.system_score
     for kind, records in kinds.items():
         if not records:
             rows.append(KindScore(kind, 0, float("nan"), float("nan"), float("nan")))
             continue
-        values: Floats = evaluator.evaluate(records).values
+        share = _share(progress, done, len(records)) if progress else None
+        values: Floats = evaluator.evaluate(records, progress=share).values
+        done += len(records)
         defined = values[~np.isnan(values)]
         spread = float(defined.std(ddof=1)) if len(defined) > 1 else float("nan")
         mean = float(defined.mean()) if len(defined) else float("nan")
-        rows.append(KindScore(kind, len(defined), evaluator.system_score(records), mean, spread))
+        score = mean if is_mean else evaluator.system_score(records)
+        rows.append(KindScore(kind, len(defined), score, mean, spread))
+        if progress:
+            progress(done)
     return rows
+
+
+def _share(progress: Callable[[int], None], before: int, n: int) -> Callable[[int, int], None]:
+    """Progress among the distinct texts of one kind as progress among all texts."""
+    return lambda done, total: progress(before + (done * n // total if total else n))
 
 
 def least_overlapping(original: str, others: Sequence[str]) -> int:

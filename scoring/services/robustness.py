@@ -1,0 +1,75 @@
+"""Asking for the robustness report of an evaluator: its scores by kind of text. It is computed in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, Fault
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from ..selectors.catalogue import check_models, get_entry, parse_options
+from ..selectors.robustness import KIND
+from ..selectors.training import find_trained, trained_of
+from ..selectors.written_kinds import SAMPLE, find_sources
+
+MOST_ITEMS = 5000
+NOTHING = (
+    "{slug} has no texts written under a constraint, and no items with wrong answers of their own. Start a writing "
+    "campaign of that kind first."
+)
+
+
+@dataclass(frozen=True)
+class RobustnessWishes:
+    """`evaluator` is a name of the catalogue that needs no training, or a trained one's; of items with wrong answers of
+    their own at most `sample` are taken, drawn by the `seed`."""
+
+    evaluator: str
+    options: dict[str, Any] = field(default_factory=dict)
+    sample: int = SAMPLE
+    seed: int = 13
+
+
+def request_robustness(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind robustness."""
+    fields: dict[str, type] = {"evaluator": str, "options": dict, "sample": int, "seed": int}
+    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(fields))]
+    words = {str: "a text", dict: "an object", int: "a whole number"}
+    for name, value in params.items():
+        wanted = fields.get(name)
+        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            faults.append(Fault(f"{name} is {words[wanted]}.", field=name))
+    if not params.get("evaluator"):
+        faults.append(Fault("Name the evaluator that is looked at.", field="evaluator"))
+    if faults:
+        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
+    return start_robustness(project=project, user=user, wishes=RobustnessWishes(**params))
+
+
+def start_robustness(
+    *, project: Project, user: Any = None, wishes: RobustnessWishes, send: bool = True, any_encoder: bool = False
+) -> Run:
+    """Queue the report. The same request joins the run that is already there. `any_encoder` is for the command line."""
+    if not 1 <= wishes.sample <= MOST_ITEMS:
+        message = f"sample is a number from 1 to {MOST_ITEMS}."
+        raise BadInput(message, faults=[Fault(message, field="sample")])
+    if trained_of(project).filter(slug=wishes.evaluator).exists():
+        get_entry(find_trained(project, wishes.evaluator).name)
+    else:
+        entry = get_entry(wishes.evaluator)
+        if entry.learns:
+            message = f"{entry.name} must be trained first; name what was trained."
+            raise BadInput(message, faults=[Fault(message, field="evaluator")])
+        parsed = parse_options(entry, wishes.options)
+        if not any_encoder:
+            check_models(entry.options, parsed)
+    if find_sources(project).is_empty:
+        raise BadInput(NOTHING.format(slug=project.slug))
+    title = f"Robustness of {wishes.evaluator}"
+    return enqueue_run(
+        kind=KIND, project=project, user=user, params=asdict(wishes), title=title, send=send, queue="gpu"
+    )
