@@ -6,6 +6,7 @@ process reads the catalogue.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -67,11 +68,15 @@ class Option:
             return str(value)
         if isinstance(value, bool):
             raise InvalidOption(evaluator, self.name, f"must be a number, found {value!r}")
+        noun = "whole number" if self.type == "int" else "number"
         try:
-            return int(value) if self.type == "int" else float(value)
-        except (TypeError, ValueError) as error:
-            noun = "whole number" if self.type == "int" else "number"
+            found = int(value) if self.type == "int" else float(value)
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}") from error
+        # int(1.5) is 1, and nothing is less than nan.
+        if not math.isfinite(found) or (isinstance(value, float) and found != value):
+            raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}")
+        return found
 
 
 def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> Evaluator:

@@ -12,9 +12,10 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 from scoring.ml.errors import DatasetError
 from scoring.ml.types import (
@@ -32,6 +33,7 @@ from scoring.ml.types import (
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
+_Steps: TypeAlias = Mapping[tuple[str, str], Sequence[int | None]]
 FORMATS = (".jsonl", ".csv", ".tsv")
 
 
@@ -58,12 +60,13 @@ def read_dataset(folder: str | Path) -> Dataset:
     )
     comparisons = _rows(root, "comparisons", _comparison, key=None)
     _check_known(root, "outputs", ((row.item,) for row in outputs), {(name,) for name in known_items}, "item")
-    rated = {(row.item, row.system) for row in outputs} | {(None, None)}
-    _check_known(root, "ratings", ((row.item, row.system) for row in ratings), rated, "output")
+    steps: dict[tuple[str, str], list[int | None]] = {}
+    for row in outputs:
+        steps.setdefault((row.item, row.system), []).append(row.step)
+    ratings = tuple(_rating_with_step(root, row, steps) for row in ratings)
     known_dialogues = {(dialogue.id,) for dialogue in dialogues} | {(None,)}
     _check_known(root, "ratings", ((row.dialogue,) for row in ratings), known_dialogues, "dialogue")
-    compared = ((row.item, system) for row in comparisons for system in (row.system_a, row.system_b) if system)
-    _check_known(root, "comparisons", compared, rated, "output")
+    comparisons = tuple(_comparison_with_steps(root, row, steps) for row in comparisons)
     return Dataset(
         name=str(header.get("name") or root.name),
         task=str(header.get("task") or ""),
@@ -91,7 +94,11 @@ def _read_header(path: Path) -> Row:
 def _aspect(entry: Any) -> Aspect:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise DatasetError("dataset.json", None, f"aspects: each needs a name, found {entry!r}")
-    return Aspect(entry["name"], entry.get("min"), entry.get("max"))
+    ends = entry.get("min"), entry.get("max")
+    for end in ends:
+        if end is not None and (isinstance(end, bool) or not isinstance(end, int | float)):
+            raise DatasetError("dataset.json", None, f"aspects: min and max of {entry['name']!r} must be numbers")
+    return Aspect(entry["name"], *ends)
 
 
 def _rows(root: Path, stem: str, build: Callable[[_Fields], T], key: Callable[[T], object] | None) -> tuple[T, ...]:
@@ -215,6 +222,12 @@ class _Fields:
             raise self.fail(f"field {name!r} must be a whole number or null, found {value!r}")
         return value
 
+    def flag(self, name: str) -> bool:
+        value = self.row.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.fail(f"field {name!r} must be true or false, found {value!r}")
+        return bool(value)
+
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         value = self.row.get(name)
         if value not in allowed:
@@ -265,7 +278,7 @@ def _rating(fields: _Fields) -> Rating:
         system=None if dialogue is not None else fields.text("system"),
         step=fields.step("step"),
         dialogue=dialogue,
-        simulated=bool(fields.row.get("simulated")),
+        simulated=fields.flag("simulated"),
     )
 
 
@@ -286,12 +299,43 @@ def _comparison(fields: _Fields) -> Comparison:
         reference_b=reference,
         step_a=fields.step("step_a"),
         step_b=fields.step("step_b"),
-        simulated=bool(fields.row.get("simulated")),
+        simulated=fields.flag("simulated"),
     )
 
 
 def _dialogue(fields: _Fields) -> Dialogue:
     return Dialogue(fields.text("id"), fields.texts("turns"), fields.optional_text("system"), fields.texts("speakers"))
+
+
+def _rating_with_step(root: Path, row: Rating, steps: _Steps) -> Rating:
+    if row.dialogue is not None:
+        return row
+    step = _step_of(root, "ratings", row.item, row.system, row.step, steps)
+    return row if step == row.step else replace(row, step=step)
+
+
+def _comparison_with_steps(root: Path, row: Comparison, steps: _Steps) -> Comparison:
+    a = _step_of(root, "comparisons", row.item, row.system_a, row.step_a, steps)
+    b = None if row.system_b is None else _step_of(root, "comparisons", row.item, row.system_b, row.step_b, steps)
+    return row if (a, b) == (row.step_a, row.step_b) else replace(row, step_a=a, step_b=b)
+
+
+def _step_of(
+    root: Path, stem: str, item: str | None, system: str | None, step: int | None, steps: _Steps
+) -> int | None:
+    """The step of the output that is judged: without one the output without a step, else the only one there is."""
+    there = steps.get((item or "", system or ""), [])
+    if step in there:
+        return step
+    if step is None and len(there) == 1:
+        return there[0]
+    path = _find(root, stem)
+    name = path.name if path else stem
+    if not there:
+        raise DatasetError(name, None, f"names the unknown output {system!r} of {item!r}")
+    known = ", ".join("none" if one is None else str(one) for one in there)
+    said = "no step" if step is None else f"step {step}"
+    raise DatasetError(name, None, f"names {said} of {system!r} for {item!r}, whose outputs have the steps {known}")
 
 
 def _check_known(root: Path, stem: str, keys: Iterator[tuple[Any, ...]], known: set[Any], noun: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy import stats
 
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.skill import VerdictTable, rank_by_games
@@ -232,8 +233,8 @@ def _row(name: str, kind: Kind, picks: Sequence[Pick]) -> SelectionRow:
     values = np.array([pick.human for pick in picks])
     n, mean = len(values), float(values.mean())
     if n > 1:
-        # Runs are disjoint parts of the items; the normal interval of their mean.
-        reach = 1.96 * float(values.std(ddof=1)) / math.sqrt(n)
+        # Runs are disjoint parts of the items; they are few, so Student's interval of their mean.
+        reach = float(stats.t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / math.sqrt(n)
         estimate = Estimate(mean, mean - reach, mean + reach, n)
     else:
         estimate = Estimate.point(mean, n, "one run: no interval")

@@ -171,15 +171,22 @@ class TrainedEvaluator(Evaluator):
         ]
         return type(self)(self.entry, self.artefact.with_fixtures(fixtures), self.options)
 
+    @property
+    def grain(self) -> float:
+        """The least step of a score that counts decisions; 0 where scores are continuous."""
+        return 0.0
+
     def verify(self, folder: str | Path = "") -> None:
-        """Score the fixtures anew. Raises `ArtefactError` when one differs by more than 1e-4 of its size or of 1."""
+        """Score the fixtures anew. Raises `ArtefactError` when one differs by more than 1e-4 of its size or of 1, or by
+        more than the `grain`: one decision on the border may fall otherwise on another machine."""
         fixtures = self.artefact.fixtures
         if not fixtures:
             return
         values = self.evaluate([fixture.record for fixture in fixtures]).values
         for number, (fixture, value) in enumerate(zip(fixtures, values, strict=True), start=1):
             saved = math.nan if fixture.score is None else fixture.score
-            if not np.isclose(value, saved, rtol=FIXTURE_TOLERANCE, atol=FIXTURE_TOLERANCE, equal_nan=True):
+            tolerance = FIXTURE_TOLERANCE + self.grain
+            if not np.isclose(value, saved, rtol=FIXTURE_TOLERANCE, atol=tolerance, equal_nan=True):
                 raise ArtefactError(
                     str(folder or self.name),
                     f"fixture {number} scores {value:.6g} here but scored {saved:.6g} when it was saved: the "

@@ -16,6 +16,7 @@ from scoring.ml.errors import ArtefactError, TrainingDataError
 from scoring.ml.registry import get_entry
 from scoring.ml.signature import VERSION, SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.claim import claim_folder
 from scoring.ml.training.fit import make_job, run_job
 from scoring.ml.training.job import Report, TrainingProgress, silent
 from scoring.ml.training.store import write_folder
@@ -55,6 +56,13 @@ class CrossFitted(Evaluator):
     def trained_on(self) -> frozenset[str]:
         """Groups that every member saw; with whole folds there are none."""
         return frozenset.intersection(*(member.trained_on for member in self.members))
+
+    @property
+    def worst(self) -> float:
+        return min(member.worst for member in self.members)
+
+    def worst_of(self, component: str) -> float:
+        return min(member.worst_of(component) for member in self.members)
 
     @property
     def depends_on_batch(self) -> bool:
@@ -177,16 +185,16 @@ def cross_fit(
     members = []
     for number, (train, dev) in enumerate(fold_parts(name, data, folds, seed)):
         place = Path(folder) / f"fold-{number}"
+        report = None if progress is None else _of_fold(progress, number, folds)
+        job = make_job(
+            name, train, dev, profile, encoder, seed, aspect, place / "work", report or silent, options,
+            shared=Path(folder) / "shared",
+        )  # fmt: skip
         if (place / "model" / ARTIFACT).is_file():
+            claim_folder(job)
             member = entry.load_implementation().from_folder(entry, place / "model")
         else:
-            report = None if progress is None else _of_fold(progress, number, folds)
-            member = run_job(
-                make_job(
-                    name, train, dev, profile, encoder, seed, aspect, place / "work", report or silent, options,
-                    shared=Path(folder) / "shared",
-                )
-            )  # fmt: skip
+            member = run_job(job)
             member.save_pretrained(place / "model")
         members.append(member)
     return CrossFitted(entry, members)

@@ -56,7 +56,8 @@ def fit(
     """Train the evaluator `name` and return it, ready to score and to be saved.
 
     `dev` chooses the epoch (without it the last one is kept) and is what the card's correlations are measured on.
-    `encoder`: name or folder. `folder` keeps checkpoints, and a training that was cut off goes on from them.
+    `encoder`: name or folder. `folder` keeps checkpoints, and a training that was cut off goes on from them; one with
+    other arguments or data is refused there.
     `progress(TrainingProgress)` is called after every step; an exception it raises ends the training. Further
     keywords are the evaluator's own options (`catalogue()` lists them). The same arguments give the same weights on
     the same kind of machine. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError`
@@ -75,8 +76,11 @@ def fit(
 
 def run_job(job: FitJob) -> TrainedEvaluator:
     """Dry check, training, correlations with people on the held-out part, fixtures."""
+    from scoring.ml.training.claim import claim_folder
+
     implementation = job.entry.load_implementation()
     implementation.plan(job)
+    claim_folder(job)
     artefact = implementation.train(job)
     evaluator = implementation(job.entry, artefact)
     held_out = job.dev

@@ -62,8 +62,12 @@ def group_of(group: str, item: str) -> str:
 
 
 def data_hash(dataset: Dataset) -> str:
-    """A short hash of all rows that training may read, independent of their order."""
-    rows = (*dataset.items, *dataset.outputs, *dataset.ratings, *dataset.comparisons, *dataset.dialogues)
+    """A short hash of all rows that training may read, independent of their order: of texts and judgements, of scales,
+    of systems with what they are and their dev losses."""
+    rows = (
+        *dataset.aspects, *dataset.systems, *dataset.items, *dataset.outputs, *dataset.ratings, *dataset.comparisons,
+        *dataset.dialogues,
+    )  # fmt: skip
     total = 0
     for row in rows:
         digest = hashlib.sha256(repr(row).encode("utf-8", "surrogatepass")).digest()

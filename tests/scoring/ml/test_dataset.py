@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scoring.ml import DatasetError, read_dataset
+from scoring.ml.training.gold import compared_records
 
 HEADER = {"name": "toy", "task": "dialogue", "lang": "en", "aspects": [{"name": "overall", "min": 1, "max": 5}]}
 ITEM = {"id": "i1", "context": ["hi", "hello"], "source": None, "references": ["r1", "r2"], "group": "g", "meta": {}}
@@ -48,6 +49,10 @@ def test_reads_all_kinds_of_rows(tmp_path):
     assert data.ratings[1].simulated
     assert data.comparisons[1].reference_b == 0
     assert data.comparisons[1].system_b is None
+    # Left out it is the output without a step, or the only one: docs/reference/interchange-format.md.
+    assert (data.comparisons[0].step_a, data.comparisons[0].step_b) == (None, 3)
+    # What is read can be learned from: of an output with a step the row was passed over, or ended in a KeyError.
+    assert [(row.a.system, row.b.step) for row in compared_records(data, "overall")] == [("s", 3)]
 
 
 def test_tables_and_gzip_equal_jsonl(tmp_path):
@@ -80,6 +85,13 @@ def test_tables_and_gzip_equal_jsonl(tmp_path):
         ({"items": [ITEM], "outputs": [{**OUTPUT, "step": "1"}]}, r"field 'step' must be a whole number or null"),
         ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "system": "t"}]}, "unknown output 't' of 'i1'"),
         ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "value": "5"}]}, "must be a finite number"),
+        # Of another step: rows that nothing would have read.
+        ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "step": 7}]}, "names step 7 of 's' for 'i1'"),
+        (
+            {"items": [ITEM], "outputs": [{**OUTPUT, "step": 7}, {**OUTPUT, "step": 8}], "ratings": [RATING]},
+            "names no step of 's' for 'i1', whose outputs have the steps 7, 8",
+        ),
+        ({"items": [ITEM], "outputs": [OUTPUT], "ratings": [{**RATING, "simulated": "no"}]}, "must be true or false"),
         ({"items": [ITEM], "ratings": '{"item": "i1", "value": NaN}'}, r"ratings.jsonl:1: NaN is not a value"),
         ({"systems": [{"id": "s", "kind": "robot"}]}, "must be one of machine, human, reference, control"),
     ],

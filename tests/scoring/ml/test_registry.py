@@ -54,6 +54,8 @@ def test_unknown_option_lists_the_existing_ones():
         ("chrf", {"char_order": "six"}, "whole number"),
         ("bleu-star", {"lowercase": "perhaps"}, "true or false"),
         ("rouge-l", {"beta": True}, "must be a number"),
+        ("rouge-l", {"beta": "nan"}, "must be a number"),
+        ("chrf", {"char_order": 2.5}, "whole number"),
     ],
 )
 def test_bad_option_values_are_refused(name, options, message):
@@ -64,6 +66,7 @@ def test_bad_option_values_are_refused(name, options, message):
 def test_option_texts_from_forms_are_understood():
     assert load("bleu-star", lowercase="yes", smooth_value="0.5").options["lowercase"] is True
     assert load("chrf", word_order="2").options["word_order"] == 2
+    assert load("chrf", word_order=2.0).options["word_order"] == 2
 
 
 @pytest.mark.parametrize("name", [e.name for e in catalogue() if "encoder" not in e.needs])

@@ -144,7 +144,9 @@ class HeldOut:
         encodings, self.targets = encode_pairs(reader, pairs, single=single)
         self.encodings, self.single = encodings, single
         # Of people who are divided evenly the verdict is a tie, as it is of the evaluator.
-        self.truth = (self.targets > 0.5).astype(np.int64) if single else signs_of(self.targets).astype(np.int64) + 1
+        self.truth: npt.NDArray[np.int64] = (
+            (self.targets > 0.5) if single else signs_of(self.targets.astype(np.float64)) + 1
+        ).astype(np.int64)
         self.engine = Engine(device=device, pad_id=reader.pad_id)
 
     def __len__(self) -> int:

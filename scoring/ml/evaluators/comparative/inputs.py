@@ -83,7 +83,7 @@ class PairReader:
         found = self._read(one, two)
         return Tokenized(found.encodings, found.truncated | shortened)
 
-    def _read(self, one: Sequence[Segment], two: Sequence[Segment]) -> Tokenized:
+    def _read(self, one: list[Segment], two: list[Segment]) -> Tokenized:
         """Sides against sides, in their order."""
         if self.form == "own":
             return self.tokenizer.segments(one, two)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from scoring.ml.engine import resolve_device
-from scoring.ml.errors import TrainingDataError
+from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.comparative.batches import Draw, HeldOut, JudgedDraw, PairBatches, SupervisedDraw
 from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, human_pairs
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
@@ -41,6 +41,8 @@ class Material:
         self.job = job
         self.notes: list[str] = []
         self.tie = job.flag("tie") and job.flag("comparison")
+        if job.number("smoothing") >= 1:
+            raise InvalidOption(job.name, "smoothing", "must be less than 1: at 1 nothing is left to learn")
         if not job.flag("comparison"):
             self._only_strong()
         self.samples = Samples.of(job.train)

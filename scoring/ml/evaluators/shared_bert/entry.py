@@ -23,7 +23,8 @@ OPTIONS = (
         "threshold",
         "float",
         None,
-        "An output is good from this median on; none is seven tenths of the scale, rounded up (5 of 1 to 6).",
+        "An output is good from this median on; none is seven tenths of the scale, rounded up (5 of 1 to 6). Where "
+        "ratings are finer than half points nothing is rounded up.",
     ),
     Option(
         "beta",
@@ -64,7 +65,7 @@ OPTIONS = (
         "str",
         "group",
         "How a dev part is taken where none is given: by whole groups, or by rows as in the paper, which lets the "
-        "same output stand on both sides.",
+        "same output stand on both sides. By rows, figures are of rows, too, not of outputs.",
         choices=("group", "row"),
         advanced=True,
     ),

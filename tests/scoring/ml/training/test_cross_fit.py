@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scoring.ml import TrainingDataError, TrainingProgress, cross_fit, load
+from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, cross_fit, load
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
-from tests.scoring.ml.training.toy import toy_data
+from tests.scoring.ml.training.toy import Toy, toy_data
 from tests.scoring.ml.training.toy_entry import ENTRY
 
 
@@ -49,11 +49,26 @@ def test_what_a_fold_cannot_score_is_undefined_though_another_could() -> None:
         return SimpleNamespace(
             trained_on=frozenset({group}),
             undefined=lambda record: "" if record.system == system else f"no model for {record.system}",
+            worst=-7.0,
+            worst_of=lambda component: -3.0,
         )
 
     evaluator = CrossFitted(ENTRY, [member("g1", "b"), member("g2", "a")])
+    assert (evaluator.worst, evaluator.worst_of("x")) == (-7.0, -3.0)
     assert evaluator.undefined(Record("tea", group="g1", system="b")) == "no model for b"
     assert evaluator.undefined(Record("tea", group="g2", system="b")) == ""
+
+
+def test_what_folds_say_of_themselves_is_what_their_models_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A blank text got the catalogue's low end or 0, where a model may have a lower one; and texts that must be scored
+    together were scored in parts."""
+    one, two = (Toy(ENTRY, artefact=None) for _ in range(2))  # type: ignore[arg-type]
+    monkeypatch.setattr(Toy, "worst", property(lambda self: -2.0 if self is two else -1.0))
+    monkeypatch.setattr(Toy, "worst_of", lambda self, component: -3.0)
+    monkeypatch.setattr(Toy, "depends_on_batch", property(lambda self: self is two))
+    folds = CrossFitted(ENTRY, [one, two])
+    assert (folds.worst, folds.worst_of("certainty"), folds.depends_on_batch) == (-2.0, -3.0, True)
+    assert not CrossFitted(ENTRY, [one, one]).depends_on_batch
 
 
 def test_finished_folds_are_not_trained_again(tmp_path: Path) -> None:
@@ -61,6 +76,8 @@ def test_finished_folds_are_not_trained_again(tmp_path: Path) -> None:
     one = cross_fit("toy", toy_data(8), **arguments)
     two = cross_fit("toy", toy_data(8), progress=lambda p: pytest.fail("trained again"), **arguments)
     assert one.signature == two.signature
+    with pytest.raises(InvalidOption, match="other learning_rate: take another folder"):
+        cross_fit("toy", toy_data(8), learning_rate=0.5, **arguments)
 
 
 def test_too_few_groups_are_refused(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from scoring.ml.catalogue import Option
 from scoring.ml.training import finetune as finetune_module
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
+from scoring.ml.training.record import data_hash
+from scoring.ml.types import System
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.toy import ENTRY, Toy, toy_data
 
@@ -223,6 +225,28 @@ def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "model.safetensors").replace(folder / "model.safetensors")
     with pytest.raises(ArtefactError, match="not the file that was saved"):
         load(folder, verify=False)
+
+
+def test_a_folder_is_of_one_training(tmp_path: Path) -> None:
+    """A second seed in the same folder gave the weights of the first under the name of the second."""
+    arguments = {"epochs": 1, "frozen": True, "folder": tmp_path}
+    one = fit("toy", toy_data(), seed=1, **arguments)
+    for named, data, changes in (
+        ("other seed", toy_data(), {"seed": 2}),
+        ("other learning_rate", toy_data(), {"seed": 1, "learning_rate": 0.5}),
+        ("other train", replace(toy_data(), aspects=()), {"seed": 1}),
+    ):
+        with pytest.raises(InvalidOption, match=f"{named}: take another folder"):
+            fit("toy", data, **arguments, **changes)
+    assert same(one, fit("toy", toy_data(), seed=1, train_device="cpu", **arguments))
+
+
+def test_what_is_learned_from_is_in_the_hash_of_the_data() -> None:
+    data = toy_data()
+    people = replace(data, systems=(System("a", "human"),))
+    hashes = {data_hash(one) for one in (data, people, replace(data, aspects=()), replace(data, ratings=()))}
+    assert len(hashes) == 4
+    assert data_hash(replace(data, items=data.items[::-1])) == data_hash(data)
 
 
 @pytest.mark.parametrize("absent", [None, "none", ""])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml import ArtefactError, InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
 from scoring.ml.evaluators.comparative import training
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.verdicts import Verdicts
@@ -211,6 +211,19 @@ def test_saved_and_loaded(trained, tmp_path):
     assert "compared pairs" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
 
 
+def test_one_verdict_that_falls_otherwise_elsewhere_does_not_refuse_a_folder(trained):
+    """A score is a count of verdicts: rounding of another machine may turn one on the border, 3 of 150 points."""
+    (fixture, *rest) = trained.artefact.fixtures
+    for points, refused in ((3.0, False), (7.0, True)):
+        moved = replace(fixture, score=fixture.score + (points if fixture.score < 75 else -points))
+        other = Comparative(trained.entry, trained.artefact.with_fixtures([moved, *rest]))
+        if refused:
+            with pytest.raises(ArtefactError, match="fixture 1 scores"):
+                other.verify()
+        else:
+            other.verify()
+
+
 def test_the_same_seed_gives_the_same_weights(encoder):
     one, two, other = (quick(encoder, seed=seed) for seed in (1, 1, 2))
     assert same(one, two)
@@ -393,6 +406,11 @@ NOT_ENOUGH = make(6)
 def test_what_is_missing_is_said_before_training(encoder, data, options, message):
     with pytest.raises(TrainingDataError, match=message):
         plan("comparative", data, encoder=encoder, **options)
+
+
+def test_smoothing_leaves_something_to_learn(encoder):
+    with pytest.raises(InvalidOption, match="must be less than 1"):
+        plan("comparative", make(6), encoder=encoder, smoothing=1.5)
 
 
 def test_one_system_needs_pairs_across_contexts(encoder):

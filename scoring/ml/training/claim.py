@@ -1,0 +1,46 @@
+"""Which training the checkpoints of a folder belong to; another one must not go on from them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scoring.ml.errors import InvalidOption
+from scoring.ml.training.job import FitJob
+from scoring.ml.training.record import data_hash
+from scoring.ml.training.store import write_json
+
+MARK = "job.json"
+# The device may change; the encoder is known by its weights, wherever it lies.
+_FREE = ("train_device", "encoder")
+
+
+def claim_folder(job: FitJob) -> None:
+    """Note in the job's folder what its checkpoints are made from. Raises `InvalidOption` where it differs from what
+    stands there: the weights of the other training would bear this one's seed, options and data."""
+    said: dict[str, Any] = {
+        "evaluator": job.name,
+        "profile": job.profile,
+        "seed": job.seed,
+        "aspect": job.aspect,
+        "train": data_hash(job.train),
+        "dev": None if job.dev is None else data_hash(job.dev),
+        "encoder": job.encoder.weights if "encoder" in job.options else None,
+        "options": {key: value for key, value in job.options.items() if key not in _FREE},
+    }
+    path = job.folder / MARK
+    if not path.is_file():
+        write_json(path, said)
+        return
+    found = json.loads(path.read_text(encoding="utf-8"))
+    # An option that only one of them knows came or went with a version.
+    options = {**said["options"], **found["options"]}
+    differing = [key for key, value in said.items() if key != "options" and found.get(key) != value]
+    differing += [key for key, value in said["options"].items() if options[key] != value]
+    if differing:
+        raise InvalidOption(
+            job.name,
+            "folder",
+            f"holds the checkpoints of a training with other {', '.join(differing)}: take another folder, or remove "
+            f"{job.folder}",
+        )
