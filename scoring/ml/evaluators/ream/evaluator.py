@@ -89,9 +89,9 @@ class Ream(TrainedEvaluator):
 
     @cached_property
     def metric(self) -> PairEvaluator:
-        """The multi-reference metric whose reliability it predicts."""
+        """The multi-reference metric whose reliability it predicts, for the language of what it learned from."""
         device = str(self.options["device"])
-        return _metric(str(self.settings["metric"]), self.name, device)
+        return _metric(str(self.settings["metric"]), self.name, device, str(self.artefact.state.get("lang", "")))
 
     @cached_property
     def pair_encoder(self) -> PairEncoder:
@@ -275,10 +275,10 @@ class _Training:
             dev = [item for item, group in zip(items, groups, strict=True) if part[group] == 1]
             items = [item for item, group in zip(items, groups, strict=True) if part[group] == 0]
         self.items, self.dev = items, dev
+        self.metric = _metric(job.text("metric"), job.name, job.text("train_device"), job.train.lang)
 
     def run(self) -> Artefact:
         job = self.job
-        metric = _metric(job.text("metric"), job.name, job.text("train_device"))
         torch.manual_seed(job.torch_seed("network"))
         sizes = {
             "width": job.encoder.width,
@@ -296,7 +296,7 @@ class _Training:
             device=self.device,
             encoder=network.encoder if self.tuned else None,
         )
-        preparer = training.Preparer(job, metric, encoder)
+        preparer = training.Preparer(job, self.metric, encoder)
         prepared = preparer.prepare(self.items, "train")
         sizes_wanted = training.sizes_of(job)
         samples, undefined = training.draw_samples(
@@ -305,8 +305,8 @@ class _Training:
         if not samples:
             raise TrainingDataError(
                 job.name,
-                f"none of {undefined} reference sets has a reliability: {metric.name} gives all answers to a query the "
-                "same score, whatever the references. Take another metric.",
+                f"none of {undefined} reference sets has a reliability: {self.metric.name} gives all answers "
+                "to a query the same score, whatever the references. Take another metric.",
             )
         dev = preparer.prepare(self.dev, "dev") if self.dev else None
         dev_samples: list[Sample] = []
@@ -346,8 +346,8 @@ class _Training:
             log=found.log,
         )
         return Artefact(
-            job.name, job.profile, job.seed, (self.aspect,), job.options, {}, record, _on_cpu(network), job.encoder,
-            embedded=self.tuned,
+            job.name, job.profile, job.seed, (self.aspect,), job.options, {"lang": job.train.lang}, record,
+            _on_cpu(network), job.encoder, embedded=self.tuned,
         )  # fmt: skip
 
     def _epochs(
@@ -389,11 +389,13 @@ def _on_cpu(network: ReamNetwork) -> ReamNetwork:
     return network
 
 
-def _metric(name: str, evaluator: str, device: str) -> PairEvaluator:
+def _metric(name: str, evaluator: str, device: str, lang: str) -> PairEvaluator:
     from scoring.ml.registry import get_entry
 
     known = {option.name for option in get_entry(name).options}
-    return training.find_metric(name, evaluator, {"device": device} if "device" in known else {})
+    # BLEU cuts Chinese into characters: as whole sentences no two texts have anything in common.
+    given = {"device": device, **({"lang": lang} if lang else {})}
+    return training.find_metric(name, evaluator, {key: value for key, value in given.items() if key in known})
 
 
 def _n_sets(n: int, sizes: Sequence[int], per_size: int) -> int:

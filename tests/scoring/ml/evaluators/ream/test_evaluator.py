@@ -11,10 +11,13 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, ScoringError, TrainingDataError, fit, load, plan
+from scoring.ml.base import Query
+from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.ream.evaluator import Ream, _Training
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
+from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import WORDS, tiny_encoder
 
 
@@ -256,6 +259,21 @@ def test_an_empty_text_gets_the_worst_of_the_metric(trained: Ream) -> None:
     assert over("embedding-average").score([Record(" ", ("cat",), ("dog",))])[0] == -1.0
     assert not over("embedding-average").depends_on_batch
     assert over("moverscore").depends_on_batch
+
+
+def test_the_metric_reads_the_language_of_the_data(encoder: str, tmp_path: Path) -> None:
+    """BLEU's words are what stands between spaces; Chinese has none."""
+    options = {**QUICK, "metric": "bleu-star"}
+    learned = {}
+    for lang in ("zh", ""):
+        job = make_job("ream", data(3, lang=lang), None, "recommended", encoder, 13, None, tmp_path, silent, options)
+        learned[lang] = _Training(job, "overall").metric
+    texts = (["你好吗"], ["你好啊"])
+    assert learned["zh"].all_pairs([Query(*texts)])[0][0, 0] > 0 == learned[""].all_pairs([Query(*texts)])[0][0, 0]
+    kept = untrained(find_encoder(encoder), metric="bleu-star")
+    chinese = Ream(kept.entry, replace(kept.artefact, state={"lang": "zh"}))
+    assert chinese.metric.signature == learned["zh"].signature != kept.metric.signature
+    assert chinese.signature != kept.signature
 
 
 def test_what_chooses_the_epoch_is_of_other_groups(encoder: str, tmp_path: Path) -> None:
