@@ -18,11 +18,11 @@ from annotation.selectors.judging import get_my_campaign, get_own_assignment, ow
 from annotation.selectors.judging_sheet import Sheet, make_sheet
 from annotation.services.judging import WHY_TEXT, CampaignNotOpen, Then, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
+from evalapp.common.api.fields import WholeSerializer, read_flag
 from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.pagination import KeysetPagination
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
-ON = {"1", "true", "yes"}
 
 
 def fast_json(body: Any, status: int = 200) -> HttpResponse:
@@ -105,7 +105,7 @@ class OwnAssignmentSerializer(serializers.Serializer):
     form = FormSerializer(required=False)
 
 
-class DraftInputSerializer(serializers.Serializer):
+class DraftInputSerializer(WholeSerializer):
     version = serializers.IntegerField(min_value=0, help_text="The draft version this follows.")
     draft = serializers.DictField()
 
@@ -206,12 +206,15 @@ def read_number(body: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any
     return value
 
 
-def read_text(body: dict[str, Any], name: str) -> str:
+def read_text(body: dict[str, Any], name: str, most: int | None = None) -> str:
     value = body.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise BadInput(f"{name} must be a text.", faults=[Fault("Use a text.", field=name)])
+    if most is not None and len(value) > most:
+        text = f"{name} has {len(value)} characters; {most} is the most."
+        raise BadInput(text, faults=[Fault(text, field=name)])
     return value
 
 
@@ -228,7 +231,7 @@ class NextAssignment(APIView):
         },
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
-        ahead = request.query_params.get("prefetch", "").lower() in ON
+        ahead = read_flag(request.query_params, "prefetch")
         turn = next_assignment(user=request.user, campaign_id=pk, ahead=ahead)
         body = turn.wire()
         if body is None:
@@ -247,8 +250,6 @@ class OwnAssignments(APIView):
         parameters=[
             OpenApiParameter("campaign", int, required=True),
             OpenApiParameter("state", str, enum=Assignment.State.values),
-            OpenApiParameter("cursor", str),
-            OpenApiParameter("limit", int),
         ],
         responses=OwnAssignmentSerializer(many=True),
     )
@@ -328,7 +329,10 @@ class SkipAssignment(APIView):
     def post(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
         turn = skip_assignment(
-            user=request.user, public=public, reason=read_text(body, "reason"), then=read_then(body.get("next"))
+            user=request.user,
+            public=public,
+            reason=read_text(body, "reason", most=300),
+            then=read_then(body.get("next")),
         )
         return fast_json(
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -147,7 +147,6 @@ class ProjectCampaigns(APIView):
 
     @extend_schema(
         summary="Campaigns of a project, newest first",
-        parameters=[OpenApiParameter("cursor", str), OpenApiParameter("limit", int)],
         responses=CampaignSerializer(many=True),
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -223,7 +222,6 @@ class CampaignFlags(APIView):
 
     @extend_schema(
         summary="What annotators flagged",
-        parameters=[OpenApiParameter("cursor", str), OpenApiParameter("limit", int)],
         responses=FlagSerializer(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:

@@ -20,6 +20,7 @@ from annotation.exporters.wishes import LEVELS
 from annotation.services.exports import delete_export, list_exports, request_export
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import TruthField
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination
@@ -31,11 +32,11 @@ class ExportRequestSerializer(serializers.Serializer):
 
     format = serializers.ChoiceField(choices=FORMATS, default="jsonl")
     level = serializers.ChoiceField(choices=LEVELS, default="per-rater")
-    scores = serializers.BooleanField(default=True)
+    scores = TruthField(default=True)
     raters = serializers.ChoiceField(choices=NAMINGS, default="kept")
-    judgements = serializers.BooleanField(default=False)
-    attributes = serializers.BooleanField(default=False)
-    audit = serializers.BooleanField(default=False)
+    judgements = TruthField(default=False)
+    attributes = TruthField(default=False)
+    audit = TruthField(default=False)
 
 
 class ExportSerializer(serializers.ModelSerializer):

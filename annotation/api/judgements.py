@@ -14,9 +14,8 @@ from annotation.allocation.answers import turn
 from annotation.models import Judgement
 from annotation.selectors.campaigns import get_campaign
 from annotation.selectors.campaigns_watch import latest_judgements, list_judgements, pseudonyms_of
+from evalapp.common.api.fields import read_flag
 from evalapp.common.pagination import KeysetPagination
-
-from .assignments import ON
 
 
 class JudgementSerializer(serializers.Serializer):
@@ -75,14 +74,12 @@ class CampaignJudgements(APIView):
         summary="Judgements of a campaign, newest first",
         parameters=[
             OpenApiParameter("current", bool, description="Only the latest version of each answer."),
-            OpenApiParameter("cursor", str),
-            OpenApiParameter("limit", int),
         ],
         responses=JudgementSerializer(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
         campaign = get_campaign(user=request.user, campaign_id=pk)
-        only = request.query_params.get("current", "").lower() in ON
+        only = read_flag(request.query_params, "current")
         rows = latest_judgements(campaign) if only else list_judgements(campaign)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(rows, request, view=self)

@@ -21,12 +21,12 @@ from annotation.selectors.uploads import find_upload, uploads_of
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, too_large
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import read_flag
 from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.pagination import KeysetPagination
 
 CHUNK = 1 << 16
 BODY_KINDS = ("dataset", *KINDS)
-_TRUTH = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
 class _BodyParser(BaseParser):
@@ -110,14 +110,6 @@ class UploadDetailSerializer(UploadSerializer):
                 "seconds_left": run.seconds_left}  # fmt: skip
 
 
-def _flag(request: Request, name: str) -> bool:
-    value = request.query_params.get(name, "").lower()
-    if value not in _TRUTH:
-        text = f"{name} must be 1 or 0."
-        raise BadInput(text, faults=[Fault(text, field=name)])
-    return _TRUTH[value]
-
-
 def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
     while chunk := stream.read(CHUNK):
         yield chunk
@@ -179,8 +171,8 @@ class UploadList(APIView):
             user=request.user,
             files=_incoming(request, kind),
             kind=kind,
-            dry_run=_flag(request, "dry_run"),
-            replace=_flag(request, "replace"),
+            dry_run=read_flag(request.query_params, "dry_run"),
+            replace=read_flag(request.query_params, "replace"),
         )
         data = UploadDetailSerializer(upload, context={"request": request}).data
         return Response(data, status=202, headers={"Location": data["url"]})

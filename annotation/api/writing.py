@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,13 +19,11 @@ from annotation.selectors.writing_watch import watch
 from annotation.services import writing as services
 from annotation.services.judging import CampaignNotOpen
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import WholeSerializer
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import KeysetPagination
 
 from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body, read_number, read_text
-
-PAGES = [OpenApiParameter("cursor", str), OpenApiParameter("limit", int)]
-
 
 # ---- what goes over the wire, for the schema --------------------------------------------------------------
 
@@ -45,16 +43,16 @@ class WritingSerializer(serializers.ModelSerializer):
 class WritingPlanSerializer(serializers.Serializer):
     """What is written and how; see the docs of reference writing."""
 
-    slug = serializers.CharField(required=False, max_length=40)
+    slug = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=40)
     name = serializers.CharField(max_length=200)
     kind = serializers.ChoiceField(choices=WritingCampaign.Kind.choices, required=False)
-    guidelines = serializers.CharField(required=False, allow_blank=True)
+    guidelines = serializers.CharField(required=False, allow_blank=True, allow_null=True)
     items = serializers.JSONField(required=False)
-    start_set = serializers.CharField(required=False, allow_blank=True)
-    evaluator = serializers.CharField(required=False, allow_blank=True)
-    corpus = serializers.CharField(required=False, allow_blank=True)
-    seed = serializers.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
-    lease_minutes = serializers.IntegerField(required=False, min_value=1, max_value=1440)
+    start_set = serializers.CharField(required=False, allow_blank=True, allow_null=True)
+    evaluator = serializers.CharField(required=False, allow_blank=True, allow_null=True)
+    corpus = serializers.CharField(required=False, allow_blank=True, allow_null=True)
+    seed = serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=2**31 - 1)
+    lease_minutes = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=1440)
     max_per_annotator = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     options = serializers.DictField(required=False)
 
@@ -173,7 +171,7 @@ class BackInputSerializer(serializers.Serializer):
     reference = serializers.CharField(help_text="Opaque id, see `last` of the task.")
 
 
-class WritingDraftInputSerializer(serializers.Serializer):
+class WritingDraftInputSerializer(WholeSerializer):
     version = serializers.IntegerField(min_value=0, help_text="The draft version this follows.")
     draft = serializers.DictField()
 
@@ -217,9 +215,7 @@ class ProjectWriting(APIView):
     pagination_class = KeysetPagination
     keyset_order = ("-pk",)
 
-    @extend_schema(
-        summary="Writing campaigns of a project, newest first", parameters=PAGES, responses=WritingSerializer(many=True)
-    )
+    @extend_schema(summary="Writing campaigns of a project, newest first", responses=WritingSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = self.pagination_class()
@@ -284,7 +280,7 @@ class WritingReferences(APIView):
     keyset_order = ("-pk",)
 
     @extend_schema(
-        summary="What was written, newest first, with where it comes from", parameters=PAGES,
+        summary="What was written, newest first, with where it comes from",
         responses=WrittenSerializer(many=True),
     )  # fmt: skip
     def get(self, request: Request, pk: int) -> Response:
@@ -301,7 +297,6 @@ class WritingAttempts(APIView):
 
     @extend_schema(
         summary="Every text that was sent, newest first",
-        parameters=PAGES,
         responses={200: serializers.ListSerializer(child=serializers.DictField())},
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -326,7 +321,7 @@ def _written(row: WrittenReference, pseudonyms: dict[int, str]) -> dict[str, Any
 class WrittenWithdraw(APIView):
     @extend_schema(summary="Take a written reference out of its set", request=ReasonSerializer, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
-        reason = read_text(read_body(request), "reason")
+        reason = read_text(read_body(request), "reason", most=300)
         services.withdraw_reference(user=request.user, reference_id=pk, reason=reason)
         return Response(status=204)
 
@@ -450,7 +445,7 @@ class WritingSkip(APIView):
         summary="Give an item back", request=ReasonSerializer, responses={200: DeskSerializer, 409: CONFLICT}
     )
     def post(self, request: Request, public: str) -> HttpResponse:
-        reason = read_text(read_body(request), "reason")
+        reason = read_text(read_body(request), "reason", most=300)
         return fast_json(services.skip_task(user=request.user, public=public, reason=reason).wire())
 
 

@@ -16,6 +16,7 @@ from annotation.models import RaterFilter
 from annotation.selectors.filters import get_filter, list_filters
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import StrictModelSerializer, TextField, TruthField, WholeSerializer
 
 from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
 from ..selectors.planning import EFFECTS, TESTS, answer_plan, answer_power, read_question
@@ -51,10 +52,10 @@ class AgreementTableSerializer(serializers.Serializer):
     run = serializers.IntegerField(allow_null=True)
 
 
-class RaterFilterSerializer(serializers.ModelSerializer):
+class RaterFilterSerializer(StrictModelSerializer):
     """A named exclusion of raters; its raters never change. `active` false: withdrawn, no table takes it."""
 
-    raters = serializers.ListField(child=serializers.CharField(max_length=100), min_length=1)
+    raters = serializers.ListField(child=TextField(max_length=100), min_length=1)
     active = serializers.BooleanField(source="is_active", read_only=True)
     digest = serializers.CharField(read_only=True)
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None, read_only=True)
@@ -69,8 +70,8 @@ class RaterFiltersSerializer(serializers.Serializer):
     results = RaterFilterSerializer(many=True)
 
 
-class RaterFilterMoveSerializer(serializers.Serializer):
-    active = serializers.BooleanField(help_text="false withdraws the filter, true takes it up again.")
+class RaterFilterMoveSerializer(WholeSerializer):
+    active = TruthField(help_text="false withdraws the filter, true takes it up again.")
 
 
 class PowerSerializer(serializers.Serializer):

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import TextField, read_flag
 from evalapp.common.pagination import KeysetPagination
 
 from ..models import AnnotationTrace
@@ -46,8 +47,8 @@ class ReferenceSetsSerializer(serializers.Serializer):
 class MergeSerializer(serializers.Serializer):
     """A new set with the references of others."""
 
-    name = serializers.CharField(max_length=63)
-    merge = serializers.ListField(child=serializers.CharField(max_length=63), min_length=2, max_length=50)
+    name = TextField(max_length=63)
+    merge = serializers.ListField(child=TextField(max_length=63), min_length=2, max_length=50)
 
 
 class SizeSerializer(serializers.Serializer):
@@ -116,7 +117,7 @@ class ReferenceSetShow(APIView):
     def delete(self, request: Request, slug: str, name: str) -> Response:
         """The set with its traces; refused for `original` and while scores rest on it, unless they may go, too."""
         project = get_project(user=request.user, slug=slug, need="write")
-        with_scores = request.query_params.get("with_scores") == "true"
+        with_scores = read_flag(request.query_params, "with_scores")
         delete_set(project=project, user=request.user, name=name, with_scores=with_scores)
         return Response(status=204)
 

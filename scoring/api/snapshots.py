@@ -12,6 +12,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import TextField
+from evalapp.common.errors import BadInput, Fault
 
 from ..models import Snapshot
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
@@ -51,10 +53,10 @@ class TakeSerializer(serializers.Serializer):
     """Which table is kept: `board` and the parameters that its address takes."""
 
     board = serializers.ChoiceField(choices=list(KINDS))
-    query = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False)
-    title = serializers.CharField(max_length=200, required=False, allow_blank=True)
-    note = serializers.CharField(max_length=5000, required=False, allow_blank=True)
-    name = serializers.CharField(max_length=70, required=False, allow_blank=True, help_text="Default: from the title.")
+    query = serializers.DictField(child=TextField(allow_blank=True), required=False)
+    title = TextField(max_length=200, required=False, allow_blank=True)
+    note = TextField(max_length=5000, required=False, allow_blank=True)
+    name = TextField(max_length=70, required=False, allow_blank=True, help_text="Default: from the title.")
 
 
 class ChangedSerializer(serializers.Serializer):
@@ -99,7 +101,7 @@ class SnapshotList(APIView):
         given = TakeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         wishes: dict[str, Any] = given.validated_data
-        query = parse_query(SHAPES[wishes["board"]], wishes.get("query", {}), project)
+        query = parse_query(_shape_of(wishes), wishes.get("query", {}), project)
         row = take_snapshot(
             project=project,
             user=request.user,
@@ -109,6 +111,21 @@ class SnapshotList(APIView):
             slug=wishes.get("name", ""),
         )
         return Response(SnapshotDetailSerializer(row).data, status=201)
+
+
+def _shape_of(wishes: dict[str, Any]) -> Any:
+    """The kind of table that is asked for. In an address an unknown parameter does no harm; here a misspelt one would
+    keep another table than the one that was meant."""
+    shape = SHAPES[wishes["board"]]
+    known = sorted(shape.__dataclass_fields__)
+    faults = [
+        Fault(f"{wishes['board']} has no parameter {name}. There are: {', '.join(known)}.", field=f"query.{name}")
+        for name in wishes.get("query", {})
+        if name not in known
+    ]
+    if faults:
+        raise BadInput("Nothing was kept: the query has parameters that the table does not.", faults=faults)
+    return shape
 
 
 class SnapshotShow(APIView):

@@ -7,9 +7,11 @@ from rest_framework import serializers
 
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
 from evalapp.accounts.roles import SCOPES, Role
+from evalapp.accounts.services import invitations, tokens
+from evalapp.common.api.fields import StrictModelSerializer, TextField, WholeSerializer
 
 
-class ProjectSerializer(serializers.ModelSerializer):
+class ProjectSerializer(StrictModelSerializer):
     url = serializers.SerializerMethodField()
     role = serializers.SerializerMethodField()
 
@@ -28,13 +30,13 @@ class ProjectSerializer(serializers.ModelSerializer):
 
 
 class NewProjectSerializer(serializers.Serializer):
-    slug = serializers.CharField(max_length=63)
-    name = serializers.CharField(max_length=200, required=False, allow_blank=True)
-    task = serializers.CharField(max_length=40, required=False)
-    lang = serializers.CharField(max_length=20, required=False)
-    licence = serializers.CharField(required=False, allow_blank=True)
-    source = serializers.CharField(required=False, allow_blank=True)
-    notes = serializers.CharField(required=False, allow_blank=True)
+    slug = TextField(max_length=63)
+    name = TextField(max_length=200, required=False, allow_blank=True)
+    task = TextField(max_length=40, required=False)
+    lang = TextField(max_length=20, required=False)
+    licence = TextField(required=False, allow_blank=True)
+    source = TextField(required=False, allow_blank=True)
+    notes = TextField(required=False, allow_blank=True)
 
 
 class DeletionSerializer(serializers.Serializer):
@@ -61,7 +63,7 @@ class MemberSerializer(serializers.ModelSerializer):
         return member.pseudonym if self.context.get("manages") else None
 
 
-class RoleSerializer(serializers.Serializer):
+class RoleSerializer(WholeSerializer):
     role = serializers.ChoiceField(choices=Role.choices)
 
 
@@ -74,10 +76,10 @@ class InvitationSerializer(serializers.ModelSerializer):
 
 class NewInvitationSerializer(serializers.Serializer):
     role = serializers.ChoiceField(choices=Role.choices)
-    label = serializers.CharField(max_length=100, required=False, allow_blank=True)
-    days = serializers.IntegerField(default=14)
-    max_uses = serializers.IntegerField(default=1)
-    landing = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    label = TextField(max_length=100, required=False, allow_blank=True)
+    days = serializers.IntegerField(default=14, min_value=1, max_value=invitations.MAX_DAYS)
+    max_uses = serializers.IntegerField(default=1, min_value=1, max_value=invitations.MAX_USES)
+    landing = TextField(max_length=200, required=False, allow_blank=True, help_text="A page of this site: /...")
 
 
 class MadeInvitationSerializer(InvitationSerializer):
@@ -99,10 +101,10 @@ class TokenSerializer(serializers.ModelSerializer):
 
 
 class NewTokenSerializer(serializers.Serializer):
-    name = serializers.CharField(max_length=100)
+    name = TextField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), min_length=1)
-    days = serializers.IntegerField(default=90)
-    project = serializers.CharField(required=False, allow_null=True, help_text="Short name; absent: all projects.")
+    days = serializers.IntegerField(default=90, min_value=1, max_value=tokens.MAX_DAYS)
+    project = TextField(required=False, allow_null=True, help_text="Short name; absent: all projects.")
 
 
 class MadeTokenSerializer(TokenSerializer):

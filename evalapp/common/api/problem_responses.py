@@ -32,14 +32,15 @@ PROBLEM = {
 
 
 def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular: `default` of every operation is a problem document."""
+    """A hook of drf-spectacular: every refusal (4XX) and outage (503) is a problem document."""
     result.setdefault("components", {}).setdefault("schemas", {})["ProblemDocument"] = PROBLEM
     reference = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
     refused = {"description": "Refused; the document says why.", "content": {"application/problem+json": reference}}
     for operations in result.get("paths", {}).values():
         for operation in operations.values():
             if isinstance(operation, dict) and "responses" in operation:
-                operation["responses"].setdefault("default", refused)
+                for codes in ("4XX", "503"):
+                    operation["responses"].setdefault(codes, refused)
                 for code, response in operation["responses"].items():
                     if code[0] in "45" and "application/json" in response.get("content", {}):
                         response["content"]["application/problem+json"] = response["content"].pop("application/json")

@@ -1,0 +1,63 @@
+"""What programs send, read to the letter: a text is a text, true and false are just that, and a flag in an address says
+1 or 0. Forms of browsers, where everything is text, are read elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import models
+from rest_framework import serializers
+
+from evalapp.common.errors import BadInput, Fault
+
+_FLAGS = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+
+
+class TextField(serializers.CharField):
+    """A JSON string. A number is refused rather than turned into its digits."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class TruthField(serializers.BooleanField):
+    """JSON true or false. 0, "off" and their like are refused rather than guessed at."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class StrictModelSerializer(serializers.ModelSerializer):
+    """Whose texts are read to the letter, too."""
+
+    serializer_field_mapping = {
+        **serializers.ModelSerializer.serializer_field_mapping,
+        models.CharField: TextField,
+        models.TextField: TextField,
+    }
+
+
+class WholeSerializer(serializers.Serializer):
+    """For a PATCH that needs every member: the document calls them required, as they are."""
+
+    @property
+    def partial(self) -> bool:
+        return False
+
+    @partial.setter
+    def partial(self, value: bool) -> None:
+        """Asked for by every PATCH in the making of the document; there is nothing to set."""
+
+
+def read_flag(given: Mapping[str, Any], name: str) -> bool:
+    """A parameter of the address: off unless it says 1, true or yes; everything but their opposites is a fault."""
+    value = str(given.get(name, "")).lower()
+    if value not in _FLAGS:
+        text = f"{name} must be 1 or 0."
+        raise BadInput(text, faults=[Fault(text, field=name)])
+    return _FLAGS[value]
