@@ -6,3 +6,9 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
 application = get_asgi_application()
+
+from django.conf import settings  # noqa: E402
+
+from evalapp.common.silence import bound_waits  # noqa: E402
+
+bound_waits(settings.DATABASE_TIMEOUT)

@@ -7,7 +7,12 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
 application = get_wsgi_application()
 
-# The addresses and what they import, once before gunicorn forks, not in each worker's first request.
+from django.conf import settings  # noqa: E402
 from django.urls import get_resolver  # noqa: E402
 
+from evalapp.common.silence import bound_waits  # noqa: E402
+
+bound_waits(settings.DATABASE_TIMEOUT)
+
+# The addresses and what they import, once before gunicorn forks, not in each worker's first request.
 _ = get_resolver().url_patterns

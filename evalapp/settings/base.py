@@ -127,6 +127,7 @@ def database() -> dict[str, Any]:
 
 
 DATABASES = {"default": database()}
+DATABASE_TIMEOUT = env.number("DATABASE_TIMEOUT", 20, 2, 600)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ---- queue ----------------------------------------------------------------------------------------------

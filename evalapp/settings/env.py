@@ -38,6 +38,7 @@ SETTINGS = (
         secret=True,
     ),
     Setting("DATABASE_PASSWORD", "none", "Password of that user, where the address carries none.", secret=True),
+    Setting("DATABASE_TIMEOUT", "20", "How long a page waits for PostgreSQL, in seconds; runs wait longer."),
     Setting(
         "REDIS_URL",
         "a Redis started by `manage.py up`",

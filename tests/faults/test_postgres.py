@@ -3,11 +3,13 @@ the worker go on in the same processes, people read one line. A server of its ow
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,9 @@ from tests.annotation.services.judging_helpers import answer_to, open_for
 from tests.cast import Cast, make_cast
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
 from tests.evalapp.common.conftest import wait_until
-from tests.faults.asking import Answer, over_http
+from tests.faults.asking import BUSY, PATIENCE, Answer, over_http
 from tests.faults.stack import Stack
+from tests.faults.test_supervisor import family_of
 from tests.services import installing, servers
 from tests.services.installing import CannotHave
 from tests.services.plugin import location
@@ -35,6 +38,7 @@ from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, as_bytes
 
 pytestmark = [pytest.mark.server("postgres"), pytest.mark.slow, pytest.mark.promise("database")]
 WORKER = ["--include", "tests.evalapp.common.run_jobs", "--queues", "cpu,gpu,live"]
+SECONDS = 6  # how long a page waits here
 LINE = "The server&#x27;s database does not answer."
 
 
@@ -57,6 +61,19 @@ class House:
         finally:
             again = servers.start_postgres(self.family, self.folder / "postgres")
         assert again == self.url.rpartition("/")[0] + "/postgres"
+
+    @contextmanager
+    def without_an_answer(self) -> Iterator[None]:
+        """Every process of the server stands still, its connections stay open: the kernel goes on acknowledging."""
+        (child,) = self.family.children
+        processes = sorted(pid for pid, _ in family_of(child.pid))
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
 
     def get(self, path: str) -> Answer:
         return over_http(self.stack.url + path, token=self.token)
@@ -94,7 +111,12 @@ def house(tmp_path_factory: Any, _migrated_database: str, django_db_blocker: Any
             copy_tables(_migrated_database, url)
             made = House(family, folder, url)
             place = tmp_path_factory.mktemp("postgres") / "data"
-            with Stack(place, database_url=url) as made.stack, django_db_blocker.unblock(), made.stack.django():
+            env = {"DATABASE_TIMEOUT": str(SECONDS)}
+            with (
+                Stack(place, database_url=url, env=env) as made.stack,
+                django_db_blocker.unblock(),
+                made.stack.django(),
+            ):
                 made.cast = make_cast()
                 made.token = create_token(user=made.cast.annotator, name="t", scopes=["read", "annotate"])[1]
                 made.stack.start("redis", "web")
@@ -171,6 +193,30 @@ def test_it_is_restarted_while_people_and_workers_are_at_it(house):
     assert (house.stack.pid("web"), house.stack.pid("work")) == pids
     assert house.stack.alive("web")
     assert house.stack.alive("work")
+
+
+def test_one_that_stands_still_keeps_nobody_waiting_and_costs_a_run_nothing(house):
+    def ask(_: int) -> Answer:
+        return house.get("/api/v1/projects/")
+
+    run = house.run(steps=60, pause=0.05)
+    wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0)
+    with ThreadPoolExecutor(8) as people:
+        assert {answer.status for answer in people.map(ask, range(24))} == {200}  # every thread has a connection
+        with house.without_an_answer():
+            answers = list(people.map(ask, range(4)))
+            page = over_http(f"{house.stack.url}/projects/alpha/", cookie=f"sessionid={'x' * 32}")
+    assert {answer.status for answer in (*answers, page)} == {503}
+    assert all("does not answer" in answer.json["detail"] for answer in answers)
+    assert LINE in page.text
+    # One on the connection of an earlier request, at the most, then one that opens a new one.
+    assert max(answer.seconds for answer in (*answers, page)) < SECONDS + 2 * PATIENCE + BUSY
+    log = house.stack.log("web")
+    assert "has been silent for" in log
+    assert "Traceback" not in log, log
+    assert house.get("/api/v1/projects/").status == 200
+    wait_for(run)  # workers wait, and lose nothing
+    assert (run.result, run.attempt) == ({"counted": 60, "attempt": 1}, 1)
 
 
 def test_a_connection_cut_during_a_submission_stores_nothing_and_the_same_again_stores_it_once(house):

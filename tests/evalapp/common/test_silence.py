@@ -1,0 +1,81 @@
+"""What is cut is what was asked and stays without an answer, nothing else; between real sockets, without a server."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from evalapp.common.silence import Watch, bound_waits, silence
+
+pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="the kernel does not tell")
+ACTIVE, IDLE = 1, 0
+
+
+class Connection:
+    """What the watch sees of a connection of psycopg."""
+
+    def __init__(self, line: socket.socket, state: int) -> None:
+        self.line, self.state, self.closed = line, state, 0
+
+    def fileno(self) -> int:
+        return self.line.fileno()
+
+    def get_transaction_status(self) -> int:
+        return self.state
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        mine = socket.create_connection(server.getsockname())
+        yours, _ = server.accept()
+    with mine, yours:
+        yield mine, yours
+
+
+def test_silence_is_counted_from_the_last_word_of_either_side(pair):
+    mine, yours = pair
+    mine.sendall(b"asked")
+    time.sleep(0.3)
+    assert 0.25 <= silence(mine) < 5
+    yours.sendall(b"answered")
+    mine.recv(100)
+    assert silence(mine) < 0.25
+    assert silence(socket.socketpair()[0]) == 0.0  # of this machine
+
+
+def test_only_who_waits_without_an_answer_is_cut(pair):
+    mine, yours = pair
+    mine.sendall(b"asked")
+    time.sleep(0.3)
+    watch, idle = Watch(0.1), Connection(mine, IDLE)
+    watch.add(idle)
+    assert watch.sweep() == 0
+    idle.state = ACTIVE
+    patient = Watch(60)
+    patient.add(idle)
+    assert patient.sweep() == 0
+    assert watch.sweep() == 1
+    assert mine.recv(100) == b""  # as if the server had closed it
+    assert yours.recv(100) == b"asked"
+
+
+def test_a_closed_connection_is_forgotten(pair):
+    mine, _ = pair
+    watch, known = Watch(0.0), Connection(mine, ACTIVE)
+    watch.add(known)
+    known.closed = 1
+    assert watch.sweep() == 0
+    assert watch._lines == []
+
+
+def test_web_processes_alone_are_bound_and_only_on_postgresql(monkeypatch):
+    config: dict[str, Any] = {"ENGINE": "evalapp.common.sqlite", "OPTIONS": {}}
+    monkeypatch.setitem(connections.settings, "default", config)
+    assert bound_waits(7) is None
+    assert config["OPTIONS"] == {}
