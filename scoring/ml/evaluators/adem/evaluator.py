@@ -98,9 +98,13 @@ class Adem(TrainedEvaluator):
         solver = _gradient if job.text("method") == "gradient" else _ridge
         found = solver(network, job, components, part)
         notes = () if not part.left_out else (f"{part.left_out} rated outputs had no context or no reference.",)
+        groups, dev_groups = groups_of(job.train), groups_of(job.dev)
+        if part.cut_off and job.text("method") == "gradient":
+            dev_groups = _groups(part, part.held)
+            groups = tuple(group for group in groups if group not in dev_groups)
         record = TrainingRecord(
-            job.train.name, data_hash(job.train), {"rated outputs": len(part.records)}, groups_of(job.train),
-            groups_of(job.dev), part.simulated, found.seconds, found.steps, found.metrics, notes=notes,
+            job.train.name, data_hash(job.train), {"rated outputs": len(part.records)}, groups,
+            dev_groups, part.simulated, found.seconds, found.steps, found.metrics, notes=notes,
             versions=library_versions(), log=found.log,
         )  # fmt: skip
         state = {"low": low, "high": high}
@@ -268,6 +272,12 @@ def _hold_out(part: _Part, job: FitJob) -> _Part:
     place = assign_groups(set(groups), job.seed, (1 - HELD_OUT, HELD_OUT))
     held = np.array([place[group] == 1 for group in groups])
     return replace(part, held=held, cut_off=True)
+
+
+def _groups(part: _Part, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str, ...]:
+    """The split groups of some records, sorted."""
+    chosen = [record for record, own in zip(part.records, rows, strict=True) if own]
+    return tuple(sorted({group_of(record.group, record.item) for record in chosen}))
 
 
 def _scale(dataset: Dataset, aspect: str, labels: Floats) -> tuple[float, float]:

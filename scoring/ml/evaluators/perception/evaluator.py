@@ -103,20 +103,19 @@ class Perception(TrainedEvaluator):
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        texts = learnable(job.train)
-        systems = _checked_systems(job, texts)
-        dev = None if job.dev is None else learnable(job.dev)
-        if dev is None and len(groups_of(job.train)) >= 10:
-            parts = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
-            texts, dev = learnable(parts[0]), learnable(parts[1])
+        systems = _checked_systems(job, learnable(job.train))
+        learned, held_out = job.train, job.dev
+        if held_out is None and len(groups_of(job.train)) >= 10:
+            learned, held_out = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+        texts, dev = learnable(learned), None if held_out is None else learnable(held_out)
         trainer = _Trainer(job, texts, dev)
         network, found = trainer.train(systems)
         record = TrainingRecord(
             dataset=job.train.name,
             data_hash=data_hash(job.train),
             examples={"texts": len(texts.records), "systems": len(systems)},
-            groups=groups_of(job.train),
-            dev_groups=groups_of(job.dev),
+            groups=groups_of(learned),
+            dev_groups=groups_of(held_out),
             simulated_judgements=0,
             seconds=trainer.seconds,
             steps=trainer.steps,

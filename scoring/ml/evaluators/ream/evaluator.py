@@ -269,11 +269,14 @@ class _Training:
         self.tuned = job.flag("tune_encoder")
         items = training.checked_items(job, job.train, aspect)
         dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method)
+        self.groups, self.dev_groups = groups_of(job.train), groups_of(job.dev)
         groups = [group_of(item.query.group, item.query.item) for item in items]
         if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
             part = assign_groups(set(groups), job.seed, (1 - DEV_SHARE, DEV_SHARE))
             dev = [item for item, group in zip(items, groups, strict=True) if part[group] == 1]
             items = [item for item, group in zip(items, groups, strict=True) if part[group] == 0]
+            self.dev_groups = tuple(sorted(group for group in part if part[group] == 1))
+            self.groups = tuple(group for group in self.groups if group not in self.dev_groups)
         self.items, self.dev = items, dev
         self.metric = _metric(job.text("metric"), job.name, job.text("train_device"), job.train.lang)
 
@@ -335,8 +338,8 @@ class _Training:
             dataset=job.train.name,
             data_hash=data_hash(job.train),
             examples={"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
-            groups=groups_of(job.train),
-            dev_groups=groups_of(job.dev),
+            groups=self.groups,
+            dev_groups=self.dev_groups,
             simulated_judgements=_simulated(job, self.aspect),
             seconds=found.seconds,
             steps=found.steps,

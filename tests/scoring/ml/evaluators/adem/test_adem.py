@@ -165,6 +165,8 @@ def test_gradient_steps_resume_and_depend_on_the_seed(encoder: str, rated: Datas
         fit("adem", rated, folder=tmp_path, progress=interrupt, **arguments)
     resumed = fit("adem", rated, folder=tmp_path, **arguments)
     assert resumed.signature == whole.signature
+    assert whole.record.dev_groups
+    assert not set(whole.record.groups) & set(whole.record.dev_groups)
     assert fit("adem", rated, seed=2, **arguments).weights != whole.weights
     assert not torch.equal(whole.artefact.network.M, torch.eye(6))
 

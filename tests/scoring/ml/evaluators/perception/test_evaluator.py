@@ -175,6 +175,9 @@ def test_text_alone_does_not_see_the_context(encoder: str) -> None:
     other = [replace(record, context=("you no",)) for record in records]
     np.testing.assert_allclose(found.score(records), found.score(other), atol=1e-6)
     assert "inputs:text" in found.signature
+    # A tenth of its twelve groups chose the epoch: the card must not say that it learned from them.
+    assert (len(found.record.groups), len(found.record.dev_groups)) == (11, 1)
+    assert len(found.trained_on) == 12
 
 
 def test_without_confidence_all_are_trusted_alike(encoder: str) -> None:

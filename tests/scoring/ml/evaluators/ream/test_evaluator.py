@@ -239,6 +239,7 @@ def test_options_do_what_they_say(encoder: str) -> None:
     assert isinstance(deaf, Ream)
     assert blind.reliability(("no",), ["cat"]) == pytest.approx(blind.reliability(("yes tea",), ["cat"]), abs=1e-6)
     assert deaf.reliability(("no",), ["cat"]) == pytest.approx(deaf.reliability(("no",), ["dog ran"]), abs=1e-6)
+    assert (len(blind.record.groups), len(blind.record.dev_groups), len(blind.trained_on)) == (11, 1, 12)
     lower = fit("ream", data(), encoder=encoder, layer=-2, **QUICK)
     assert lower.signature != blind.signature
     golden = fit("ream", data(), encoder=encoder, gold_margin=True, negatives="remove", **QUICK)
