@@ -32,6 +32,14 @@ class WeightedBySystem(Protocol):
     def system_weights(self, records: Sequence[Record]) -> tuple[Floats, Floats]: ...
 
 
+@runtime_checkable
+class BlendedOverCall(Protocol):
+    """An evaluator whose score blends components that are brought to one scale over the texts of a call."""
+
+    def blended(self, components: Mapping[str, Floats]) -> Floats | None:
+        """(n,) scores from components of all texts; None where it blends nothing."""
+
+
 class CrossFitted(Evaluator):
     """The models of all folds as one evaluator. A record of a group that some model did not see is scored by that
     model; one of a group nobody saw by the mean of all."""
@@ -101,7 +109,10 @@ class CrossFitted(Evaluator):
                 truncated[places] |= part.truncated
             done += len(places)
         means: dict[str, Floats] = {name: column / times for name, column in columns.items()}
-        return Partial(values / times, truncated, means)
+        # One scale for all texts, not one for those of each fold.
+        first = self.members[0]
+        mixed = first.blended(means) if isinstance(first, BlendedOverCall) else None
+        return Partial(values / times if mixed is None else mixed, truncated, means)
 
     def system_score(self, records: Sequence[Record]) -> float:
         """As its members compute it, each text by those that did not see it; by the mean where they take the mean."""

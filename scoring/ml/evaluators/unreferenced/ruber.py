@@ -8,7 +8,7 @@ together, so that a blended score holds within its call only.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -103,8 +103,13 @@ class Ruber(UnreferencedEvaluator):
             return Partial(referenced)
         found = super().measure(records, progress)
         parts = {"unreferenced": found.values, "referenced": referenced}
-        mixed = blend(found.values, referenced, self.option_text("blend"))
-        return Partial(mixed, found.truncated, parts)
+        return Partial(blend(found.values, referenced, self.option_text("blend")), found.truncated, parts)
+
+    def blended(self, components: Mapping[str, Floats]) -> Floats | None:
+        """The blend of both parts over all texts given; None for the other forms."""
+        if self.form != "blended":
+            return None
+        return blend(components["unreferenced"], components["referenced"], self.option_text("blend"))
 
     def referenced(self, records: Sequence[Record]) -> Floats:
         """(n,) s_R, the best reference of each."""

@@ -12,6 +12,8 @@ import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of, reply_records
+from scoring.ml.evaluators.unreferenced.ruber import Ruber
+from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.job import TrainingProgress
 from scoring.ml.types import Dataset, Dialogue, Item, Record
 from tests.scoring.ml.evaluators.unreferenced.conftest import SMALL
@@ -244,6 +246,24 @@ def test_ruber_by_reference_and_blended(trained: dict[str, Any], tmp_path: Path)
     assert "form:blended-arithmetic" in blended.signature
     with pytest.raises(InvalidOption, match="one of min"):
         load(tmp_path, form="blended", blend="mean")
+
+
+def test_folds_blend_on_one_scale(trained: dict[str, Any]) -> None:
+    """As if one model had scored them all: here the models of both folds are the same one."""
+    whole = Ruber(trained["ruber"].entry, trained["ruber"].artefact, {"form": "blended"})
+    artefact = whole.artefact
+    folds = [
+        Ruber(whole.entry, replace(artefact, record=replace(artefact.record, groups=(group,))), whole.options)
+        for group in ("g1", "g2")
+    ]
+    texts = ("cat sat", "the dog", "you like tea", "no", "dog ran")
+    records = [
+        Record(text, ("cat sat on", "tea"), ("you like cat",), group=f"g{1 + number % 2}")
+        for number, text in enumerate(texts)
+    ]
+    found = CrossFitted(whole.entry, folds, whole.options)
+    assert found.depends_on_batch
+    np.testing.assert_allclose(found.score(records), whole.score(records), atol=1e-6)
 
 
 def test_references_serve_where_there_are_no_dialogues(encoder: str) -> None:
