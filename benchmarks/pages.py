@@ -1,5 +1,6 @@
 """List pages and lists of the API at 100,000 items, 500,000 outputs and 1,000,000 ratings: real HTTP, gunicorn and a
-database of its own. Prints JSON: per address p50 and p95 in milliseconds, and the number of queries.
+database of its own, and the lists of a project beside it that has an aspect and no rows, which must not wait for the
+large one's. Prints JSON: per address p50 and p95 in milliseconds, and the number of queries.
 
     python benchmarks/pages.py [--items 100000] [--requests 40] [--database postgres|sqlite]
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 SLUG, SYSTEMS, RATERS = "bench", 5, 2
+BESIDE = "beside"
 AIM_MS, AIM_QUERIES = 300, 15
 
 
@@ -61,7 +63,10 @@ def prepare(items: int) -> dict[str, Any]:
 
     project = Project.objects.create(slug=SLUG, name="Benchmark")
     user = User.objects.create_user(username="researcher", password="bench-researcher-password")
-    Membership.objects.create(project=project, user=user, role="researcher", pseudonym="r0")
+    beside = Project.objects.create(slug=BESIDE, name="Beside")
+    for each in (project, beside):
+        Membership.objects.create(project=each, user=user, role="researcher", pseudonym="r0")
+    Aspect.objects.create(project=beside, name="quality", low=1, high=5)
     systems = [System.objects.create(project=project, name=f"system-{k}") for k in range(SYSTEMS)]
     aspect = Aspect.objects.create(project=project, name="quality", low=1, high=5)
     words = "Any plans for the weekend? I am thinking of hiking, if the weather holds. Sounds good, where to?"
@@ -162,6 +167,20 @@ def addresses(items: int) -> dict[str, str]:
         "api uploads": a + "uploads/",
         "api runs": a + "runs/",
         "api projects": "/api/v1/projects/",
+        **addresses_beside(),
+    }
+
+
+def addresses_beside() -> dict[str, str]:
+    """The lists of a project that has nothing, in the same tables. A plan made for the large one may go through it."""
+    pages = ("", "items/", "items/?q=hiking", "items/?rated=yes", "items/?scope=output&q=lake", "items/systems/",
+             "uploads/", "campaigns/", "evaluators/", "systems/", "evaluation/", "agreement/", "exports/",
+             "runs/")  # fmt: skip
+    lists = ("items/", "outputs/", "outputs/?system=system-3", "ratings/", "ratings/?rater=r2", "comparisons/",
+             "references/", "scores/", "uploads/", "runs/")  # fmt: skip
+    return {
+        **{f"beside, {path or 'overview'}": f"/projects/{BESIDE}/{path}" for path in pages},
+        **{f"beside, api {path}": f"/api/v1/projects/{BESIDE}/{path}" for path in lists},
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
+from django.db.models import Count, F, OuterRef, Q, Subquery
 from django.db.models.functions import Concat
 
 from annotation.models import Aspect, Campaign, Comparison, Judgement, Rating, Unit
@@ -15,6 +15,7 @@ from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Membership, Project
 from evalapp.common.errors import BadInput, NotThere
 
+from .aspects import list_judged
 from .leaderboards import JUDGED, AgreementQuery
 from .people import CHUNK
 
@@ -32,19 +33,15 @@ class Asked:
 
 
 def list_asked(project: Project) -> list[Asked]:
-    """Every aspect with every way in which it was judged. One query."""
-    ratings, comparisons = (
-        Rating.objects.filter(aspect=OuterRef("pk")),
-        Comparison.objects.filter(aspect=OuterRef("pk")),
-    )
-    rows = Aspect.objects.filter(project=project).annotate(
-        has_ratings=Exists(ratings.filter(output__isnull=False)),
-        has_comparisons=Exists(comparisons.filter(output_b__isnull=False)),
-        has_turing=Exists(comparisons.filter(output_b__isnull=True)),
-        has_dialogues=Exists(ratings.filter(dialogue__isnull=False)),
-    )
-    ordered = list(rows.order_by("position", "pk"))
-    return [Asked(row, name) for row in ordered for name in JUDGED if getattr(row, f"has_{name}")]
+    """Every aspect with every way in which it was judged."""
+    ratings, comparisons = Rating.objects.all(), Comparison.objects.all()
+    rows = {
+        "ratings": ratings.filter(output__isnull=False),
+        "comparisons": comparisons.filter(output_b__isnull=False),
+        "turing": comparisons.filter(output_b__isnull=True),
+        "dialogues": ratings.filter(dialogue__isnull=False),
+    }
+    return [Asked(aspect, name) for aspect, ways in list_judged(project, rows) for name in JUDGED if name in ways]
 
 
 def choose_asked(project: Project, query: AgreementQuery) -> Asked:

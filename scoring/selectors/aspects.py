@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
+
+from django.db.models import Exists
 
 from annotation.models import Aspect, Comparison, Rating
 from evalapp.accounts.models import Project
@@ -29,3 +32,19 @@ def choose_aspect(project: Project, name: str, *, judged_by: Literal["ratings", 
         f"Nobody has made {judged_by} of outputs in {project.slug} yet. "
         "Upload some, or open a campaign to have outputs judged."
     )
+
+
+def list_judged(project: Project, ways: Mapping[str, Any]) -> list[tuple[Aspect, frozenset[str]]]:
+    """Every aspect in the project's order, with those of `ways` (name -> rows with an aspect) that have a row for it.
+
+    Two questions. Each aspect is named: referred to from the list of aspects, PostgreSQL goes through the judgements of
+    all projects for an aspect that nobody has judged.
+    """
+    aspects = list(Aspect.objects.filter(project=project))
+    if not aspects:
+        return []
+    asked = {
+        f"{way}_{aspect.pk}": Exists(rows.filter(aspect=aspect)) for aspect in aspects for way, rows in ways.items()
+    }
+    found = Project.objects.filter(pk=project.pk).annotate(**asked).values(*asked).get()
+    return [(aspect, frozenset(way for way in ways if found[f"{way}_{aspect.pk}"])) for aspect in aspects]

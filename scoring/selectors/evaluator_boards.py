@@ -9,14 +9,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef
 
-from annotation.models import Aspect, Item, Output, Rating
+from annotation.models import Item, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
 
 from ..models import ScoreSet
+from .aspects import list_judged
 from .columns import CHUNK, load_columns, load_outputs
 from .leaderboards import FIGURES, AspectsQuery, EvaluatorsQuery, MatrixQuery, SlicesQuery
 from .meta_evaluation import describe_set, load_people, load_scored, outside_training
@@ -106,8 +106,8 @@ def _outputs(project: Project, subset: str) -> tuple[NDArray[np.int64], NDArray[
 
 def rated_aspects(project: Project) -> list[str]:
     """Aspects of which outputs were rated, in the project's order."""
-    rated = Rating.objects.filter(aspect=OuterRef("pk"), output__isnull=False)
-    return list(Aspect.objects.filter(Exists(rated), project=project).values_list("name", flat=True))
+    rated = list_judged(project, {"ratings": Rating.objects.filter(output__isnull=False)})
+    return [aspect.name for aspect, ways in rated if ways]
 
 
 def queries_by_aspect(project: Project, query: AspectsQuery) -> list[EvaluatorsQuery]:

@@ -368,13 +368,13 @@ def names_of(project: Project) -> dict[str, list[str]]:
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
     filters = list_filters(project, active_only=True).annotate(what=Value("filter"), text=Cast("name", text))
     sets = ReferenceSet.objects.filter(project=project).annotate(what=Value("references"), text=Cast("name", text))
-    rated = Exists(Rating.objects.filter(project=OuterRef("pk"), dialogue__isnull=False))
+    rated = Exists(Rating.objects.filter(project=project, dialogue__isnull=False))
     levels = Project.objects.filter(rated, pk=project.pk).annotate(
         what=Value("level"), text=Value("dialogue", output_field=text)
     )
     compared = [
         Project.objects.filter(
-            Exists(Comparison.objects.filter(project=OuterRef("pk"), output_b__isnull=turing)), pk=project.pk
+            Exists(Comparison.objects.filter(project=project, output_b__isnull=turing)), pk=project.pk
         ).annotate(what=Value("people"), text=Value(name, output_field=text))
         for name, turing in (("m1", True), ("pairs", False))
     ]

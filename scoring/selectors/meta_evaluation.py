@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db.models import Exists, OuterRef
 
 from annotation.models import Aspect, Comparison, Rating
 from evalapp.accounts.models import Project
@@ -17,7 +16,7 @@ from evalapp.stats.meta_tables import People, Progress, Scored, evaluators_table
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 
 from ..models import Score, ScoreSet
-from .aspects import choose_aspect
+from .aspects import choose_aspect, list_judged
 from .catalogue import entries
 from .columns import find_columns, load_columns
 from .dialogues import load_dialogue_people, load_turns
@@ -146,7 +145,7 @@ def choose_compared_aspect(project: Project, query: EvaluatorsQuery) -> Aspect:
     if query.aspect:
         return choose_aspect(project, query.aspect, judged_by="comparisons")
     rows = Comparison.objects.filter(output_b__isnull=query.people == "m1")
-    found = Aspect.objects.filter(Exists(rows.filter(aspect=OuterRef("pk"))), project=project).first()
+    found = next((aspect for aspect, ways in list_judged(project, {"compared": rows}) if ways), None)
     return found or choose_aspect(project, "", judged_by="comparisons")
 
 

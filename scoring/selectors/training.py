@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, QuerySet
 
 from annotation.models import Comparison, Dialogue, Item, Output, Rating, Reference
 from evalapp.accounts.models import Project
@@ -46,15 +46,16 @@ def learners() -> list[Entry]:
 
 
 def facts_of(project: Project) -> dict[str, bool]:
-    """Which kinds of training data a project has at all, in one question that looks for a row of each."""
-    outputs = Output.objects.filter(project=OuterRef("pk"))
+    """Which kinds of training data a project has at all, in one question that looks for a row of each. The project is
+    named in each part: referred to, PostgreSQL goes through other projects' rows for a kind that this one has not."""
+    outputs = Output.objects.filter(project=project)
     rows = {
-        "ratings": Rating.objects.filter(project=OuterRef("pk"), output__isnull=False),
-        "comparisons": Comparison.objects.filter(project=OuterRef("pk")),
-        "references": Reference.objects.filter(item__project=OuterRef("pk")),
+        "ratings": Rating.objects.filter(project=project, output__isnull=False),
+        "comparisons": Comparison.objects.filter(project=project),
+        "references": Reference.objects.filter(item__project=project),
         "outputs": outputs,
-        "dialogues": Dialogue.objects.filter(project=OuterRef("pk")),
-        "contexts": Item.objects.filter(project=OuterRef("pk")).exclude(context=[]),
+        "dialogues": Dialogue.objects.filter(project=project),
+        "contexts": Item.objects.filter(project=project).exclude(context=[]),
         "steps": outputs.filter(step__isnull=False),
     }
     asked = {f"has_{name}": Exists(found) for name, found in rows.items()}
