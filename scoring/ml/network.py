@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 
 from scoring.ml.encoders.loading import Attention, load_model
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.errors import ArtefactError
+from scoring.ml.errors import ArtefactError, EncoderError
 
 #: Architectures an artefact's encoder may have: none of them runs code of its own.
 ARCHITECTURES = (
@@ -65,9 +65,11 @@ class Network(PreTrainedModel):
         """A fresh network around the encoder of a source with its weights, or without encoder.
 
         `network` are the sizes and switches `build` gets; JSON values only. Set torch's seed before: heads are drawn.
+        Raises `EncoderError` for a kind of encoder that could be trained and saved but not be loaded again.
         """
         if source is None:
             return cls(NetworkConfig(encoder=None, network=network))
+        check_architecture(source)
         chosen: Attention = attention or ("eager" if source.attention == "eager" else "sdpa")
         config = NetworkConfig(encoder=dict(source.config), network=network, attention=chosen)
         return cls(config, load_model(source, attention=chosen))
@@ -123,6 +125,16 @@ class Network(PreTrainedModel):
             given["token_type_ids"] = token_type_ids
         output: torch.Tensor = self.encoder(**given).last_hidden_state
         return output
+
+
+def check_architecture(source: EncoderSource) -> None:
+    """Raises `EncoderError` where an artefact may not have this kind of encoder."""
+    if source.model_type not in ARCHITECTURES:
+        raise EncoderError(
+            source.name,
+            f"is of the kind {source.model_type!r}, which no trained evaluator may bring along; take one of "
+            f"{', '.join(ARCHITECTURES)}",
+        )
 
 
 def _bare_encoder(config: dict[str, Any], attention: str) -> torch.nn.Module:

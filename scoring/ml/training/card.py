@@ -16,7 +16,7 @@ def write_card(evaluator: TrainedEvaluator) -> str:
     artefact, record, entry = evaluator.artefact, evaluator.record, evaluator.entry
     lines = [f"# {entry.name}", "", entry.summary, ""]
     if entry.citation:
-        lines += [f"After {entry.citation}.", ""]
+        lines += [f"After {entry.citation.removesuffix('.')}.", ""]
     lines += ["```", evaluator.signature, "```", "", "## Training", ""]
     facts = {
         "Data": f"{record.dataset} ({record.data_hash})",

@@ -52,8 +52,8 @@ TRAINING = (
         "tau",
         "float",
         None,
-        "Ratings that differ by no more are a tie; none is 0 for one person's ratings and an eighth of the scale for "
-        "means over several.",
+        "Ratings that differ by no more are a tie; none is 0 for one person's whole numbers and an eighth of the scale "
+        "for means over several, and where ratings are no whole numbers.",
         minimum=0,
     ),
     Option("human_pairs", "int", 20000, "At most so many pairs from ratings, drawn by seed.", minimum=1),

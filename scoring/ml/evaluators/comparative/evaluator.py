@@ -30,6 +30,7 @@ from scoring.ml.evaluators.comparative.verdicts import (
     swap_consistency,
     symmetrised,
 )
+from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.estimate import training_seconds
@@ -56,6 +57,7 @@ class Comparative(TrainedEvaluator):
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
         material = Material(job)
+        check_architecture(job.encoder)
         phases = material.phases()
         tokens = 0.0
         for phase in phases:
@@ -235,7 +237,8 @@ class Comparative(TrainedEvaluator):
         found = softmax(logits.double().numpy()) if len(both) else np.zeros((0, 3))
         if not self.symmetric:
             return found, cut, None
-        return symmetrised(found[:n], found[n:]), cut[:n] | cut[n:], swap_consistency(found[:n], found[n:])
+        consistency = swap_consistency(found[:n], found[n:]) if n else None
+        return symmetrised(found[:n], found[n:]), cut[:n] | cut[n:], consistency
 
     def _singles(self, records: Sequence[Record], progress: Progress | None) -> tuple[Floats, Any]:
         """Without comparison: the logit of "written by a person", and what was cut."""

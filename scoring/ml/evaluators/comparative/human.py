@@ -101,8 +101,9 @@ def _from_comparisons(dataset: Dataset, aspect: str) -> tuple[list[Pair], int, i
 
 
 def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
-    """What a difference must exceed: 0 for one person's ratings; for means over several an eighth of the scale of raw
-    ratings and of ranks (0 to 1), half a standard deviation of standardised ones."""
+    """What a difference must exceed: 0 for one person's whole numbers; for means over several, and for what is no whole
+    number, an eighth of the scale of raw ratings and of ranks (0 to 1), half a standard deviation of standardised ones.
+    """
     if not several:
         return 0.0
     if method == "z":
@@ -126,9 +127,11 @@ def _from_ratings(
     dataset: Dataset, aspect: str, rated: Rated, settings: HumanSettings, rng: np.random.Generator
 ) -> tuple[list[Pair], int]:
     records, means = rated.records, rated.means()
-    several = any(len(values) > 1 for values in rated.values)
+    # What is no whole number was a mean before it came here.
+    means_given = any(not float(row.value).is_integer() for row in dataset.ratings if row.aspect == aspect)
+    several = means_given or any(len(values) > 1 for values in rated.values)
     tau_means = settings.tau if settings.tau is not None else tau_of(dataset, aspect, settings.ratings, several)
-    tau_single = settings.tau if settings.tau is not None else 0.0
+    tau_single = settings.tau if settings.tau is not None else tau_of(dataset, aspect, "raw", means_given)
     found: list[tuple[int, int, float, float]] = []
     if settings.rating_pairs in ("context", "both"):
         of_item: dict[str, list[int]] = defaultdict(list)

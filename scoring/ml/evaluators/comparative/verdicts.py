@@ -21,7 +21,7 @@ POINTS = (0.0, 1.0, 3.0)
 class Verdicts:
     """n comparisons. `signs` (n,): 1 the first text is better, -1 the second, 0 neither. `probabilities` (n, 3):
     worse, tie, better. `swap_consistency` is the share of pairs whose verdict turns round when the texts change
-    places, None where each was read one way. `truncated` (n,): a text was cut."""
+    places, None where each was read one way or none was read. `truncated` (n,): a text was cut."""
 
     signs: Signs
     probabilities: Floats

@@ -64,6 +64,15 @@ def test_means_differ_by_more_than_half_a_point_of_five():
     assert tau_of(data, "good", "raw", False) == 0.0
 
 
+def test_means_that_come_as_one_rating_are_means():
+    """EVALUATORS 1.4: tau = 0 is for a single integer rater; 4.8 was a mean (dailydialog_multiref: rater "mean")."""
+    rows = ratings({("i0", "a"): [3.4], ("i0", "b"): [3.2], ("i0", "c"): [4.8], ("i1", "a"): [3.0]})
+    said = as_dict(found(dataset(ratings=rows), rating_pairs="rater"))
+    assert said[("i0", "a", "b")] == (0, 1, 0)
+    assert said[("i0", "a", "c")] == (1, 0, 0)
+    assert as_dict(found(dataset(ratings=rows)))[("i0", "a", "b")] == (0, 1, 0)
+
+
 def test_means_that_differ_by_tau_are_tied_whatever_their_rounding():
     """7/3 - 11/6 is 0.5, in floating point 0.5000000000000002."""
     rows = ratings({("i0", "a"): [2, 2, 3], ("i0", "b"): [1, 2, 2, 2, 2, 2]})

@@ -221,9 +221,11 @@ def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
     options = {"epochs": 1, "split": "row", "aspects": "naturalness"}
     rows = fit("shared-bert", data(4, items=many), encoder=encoder, **options).record
     assert (rows.metrics["n_naturalness"], rows.metrics["test_n_naturalness"]) == (8, 8)
+    assert any("held-out outputs stand in the training part, too" in note for note in rows.notes)
     by_group = fit("shared-bert", data(), encoder=encoder, epochs=1, split="group")
     assert "test_macro_f1" not in by_group.record.metrics
     assert by_group.record.metrics
+    assert not any("stand in the training part" in note for note in by_group.record.notes)
     assert by_group.record.dev_groups
     assert not set(by_group.record.dev_groups) & set(by_group.record.groups)
     assert by_group.trained_on == {f"g{number}" for number in range(12)}
