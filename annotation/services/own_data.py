@@ -39,7 +39,7 @@ def own_parts(*, user: Any) -> list[Part]:
         Part("drafts", "Answers that you began.", list(drafts.values("campaign__name", "public", "draft"))),
         Part("flags", "What you said was wrong with a text.", list(flags.values(
             "campaign__name", "assignment__public", "reason", "text", "created_at"))),
-        Part("item_flags", "What you said was wrong with an item to write for.", list(item_flags.values(
+        Part("remarks", "What you said was wrong with an item to write for.", list(item_flags.values(
             "campaign__name", "task__public", "reason", "text", "created_at"))),
         Part("attempts", "Texts that you tried while writing.", list(attempts.values(
             "campaign__name", "task__public", "number", "text", "decision", "seconds", "created_at"))),

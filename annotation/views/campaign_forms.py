@@ -143,7 +143,7 @@ class CampaignForm(forms.Form):
     def __init__(self, *args: Any, systems: Sequence[System] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["systems"].choices = [  # type: ignore[attr-defined]
-            (row.name, f"{row.name} ({getattr(row, 'output_count', 0):,} outputs)".replace(",", " ")) for row in systems
+            (row.name, f"{row.name} ({getattr(row, 'output_count', 0):,} outputs)") for row in systems
         ]
 
     @property

@@ -249,4 +249,5 @@ class _Work:
                     "n": len(records),
                 }
             )
+        self.context.progress(len(pairs), len(pairs), "systems", "systems")
         return rows

@@ -103,8 +103,9 @@ def of_campaign(query: Query) -> bool:
 def leaderboard(*, project: Project) -> Row | None:
     """`leaderboard.json`: every kept table that tells the present state, with its settings and the names of its sets.
     None where no table is kept."""
-    names, stamp = set_names(project), stamp_of(project)
-    kept = Leaderboard.objects.filter(project=project, stamp=stamp, kind__in=EXPORTED).order_by("pk")
+    names = set_names(project)
+    stamps = [stamp_of(project), stamp_of(project, AgreementQuery())]
+    kept = Leaderboard.objects.filter(project=project, stamp__in=stamps, kind__in=EXPORTED).order_by("pk")
     queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not of_campaign(query)]
     tables = [_entry(project, row, query, names) for row, query in queries]
     if not tables:

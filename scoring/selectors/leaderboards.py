@@ -314,10 +314,20 @@ def key_of(query: Query) -> str:
     return _digest([TABLE_VERSION, query.kind, asdict(query)])
 
 
-def stamp_of(project: Project) -> str:
-    """The state of everything a leaderboard of this project reads, from a few indexed look-ups."""
-    parts: list[Any] = [_latest(project), *sorted(_described(project), key=str)]
+def stamp_of(project: Project, query: Query | None = None) -> str:
+    """The state of everything that this leaderboard of the project, or any of them, reads; from a few indexed
+    look-ups."""
+    described = _described(project)
+    if query is not None and not reads_scores(query):
+        described = [row for row in described if row[0] != "scores"]
+    parts: list[Any] = [_latest(project), *sorted(described, key=str)]
     return _digest(parts)
+
+
+def reads_scores(query: Query) -> bool:
+    """Whether a table tells of evaluators. What people say of systems, and how far they agree, stays as it is when
+    something is scored."""
+    return not (isinstance(query, AgreementQuery) or (isinstance(query, SystemsQuery) and not query.by))
 
 
 def _latest(project: Project) -> list[Any]:

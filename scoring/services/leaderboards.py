@@ -30,6 +30,7 @@ from ..selectors.leaderboards import (
     SystemsQuery,
     find_leaderboard,
     key_of,
+    reads_scores,
     stamp_of,
 )
 from ..selectors.score_sets import current_sets
@@ -74,7 +75,7 @@ def compute_leaderboard(
 ) -> Leaderboard:
     """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old.
     `progress` is told how many steps are done, of how many, by tables that take long."""
-    stamp = stamp or stamp_of(project)
+    stamp = stamp or stamp_of(project, query)
     began = time.monotonic()
     used = get_active_filter(project, filter_of(query)) if filter_of(query) else None
     table = {"project": project.slug, "lang": project.lang, **_rank(project, query, progress)}
@@ -142,7 +143,7 @@ def _rank_further(
 
 def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     """The present table, computed here and now if it must be: for commands and the API's small tables."""
-    stamp = stamp_of(project)
+    stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
     if filter_of(query):
         get_active_filter(project, filter_of(query))  # a table that is kept is no way round its withdrawal
@@ -153,7 +154,7 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
 
 def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> Answer:
     """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
-    stamp = stamp_of(project)
+    stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
     if filter_of(query):
         get_active_filter(project, filter_of(query))  # a table that is kept is no way round its withdrawal
@@ -180,7 +181,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
         if set(row.params) != set(shape.__dataclass_fields__):
             continue  # a table of an older version; nobody asks for it
         query = shape(**row.params)
-        if key_of(query) == row.key and is_large(project, query):
+        if key_of(query) == row.key and reads_scores(query) and is_large(project, query):
             queued.append(_queue(project, query, stamp))
         if len(queued) == MOST_RENEWED:
             break

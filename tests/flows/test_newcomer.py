@@ -74,8 +74,8 @@ def test_from_first_sign_in_to_export(demo):
 def _first_owner() -> Visitor:
     made = command("createowner", "olga")
     owner = sign_in("olga", made["password"])
-    owner.sees("Projects", "1 152")
-    owner.follow("Demonstration").sees("1 152", "simulated", "written")
+    owner.sees("Projects", "1,152")
+    owner.follow("Demonstration").sees("1,152", "simulated", "written")
     return owner
 
 

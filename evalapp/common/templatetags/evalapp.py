@@ -66,8 +66,14 @@ def percent(value: Any, digits: int = 0) -> str:
 
 
 @register.filter
+def hundredths(value: Any) -> str:
+    """A share in %, for a column whose head says so."""
+    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.0f}"
+
+
+@register.filter
 def thousands(value: Any) -> str:
-    return "-" if value is None else f"{int(value):,}".replace(",", " ")
+    return "-" if value is None else f"{int(value):,}"
 
 
 @register.filter
@@ -86,7 +92,7 @@ def key_name(key: str) -> str:
 
 @register.filter
 def per_second(rate: float | None) -> str:
-    """A rate with about three figures: 0.42, 7.3, 1 250."""
+    """A rate with about three figures: 0.42, 7.3, 1,250."""
     if rate is None or not math.isfinite(rate):
         return "-"
     return f"{rate:.2f}" if rate < 1 else f"{rate:.1f}" if rate < 100 else thousands(rate)

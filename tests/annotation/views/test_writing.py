@@ -315,7 +315,7 @@ def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, 
         f"/api/v1/writing-tasks/{public}/flag/", json.dumps({"reason": "other"}), content_type="application/json"
     )
     assert by_program.status_code == 201, by_program.content
-    (own,) = (part for part in own_parts(user=cast.annotator) if part.name == "item_flags")
+    (own,) = (part for part in own_parts(user=cast.annotator) if part.name == "remarks")
     assert [row["text"] for row in own.rows] == ["The turns are mixed up.", ""]
 
     anna.force_login(cast.researcher)

@@ -34,7 +34,7 @@ def test_relative_times_carry_the_exact_one():
 def test_undefined_is_a_dash():
     assert [tags.figure(math.nan), tags.figure(None), tags.percent(math.nan), tags.per_second(None)] == ["-"] * 4
     assert tags.figure(-0.5, 2) == "−0.50"
-    assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1 250"]
+    assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1,250"]
 
 
 def test_what_a_template_does_not_find_is_a_dash():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.models import Output
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Leaderboard
-from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
+from scoring.selectors.leaderboards import SHAPES, AgreementQuery, EvaluatorsQuery, SystemsQuery, stamp_of
 from scoring.services import leaderboards
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
+from tests.factories import make_ratings
 
 pytestmark = pytest.mark.django_db
 
@@ -51,3 +53,18 @@ def test_tables_of_older_versions_are_left_alone(large, score):
     assert queued() == []
     Leaderboard.objects.filter(kind="evaluators").update(params={"aspect": "", "gone": "x"})
     assert renew_leaderboards(project=large.project) == []
+
+
+def test_what_people_say_of_systems_stays_current_when_something_is_scored(large, score):
+    for query in (SystemsQuery(), SystemsQuery(by="length"), AgreementQuery()):
+        get_leaderboard(project=large.project, query=query)
+    score(large.project, "chrf")
+    current = {
+        (row.kind, row.params.get("by", "")): row.stamp == stamp_of(large.project, SHAPES[row.kind](**row.params))
+        for row in Leaderboard.objects.filter(project=large.project)
+    }
+    assert current == {
+        ("evaluators", ""): False, ("systems", ""): True, ("systems", "length"): False, ("agreement", ""): True,
+    }  # fmt: skip
+    make_ratings(large.project, list(Output.objects.all()), aspect="tone")
+    assert stamp_of(large.project, SystemsQuery()) != Leaderboard.objects.get(kind="systems", params__by="").stamp

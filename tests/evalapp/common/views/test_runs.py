@@ -50,7 +50,7 @@ def test_a_running_run_has_bar_rate_and_time_left(reader, make):
         "running", done=250, total=1000, unit="rows", rate=50.0, heartbeat=timezone.now(), worker="h:1", attempt=1
     )
     page = get(reader, run)
-    for words in ('max="1000" value="250"', "250 of 1 000 rows", "50.0 rows/s", "about 15 s left", "h:1", "1 of 3"):
+    for words in ('max="1000" value="250"', "250 of 1,000 rows", "50.0 rows/s", "about 15 s left", "h:1", "1 of 3"):
         assert words in page
 
 

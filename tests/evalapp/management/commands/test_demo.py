@@ -72,7 +72,7 @@ def test_it_fills_keeps_and_starts_anew():
     }.items():  # fmt: skip
         kept = find_leaderboard(project, query)
         assert kept is not None, name
-        assert kept.stamp == stamp_of(project), name
+        assert kept.stamp == stamp_of(project, query), name
     ratings = Rating.objects.filter(project=project).count()
     assert ratings > 100
 
