@@ -26,13 +26,12 @@ def _counts(model: type[Item] | type[Output], projects: list[Project]) -> dict[i
 
 
 def data_step(_request: HttpRequest, project: Project) -> Step:
-    items = Item.objects.filter(project=project).exists()
-    outputs = items and has_outputs(project)
-    if outputs:
+    if has_outputs(project):
         return Step(
             "Data are in", "Items and what the systems wrote for them.",
             reverse("annotation:item-list", args=[project.slug]), "Look at them", done=True,
         )  # fmt: skip
+    items = Item.objects.filter(project=project).exists()
     text = (
         "Items are there; now upload what the systems wrote: outputs.jsonl or outputs.csv."
         if items

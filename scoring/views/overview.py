@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import Exists
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -57,8 +58,11 @@ def rankings_step(request: HttpRequest, project: Project) -> Step | None:
     """Done once somebody has looked at how the evaluators follow people."""
     if not _may(request, project, "read"):
         return None
-    seen = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.EVALUATORS).exists()
-    if not seen and not Rating.objects.filter(project=project).exists():
+    seen, rated = Project.objects.filter(pk=project.pk).values_list(
+        Exists(Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.EVALUATORS)),
+        Exists(Rating.objects.filter(project=project)),
+    )[0]
+    if not seen and not rated:
         return None
     return Step(
         title="Read the leaderboards",

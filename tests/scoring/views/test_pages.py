@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.models import Output, Rating
@@ -252,6 +254,8 @@ def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researc
 
 def test_overview_shows_the_first_rows(researcher, scored):
     researcher.get(address("systems"))
-    text = researcher.get(reverse("project", args=["alpha"])).content.decode()
+    with CaptureQueriesContext(connection) as queries:
+        text = researcher.get(reverse("project", args=["alpha"])).content.decode()
+    assert len(queries) <= 15  # of every page of lists, whatever the rooms put on it
     assert "Leaderboard" in text
     assert "sys-a" in text
