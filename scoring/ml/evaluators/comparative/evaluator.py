@@ -151,12 +151,11 @@ class Comparative(TrainedEvaluator):
                 SignatureField("plays", "pl", "50n" if plays is None else str(plays)),
                 SignatureField("draws", "dr", str(self.options["seed"])),
             ]
-        elif not self.classifier.single:
-            texts = (repr((record.context, record.source, record.text)) for record in self.references)
-            fields += [
-                SignatureField("refs", "r", f"{len(self.references)}@{text_hash(texts)}"),
-                SignatureField("points", "po", self.option_text("points")),
-            ]
+        else:
+            if not self.classifier.single:
+                texts = (repr((record.context, record.source, record.text)) for record in self.references)
+                fields.append(SignatureField("refs", "r", f"{len(self.references)}@{text_hash(texts)}"))
+            fields.append(SignatureField("points", "po", self.option_text("points")))
         return fields
 
     def identity(self, record: Record) -> Hashable:

@@ -28,6 +28,11 @@ def cut_at_sentence(text: str, words: int | None) -> str:
     return " ".join(pieces[:nearest])
 
 
+def _said(context: Context) -> bool:
+    """Whether there is a context; blank turns are none."""
+    return any(turn.strip() for turn in ((context,) if isinstance(context, str) else context))
+
+
 class PairReader:
     """Tokenises pairs of records.
 
@@ -87,7 +92,7 @@ class PairReader:
         """Sides against sides, in their order."""
         if self.form == "own":
             return self.tokenizer.segments(one, two)
-        shared = np.array([bool(a.context) and a.context == b.context for a, b in zip(one, two, strict=True)], bool)
+        shared = np.array([a.context == b.context and _said(a.context) for a, b in zip(one, two, strict=True)], bool)
         together, apart = np.flatnonzero(shared), np.flatnonzero(~shared)
         parts: list[Tokenized] = []
         if len(together):

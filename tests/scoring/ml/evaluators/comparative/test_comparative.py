@@ -317,8 +317,10 @@ def test_without_comparison_it_is_the_adversarial_evaluator(encoder):
     machines = [r for r in make(4, 5).outputs_with_context() if r.system == "m2"]
     assert evaluator.score(people).mean() > evaluator.score(machines).mean()
     assert evaluator.compare(people[:4], machines).mean() > 0
-    shares = again(evaluator, points="share").score(people)
-    np.testing.assert_allclose(shares * 150, evaluator.score(people))
+    shared = again(evaluator, points="share")
+    np.testing.assert_allclose(shared.score(people) * 150, evaluator.score(people))
+    # Two scales, two signatures.
+    assert shared.signature != evaluator.signature
     with pytest.raises(TrainingDataError, match="people's and machines' texts only"):
         plan("comparative", make(), encoder=encoder, comparison=False, human="yes")
 

@@ -29,6 +29,8 @@ def test_forms(source):
     assert words(shared, A, B) == "[CLS] tea mat [SEP] cat [SEP] dog [SEP]"
     assert words(shared, A, OTHER) == words(own, A, OTHER) == "[CLS] tea mat cat [SEP] ran dog [SEP]"
     assert words(shared, Record("cat"), Record("dog")) == "[CLS] cat [SEP] dog [SEP]"
+    blank = Record("cat", context=("", " ")), Record("dog", context=("", " "))
+    assert words(shared, *blank) == words(own, *blank) == "[CLS] cat [SEP] dog [SEP]"
 
 
 def test_mixed_pairs_keep_their_order(source):
