@@ -372,6 +372,8 @@ def upsert_results(
     held: Held, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
 ) -> list[Statement]:
     """The ratings or comparisons this answer means. An uploaded row of the same rater is left as it is."""
+    if held.unit_kind == "control" and not answer.extra:
+        return _no_results(held, answer, kind, aspect_ids, rater)
     if held.unit_kind != "normal" or answer.extra:
         return []
     if held.repeat_number:
@@ -411,3 +413,15 @@ def upsert_results(
         )
         for name, value in answer.plain.items()
     ]  # fmt: skip
+
+
+def _no_results(held: Held, answer: Answer, kind: str, aspect_ids: dict[str, int], rater: str) -> list[Statement]:
+    """An answer to a control means no rating. It sends as many statements as another, which change no row: the time
+    that an answer takes must not tell what it was about."""
+    table, output = ("annotation_rating", "output_id") if kind == "likert" else ("annotation_comparison", "output_a_id")
+    sql = (
+        f"UPDATE {table} SET simulated = simulated WHERE {output} = %s AND aspect_id = %s AND rater = %s"
+        f" AND judgement = {_JUDGEMENT}"
+    )
+    names = list(answer.plain)[:1] if kind == "likert" else list(answer.plain)
+    return [(sql, [held.output_a, aspect_ids[name], rater, answer.submission]) for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -9,6 +10,7 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, Pa
 
 from evalapp.common.errors import EvalappError
 
+from .mails import send_later
 from .models import Project, User
 from .roles import SCOPES, Role
 
@@ -63,6 +65,9 @@ class ResetForm(PasswordResetForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["email"].label = "E-mail"
+
+    def send_mail(self, *args: Any, **kwargs: Any) -> None:
+        send_later(partial(super().send_mail, *args, **kwargs))
 
 
 class NewPasswordForm(SetPasswordForm):

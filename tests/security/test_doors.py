@@ -19,6 +19,7 @@ from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
 from evalapp.accounts import limits
+from evalapp.accounts.mails import wait_until_sent
 from evalapp.accounts.models import AttemptCount, User
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.settings import env
@@ -190,9 +191,11 @@ def test_a_wrong_host_is_refused_and_reaches_no_mail(cast):
         assert client.get("/", headers={"Host": host}).status_code == 400
         refused = client.post("/account/reset/", {"email": "rita@example.org"}, headers={"Host": host})
         assert refused.status_code == 400
+    wait_until_sent(10)
     assert mail.outbox == []
     forwarded = {"X-Forwarded-Host": "elsewhere.example", "X-Forwarded-Proto": "https", "Forwarded": "host=elsewhere"}
     assert client.post("/account/reset/", {"email": "rita@example.org"}, headers=forwarded).status_code == 302
+    wait_until_sent(10)
     assert "http://testserver/account/reset/" in mail.outbox[0].body
     assert "elsewhere" not in mail.outbox[0].body
 
