@@ -130,7 +130,12 @@ class TrainForm(forms.Form):
             low = None if option.minimum is None else int(option.minimum)
             return forms.IntegerField(min_value=low, **common)
         if option.type == "float":
-            return forms.FloatField(min_value=option.minimum, widget=forms.NumberInput(attrs={"step": "any"}), **common)
+            return forms.FloatField(
+                min_value=option.minimum,
+                max_value=option.maximum,
+                widget=forms.NumberInput(attrs={"step": "any"}),
+                **common,
+            )
         return forms.CharField(max_length=200, **common)
 
     def of_group(self, group: str) -> list[Any]:

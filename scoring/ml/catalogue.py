@@ -43,6 +43,7 @@ class Option:
     optional: bool = False
     #: Whether it names a model or a folder on the machine that scores: people of the web may only name allowed ones.
     names_model: bool = False
+    maximum: float | None = None
 
     def parse(self, evaluator: str, value: Any) -> OptionValue:
         """The value in the option's type; texts as a form or a command line gives them are understood."""
@@ -54,6 +55,8 @@ class Option:
             raise InvalidOption(evaluator, self.name, f"must be one of {', '.join(self.choices)}")
         if self.minimum is not None and isinstance(parsed, int | float) and parsed < self.minimum:
             raise InvalidOption(evaluator, self.name, f"must be at least {self.minimum:g}")
+        if self.maximum is not None and isinstance(parsed, int | float) and parsed > self.maximum:
+            raise InvalidOption(evaluator, self.name, f"must be at most {self.maximum:g}")
         return parsed
 
     def _convert(self, evaluator: str, value: Any) -> OptionValue:

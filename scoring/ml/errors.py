@@ -65,6 +65,17 @@ class TrainingDataError(ScoringError):
         super().__init__(f"{evaluator} cannot be trained: {message}")
 
 
+class TrainingDiverged(ScoringError):
+    """A training whose weights are no numbers any more: nothing it scores would be one."""
+
+    def __init__(self, evaluator: str) -> None:
+        self.evaluator = evaluator
+        super().__init__(
+            f"{evaluator}: the training diverged, its weights are no numbers any more. Take a smaller learning_rate, "
+            "or train_dtype=fp32 where it was bf16."
+        )
+
+
 class ArtefactError(ScoringError):
     """A folder that does not hold what a saved evaluator must hold."""
 

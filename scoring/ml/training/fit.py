@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from scoring.ml.base import Evaluator, Progress
 from scoring.ml.catalogue import RECOMMENDED
-from scoring.ml.errors import InvalidOption
+from scoring.ml.errors import InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, silent
 from scoring.ml.types import Dataset
 
 if TYPE_CHECKING:
+    from scoring.ml.network import Network
     from scoring.ml.trained import TrainedEvaluator
 
 SENTINELS = ("length", "overlap", "random")
@@ -82,6 +83,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     implementation.plan(job)
     claim_folder(job)
     artefact = implementation.train(job)
+    _check_numbers(job, artefact.network)
     evaluator = implementation(job.entry, artefact)
     held_out = job.dev
     if held_out is not None and held_out.ratings and job.entry.level == "segment":
@@ -95,6 +97,14 @@ def run_job(job: FitJob) -> TrainedEvaluator:
         record = replace(artefact.record, correlations=tuple(rows))
         evaluator = implementation(job.entry, replace(artefact, record=record))
     return evaluator.with_fixtures(implementation.fixture_records(job))
+
+
+def _check_numbers(job: FitJob, network: Network) -> None:
+    import torch
+
+    for tensor in network.state_dict().values():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise TrainingDiverged(job.name)
 
 
 def _scoring(job: FitJob) -> Progress:

@@ -52,6 +52,7 @@ def test_unknown_option_lists_the_existing_ones():
         ("bleu-star", {"smooth": "magic"}, "must be one of exp"),
         ("chrf", {"char_order": 0}, "at least 1"),
         ("chrf", {"char_order": "six"}, "whole number"),
+        ("meteor", {"alpha": 1.5}, "at most 1"),
         ("bleu-star", {"lowercase": "perhaps"}, "true or false"),
         ("rouge-l", {"beta": True}, "must be a number"),
         ("rouge-l", {"beta": "nan"}, "must be a number"),

@@ -81,6 +81,7 @@ NEGATIVES = (
         "Probability that a reply's own back-translation stands beside it as a second true reply (printed: .5; "
         "released: 0). Needs both translators.",
         minimum=0,
+        maximum=1,
         advanced=True,
     ),
 )
@@ -138,7 +139,7 @@ DIFFERENCE = Option(
 )
 CLASSIFIER = (
     Option("decoder", "int", 200, "Width of the classifier's inner layer.", minimum=1, advanced=True),
-    Option("dropout", "float", 0.2, "Dropout in the classifier.", minimum=0, advanced=True),
+    Option("dropout", "float", 0.2, "Dropout in the classifier.", minimum=0, maximum=0.9, advanced=True),
 )
 TRANSITION = (
     Option("down", "int", 300, "Width to which utterance vectors are brought.", minimum=1, advanced=True),

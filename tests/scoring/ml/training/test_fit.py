@@ -13,11 +13,12 @@ import torch
 
 from scoring.ml import ArtefactError, InvalidOption, NotTrained, TrainingDataError, TrainingProgress, fit, load, plan
 from scoring.ml.catalogue import Option
+from scoring.ml.errors import TrainingDiverged
 from scoring.ml.training import finetune as finetune_module
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.training.record import data_hash
-from scoring.ml.types import System
+from scoring.ml.types import Aspect, System
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.toy import ENTRY, Toy, toy_data
 
@@ -177,6 +178,15 @@ def test_the_loss_falls_and_the_encoder_learns(encoder: str) -> None:
     assert len(moved) > 10
 
 
+def test_a_training_that_diverged_is_no_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    artefact = fit("toy", toy_data(), epochs=1, frozen=True).artefact
+    with torch.no_grad():
+        next(artefact.network.parameters())[0] = torch.nan
+    monkeypatch.setattr(Toy, "train", classmethod(lambda cls, job: artefact))
+    with pytest.raises(TrainingDiverged, match="smaller learning_rate"):
+        fit("toy", toy_data(), epochs=1, frozen=True)
+
+
 def test_what_is_missing_is_said_before_training() -> None:
     with pytest.raises(TrainingDataError, match="no ratings"):
         fit("toy", replace(toy_data(), ratings=()))
@@ -247,6 +257,7 @@ def test_what_is_learned_from_is_in_the_hash_of_the_data() -> None:
     hashes = {data_hash(one) for one in (data, people, replace(data, aspects=()), replace(data, ratings=()))}
     assert len(hashes) == 4
     assert data_hash(replace(data, items=data.items[::-1])) == data_hash(data)
+    assert data_hash(replace(data, aspects=(Aspect("fluency", 1.0, 6.0),))) == data_hash(data)
 
 
 @pytest.mark.parametrize("absent", [None, "none", ""])
