@@ -117,12 +117,14 @@ class Family:
         self._tell(f"-{child.pid}")
         self.children.remove(child)
 
-    def end(self, children: Sequence[Child] | None = None, *, at_once: bool = False) -> None:
-        """Ends these children (default: all) together and waits until their groups are gone."""
+    def end(self, children: Sequence[Child] | None = None, *, at_once: Callable[[], bool] = lambda: False) -> None:
+        """Ends these children (default: all) together and waits until their groups are gone. `at_once` is asked again
+        and again: people lose their patience on the way."""
         waiting = [child for child in (self.children if children is None else children) if child in self.children]
         sent = {child.pid: 0 for child in waiting}
         due = {child.pid: time.monotonic() for child in waiting}
         orphaned: set[int] = set()
+        hurried: set[int] = set()
         while waiting:
             now = time.monotonic()
             for child in list(waiting):
@@ -134,8 +136,10 @@ class Family:
                     orphaned.add(child.pid)
                     child.signal_group(signal.SIGTERM)
                     due[child.pid] = now + 1.0
-                elif now >= due[child.pid]:
-                    steps = () if at_once else child.ending.steps
+                elif now >= due[child.pid] or (at_once() and child.pid not in hurried):
+                    if at_once():
+                        hurried.add(child.pid)
+                    steps = () if child.pid in hurried else child.ending.steps
                     step = sent[child.pid]
                     number, patience = steps[step] if step < len(steps) else (signal.SIGKILL, 1.0)
                     self._signal(child, number)

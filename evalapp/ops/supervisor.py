@@ -237,14 +237,13 @@ class Supervisor:
     # ---- ending -------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        at_once = self._signals > 1
         running = [state for state in self._states if state.child is not None]
         if running:
             self._say("ending " + ", ".join(state.service.name for state in reversed(running)))
         first = min((state.service.stage for state in self._states), default=0)
         later = [state.child for state in running if state.child and state.service.stage != first]
         for children in (later, None):  # the first stage (Redis) outlives those that talk to it
-            self._family.end(children, at_once=at_once or self._signals > 1)
+            self._family.end(children, at_once=lambda: self._signals > 1)
         for state in running:
             self._close_output(state)
             state.child = None

@@ -69,7 +69,7 @@ class Stack:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._family.end(at_once=True)
+        self._family.end(at_once=lambda: True)
         self._family.close()
         self._listener.close()
 

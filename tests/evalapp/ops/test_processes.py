@@ -40,8 +40,23 @@ def test_steps_follow_each_other_until_the_group_is_gone(family, tmp_path):
 
 def test_at_once_waits_for_nobody(family, tmp_path):
     child = family.spawn("patient", ["sleep", "99"], ending=Ending(((signal.SIGCONT, 60.0),)))
-    family.end(at_once=True)
+    family.end(at_once=lambda: True)
     assert child.process.returncode == -signal.SIGKILL
+
+
+def test_members_that_their_leader_left_are_asked_before_they_are_killed(family, tmp_path):
+    member = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(15, lambda *_: (time.sleep(0.2), pathlib.Path('ended').touch(), sys.exit()))\n"
+        "pathlib.Path('up').touch(); time.sleep(99)"
+    )
+    leader = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {member!r}]); time.sleep(99)"
+    child = family.spawn("leader", [sys.executable, "-c", leader], cwd=tmp_path)
+    while not (tmp_path / "up").exists():
+        time.sleep(0.01)
+    family.end([child])
+    assert (tmp_path / "ended").exists()
+    assert not group_alive(child.pid)
 
 
 def test_forgetting_a_dead_leader_ends_what_it_left(family):

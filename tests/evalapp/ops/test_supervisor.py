@@ -10,8 +10,10 @@ import time
 
 import pytest
 
+from evalapp.ops import supervisor
 from evalapp.ops.errors import StartFailed
 from evalapp.ops.log import MergedLog
+from evalapp.ops.processes import Ending
 from evalapp.ops.supervisor import Service, Supervisor
 from evalapp.ops.watchdog import group_alive
 
@@ -40,7 +42,7 @@ class Run:
             time.sleep(0.02)
         raise AssertionError(f"{pattern!r} never came:\n{self.out.getvalue()}")
 
-    def __call__(self, steps) -> str:
+    def __call__(self, steps, number=signal.SIGTERM) -> str:
         problems = []
 
         def steer():
@@ -49,7 +51,7 @@ class Run:
             except Exception as error:
                 problems.append(error)
             finally:
-                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), number)
 
         thread = threading.Thread(target=steer)
         thread.start()
@@ -79,6 +81,51 @@ def test_what_dies_is_started_again_and_everything_ends(tmp_path):
     assert text.endswith("all processes have ended\n")
     assert run.stages == [0, 1]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_end_everything_too(tmp_path, number):
+    pids = []
+    text = Run(tmp_path, [Service("a", SLEEPER)])(
+        lambda run: pids.append(int(run.until(r"a\s+\| pid (\d+)")[1])), number
+    )
+    assert text.endswith("all processes have ended\n")
+    assert not group_alive(pids[0])
+
+
+def test_a_second_signal_ends_at_once_what_takes_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor, "ECHO", 0.1)
+    stubborn = python("import signal, time; signal.signal(15, signal.SIG_IGN); print('up'); time.sleep(99)")
+    services = [
+        Service("first", SLEEPER),
+        Service("stubborn", stubborn, stage=1, ending=Ending(((signal.SIGTERM, 60),))),
+    ]
+    began = []
+
+    def steps(run):
+        run.until("up")
+        began.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.5)  # it is being waited for when the second one comes
+
+    text = Run(tmp_path, services)(steps)
+    assert time.monotonic() - began[0] < 30
+    assert text.endswith("all processes have ended\n")
+
+
+def test_one_order_that_arrives_twice_is_one(tmp_path):
+    """As from `timeout` or make, which pass on what the whole group has got already."""
+    polite = python(
+        "import signal, sys, time\n"
+        "signal.signal(15, lambda *_: (time.sleep(0.5), print('said goodbye'), sys.exit()))\n"
+        "print('up'); time.sleep(99)"
+    )
+
+    def steps(run):
+        run.until("up")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert "said goodbye" in Run(tmp_path, [Service("polite", polite, stage=1)])(steps)
 
 
 @pytest.mark.slow
