@@ -64,8 +64,13 @@ def group_of(group: str, item: str) -> str:
 def data_hash(dataset: Dataset) -> str:
     """A short hash of all rows that training may read, independent of their order: of texts and judgements, of scales,
     of systems with what they are and their dev losses."""
-    rows = (
-        *dataset.aspects, *dataset.systems, *dataset.items, *dataset.outputs, *dataset.ratings, *dataset.comparisons,
+    # 1 and 1.0 are one end of a scale.
+    scales = [
+        ("aspect", row.name, *(None if end is None else float(end) for end in (row.minimum, row.maximum)))
+        for row in dataset.aspects
+    ]
+    rows: tuple[object, ...] = (
+        *scales, *dataset.systems, *dataset.items, *dataset.outputs, *dataset.ratings, *dataset.comparisons,
         *dataset.dialogues,
     )  # fmt: skip
     total = 0
