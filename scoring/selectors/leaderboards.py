@@ -61,7 +61,7 @@ TESTS = {
 #: What belongs to one level only.
 OF_LEVEL = {"acc-eq": "segment", "pa": "system", "spa": "system"}
 LEVELS = {"segment": "Outputs", "dialogue": "Dialogues", "system": "Systems"}
-GROUPINGS = {"none": "all outputs together", "item": "within items, averaged", "system": "within systems, averaged"}
+GROUPINGS = {"none": "all together", "item": "within items", "system": "within systems"}
 WEIGHTS = {"none": "every comparison the same", "propensity": "by the chance of the pair (adaptive campaigns)"}
 #: What a model of comparisons adjusts for, besides the systems. Of `rater` the common advantage of a side is a part.
 COVARIATES = {

@@ -487,3 +487,13 @@ def test_overview_costs_three_questions(cast: Cast, rf: Any, django_assert_max_n
     with django_assert_max_num_queries(3):
         assert "Replies" in campaigns_section(request, cast.project)
         assert campaign_step(request, cast.project).done
+
+
+def test_empty_lists_give_the_command_for_this_project(client, cast):
+    client.force_login(cast.researcher)
+    for path, words in (
+        ("campaigns/", "manage.py campaign alpha PLAN.json --open"),
+        ("items/", "manage.py load FOLDER --project alpha"),
+        ("", "<dd>0</dd>"),
+    ):
+        assert words in client.get(f"/projects/alpha/{path}").content.decode()

@@ -60,6 +60,7 @@ def test_nothing_judged_is_said_with_the_way_out(cast, client):
     for name in ("agreement", "agreement-raters", "agreement-calibration"):
         text = client.get(reverse(f"scoring:{name}", args=["alpha"])).content.decode()
         assert "Nobody has judged anything in alpha yet" in text
+        assert "<button>Show</button>" not in text  # there is nothing to choose
 
 
 def test_ticked_raters_become_a_filter_that_every_table_names(rated, client):
