@@ -13,17 +13,23 @@ from scoring.ml.encodings import Encodings, Tokenized
 from scoring.ml.types import Record
 
 Form: TypeAlias = Literal["own", "shared"]
-_SENTENCE_ENDS = (".", "!", "?", '."', '!"', '?"', ".'", "!'", "?'")
+_SENTENCE_ENDS, _CLOSING = (".", "!", "?", "…"), "\"'”’»)"
 
 
 def cut_at_sentence(text: str, words: int | None) -> str:
-    """A text of more than `words` words ends at the sentence end nearest to that many; without one, at that many."""
+    """A text of more than `words` words ends at the sentence end nearest to that many; without one within half as many
+    words of it, at that many: a text that begins with "Oh." is not this word."""
     if words is None:
         return text
     pieces = text.split()
     if len(pieces) <= words:
         return text
-    ends = [place for place, piece in enumerate(pieces, start=1) if piece.endswith(_SENTENCE_ENDS)]
+    last = words + words // 2
+    ends = [
+        place
+        for place, piece in enumerate(pieces[:last], start=1)
+        if place >= words - words // 2 and piece.rstrip(_CLOSING).endswith(_SENTENCE_ENDS)
+    ]
     nearest = min(ends, key=lambda end: (abs(end - words), end), default=words)
     return " ".join(pieces[:nearest])
 

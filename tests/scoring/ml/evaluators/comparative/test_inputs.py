@@ -66,6 +66,9 @@ def test_each_side_has_half_of_the_tokens_and_loses_its_oldest_turns(source):
         ("one. two three four five six. seven", 5, "one. two three four five six."),
         ("one two three four", 2, "one two"),
         ("short.", 5, "short."),
+        # Neither one word of ten, nor all of them.
+        ("oh. two three four five six seven eight nine ten.", 6, "oh. two three four five six"),
+        ("he said “two three.” four five", 4, "he said “two three.”"),
         ("one  two.\nthree", None, "one  two.\nthree"),
     ],
 )
