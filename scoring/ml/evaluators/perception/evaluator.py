@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -103,11 +104,13 @@ class Perception(TrainedEvaluator):
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        systems = _checked_systems(job, learnable(job.train))
+        _checked_systems(job, learnable(job.train))
         learned, held_out = job.train, job.dev
         if held_out is None and len(groups_of(job.train)) >= 10:
             learned, held_out = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
         texts, dev = learnable(learned), None if held_out is None else learnable(held_out)
+        # Without those all of whose texts are held out.
+        systems = texts.systems
         trainer = _Trainer(job, texts, dev)
         network, found = trainer.train(systems)
         record = TrainingRecord(
@@ -350,7 +353,8 @@ class _Trainer:
         for rate in rates:
             name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
             tried.append((rate, *self._finetune(name, texts, dev, rate)))
-        rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", 0.0))
+        # A rate at which the training diverged has no loss.
+        rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
         self.chosen[phase] = rate
         return network, found
 

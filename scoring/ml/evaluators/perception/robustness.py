@@ -32,17 +32,26 @@ def robustness(
 ) -> list[KindScore]:
     """One row per kind, in the order given; a kind without texts stands there with n = 0 and nan.
 
-    `progress` is told how many texts are done; an exception it raises ends the work.
+    Where a score depends on the other texts of the call, the texts of all kinds are one call. `progress` is told how
+    many texts are done; an exception it raises ends the work.
     """
     rows, done = [], 0
     # What has no score of its own for a system has the mean, which need not be computed twice.
-    is_mean = type(evaluator).system_score is Evaluator.system_score
+    is_mean = evaluator.entry.system_score == "mean"
+    together: Floats | None = None
+    if evaluator.depends_on_batch:
+        everything = [record for records in kinds.values() for record in records]
+        share = _share(progress, 0, len(everything)) if progress else None
+        together = evaluator.evaluate(everything, progress=share).values
     for kind, records in kinds.items():
         if not records:
             rows.append(KindScore(kind, 0, float("nan"), float("nan"), float("nan")))
             continue
-        share = _share(progress, done, len(records)) if progress else None
-        values: Floats = evaluator.evaluate(records, progress=share).values
+        if together is None:
+            share = _share(progress, done, len(records)) if progress else None
+            values = evaluator.evaluate(records, progress=share).values
+        else:
+            values = together[done : done + len(records)]
         done += len(records)
         defined = values[~np.isnan(values)]
         spread = float(defined.std(ddof=1)) if len(defined) > 1 else float("nan")
@@ -50,7 +59,7 @@ def robustness(
         score = mean if is_mean else evaluator.system_score(records)
         rows.append(KindScore(kind, len(defined), score, mean, spread))
         if progress:
-            progress(done)
+            progress(done if together is None else sum(map(len, kinds.values())))
     return rows
 
 

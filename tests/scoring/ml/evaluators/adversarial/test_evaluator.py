@@ -229,7 +229,7 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
         plan("adversarial", replace(whole, outputs=()), encoder=encoder)
     same = tuple(replace(output, text="the cat sat") for output in whole.outputs)
     equal = tuple(replace(item, references=("the cat sat",)) for item in whole.items)
-    with pytest.raises(TrainingDataError, match="22 outputs equal a reference"):
+    with pytest.raises(TrainingDataError, match="22 outputs equal what a person wrote"):
         plan("adversarial", replace(whole, outputs=same, items=equal), encoder=encoder)
     with pytest.raises(TrainingDataError, match="3 items with texts are too few"):
         plan("adversarial", data(3), encoder=encoder)

@@ -12,8 +12,11 @@ import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, cross_fit, fit, load, plan
 from scoring.ml.evaluators.perception.arithmetic import system_weights
-from scoring.ml.evaluators.perception.evaluator import Perception, learnable
+from scoring.ml.evaluators.perception.evaluator import Perception, _Trainer, learnable
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
+from scoring.ml.training.finetune import FinetuneResult
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import silent
 from scoring.ml.types import Dataset, Item, Output, Record
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -198,6 +201,17 @@ def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
     assert plan("perception", data(12), encoder=encoder, learning_rates="1e-9,3e-3", **QUICK).steps == 2 * 3
 
 
+def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"learning_rates": "1,2,3"}
+    job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, given)
+    trainer = _Trainer(job, learnable(data()), learnable(data(4)))
+    losses: dict[float, dict[str, float]] = {1.0: {"loss": 0.7}, 2.0: {"loss": 0.6}, 3.0: {}}
+    made = {rate: (trainer._network(1), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()}
+    monkeypatch.setattr(trainer, "_finetune", lambda phase, texts, dev, rate: made[rate])
+    assert trainer._best("training", trainer.texts, trainer.dev)[0] is made[2.0][0]
+    assert trainer.chosen == {"training": 2.0}
+
+
 def test_the_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
     given = {**QUICK, "penalty": "none"}
     plain = plan("perception", data(12), encoder=encoder, **given)
@@ -259,6 +273,20 @@ def test_robustness_by_kind(trained: Perception) -> None:
     assert np.isnan(rows["HWEBQ"].score)
     # Jaccard with "a b": 1/3, 0, 0 -> the first of the least.
     assert least_overlapping("a b", ["a c", "d", "e"]) == 1
+
+
+def test_kinds_are_on_one_scale_where_scores_depend_on_the_call() -> None:
+    """Perplexity learns from the references in the call: those of all kinds."""
+    perplexity = load("perplexity")
+    kinds = {
+        kind: [Record(text, (f"the cat {n}",), item=f"{kind}{n}") for n, text in enumerate(texts)]
+        for kind, texts in (("MGE", ["no no", "tea"]), ("none", []), ("HWE", ["the cat sat", "the cat"]))
+    }
+    told: list[int] = []
+    rows = robustness(perplexity, kinds, progress=told.append)
+    values = perplexity.evaluate([*kinds["MGE"], *kinds["HWE"]]).values
+    assert [row.mean for row in rows if row.n] == pytest.approx([values[:2].mean(), values[2:].mean()])
+    assert told[-1] == 4
 
 
 def test_bad_input_is_named_before_training(encoder: str) -> None:
