@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias, cast
@@ -53,14 +53,23 @@ class HumanSettings:
     same_context: float = 0.8
 
 
-def human_pairs(dataset: Dataset, aspect: str, settings: HumanSettings, rng: np.random.Generator) -> HumanPairs:
-    """The pairs of one aspect. Without ties, pairs that people only called tied are left out."""
+def human_pairs(
+    dataset: Dataset,
+    aspect: str,
+    settings: HumanSettings,
+    rng: np.random.Generator,
+    taus: tuple[float, float] | None = None,
+) -> HumanPairs:
+    """The pairs of one aspect. Without ties, pairs that people only called tied are left out. `taus` are those of
+    `taus_of`, by default of this dataset; a held-out part takes those of the part that is learned from."""
     compared, simulated, identical = _from_comparisons(dataset, aspect)
     rated = rated_records(dataset, aspect, cast(RatingMethod, settings.ratings))
     by_rating: list[Pair] = []
     if len(rated.records) > 1:
         simulated += rated.simulated
-        by_rating, same = _from_ratings(dataset, aspect, rated, settings, rng)
+        by_rating, same = _from_ratings(
+            dataset, aspect, rated, settings, rng, taus_of(dataset, aspect, settings) if taus is None else taus
+        )
         identical += same
     compared, by_rating = _without_ties(compared, settings.tie), _without_ties(by_rating, settings.tie)
     return HumanPairs((*compared, *by_rating), len(compared), len(by_rating), simulated, identical)
@@ -117,6 +126,17 @@ def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
     return TAU_SHARE * (max(values) - min(values)) if values else 0.0
 
 
+def taus_of(dataset: Dataset, aspect: str, settings: HumanSettings) -> tuple[float, float]:
+    """Tau for means over raters, and for two values of one person."""
+    if settings.tau is not None:
+        return settings.tau, settings.tau
+    rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
+    # What is no whole number was a mean before it came here.
+    means = any(not float(row.value).is_integer() for row in rows)
+    several = max(Counter((row.item, row.system, row.step) for row in rows).values(), default=0) > 1
+    return tau_of(dataset, aspect, settings.ratings, means or several), tau_of(dataset, aspect, "raw", means)
+
+
 def _verdict(difference: float, tau: float) -> Target:
     if difference > tau + _ROUNDING:
         return BETTER_TARGET
@@ -124,14 +144,15 @@ def _verdict(difference: float, tau: float) -> Target:
 
 
 def _from_ratings(
-    dataset: Dataset, aspect: str, rated: Rated, settings: HumanSettings, rng: np.random.Generator
+    dataset: Dataset,
+    aspect: str,
+    rated: Rated,
+    settings: HumanSettings,
+    rng: np.random.Generator,
+    taus: tuple[float, float],
 ) -> tuple[list[Pair], int]:
     records, means = rated.records, rated.means()
-    # What is no whole number was a mean before it came here.
-    means_given = any(not float(row.value).is_integer() for row in dataset.ratings if row.aspect == aspect)
-    several = means_given or any(len(values) > 1 for values in rated.values)
-    tau_means = settings.tau if settings.tau is not None else tau_of(dataset, aspect, settings.ratings, several)
-    tau_single = settings.tau if settings.tau is not None else tau_of(dataset, aspect, "raw", means_given)
+    tau_means, tau_single = taus
     found: list[tuple[int, int, float, float]] = []
     if settings.rating_pairs in ("context", "both"):
         of_item: dict[str, list[int]] = defaultdict(list)

@@ -14,7 +14,7 @@ import torch
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.comparative.batches import Draw, HeldOut, JudgedDraw, PairBatches, SupervisedDraw
-from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, human_pairs
+from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, human_pairs, taus_of
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
@@ -163,7 +163,8 @@ class Material:
             self.tie,
             job.number("same_context"),
         )
-        return human_pairs(dataset, aspect, settings, job.rng("human pairs"))
+        taus = taus_of(job.train, aspect, settings)
+        return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus)
 
     @cached_property
     def reader(self) -> PairReader:

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from scoring.ml.evaluators.comparative.human import HumanSettings, human_pairs, tau_of
+from scoring.ml.evaluators.comparative.training import Material
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating
 
 BASE = HumanSettings("raw", "context", None, 1000, True)
@@ -62,6 +65,18 @@ def test_means_differ_by_more_than_half_a_point_of_five():
     data = dataset(ratings=rows)
     assert [tau_of(data, "good", how, True) for how in ("raw", "z", "rank")] == [0.5, 0.5, 0.125]
     assert tau_of(data, "good", "raw", False) == 0.0
+
+
+def test_a_held_out_part_has_the_tau_of_what_is_learned(tmp_path):
+    """Without a scale in the data it is that of the ratings; each part had one of its own."""
+    wide = replace(dataset(ratings=ratings({("i0", "a"): [1, 1], ("i0", "b"): [9, 9]})), aspects=())
+    narrow = replace(dataset(ratings=ratings({("i1", "a"): [5, 5], ("i1", "b"): [5.5, 5.5]})), aspects=())
+    job = make_job("comparative", wide, narrow, "recommended", None, 13, None, tmp_path, silent,
+                   {"rating_pairs": "context"})  # fmt: skip
+    material = Material.__new__(Material)
+    material.job, material.tie = job, True
+    # An eighth of 1 to 9 is 1; of 5 to 5.5 it would be 0.0625.
+    assert as_dict(material.judged_pairs(narrow, "good")) == {("i1", "a", "b"): (0, 1, 0)}
 
 
 def test_means_that_come_as_one_rating_are_means():
