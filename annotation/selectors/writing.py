@@ -143,6 +143,11 @@ class MyWriting:
     def mean_seconds(self) -> float | None:
         return self.member.seconds / self.member.done if self.member and self.member.done else None
 
+    @property
+    def seconds_left(self) -> float | None:
+        """At one's own pace so far."""
+        return None if self.mean_seconds is None else self.mean_seconds * self.left
+
 
 def my_writing(*, user: Any) -> list[MyWriting]:
     """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from annotation.models import Reference, WritingAttempt, WritingFlag, WritingTask, WrittenReference
+from annotation.models import Reference, WritingAttempt, WritingFlag, WritingMember, WritingTask, WrittenReference
 from annotation.services.own_data import own_parts, withdraw_texts
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
@@ -295,6 +295,12 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     html = anna.get(reverse("annotation:my-work")).content.decode()
     assert at(campaign) in html
     assert "0 of 2" in html
+    desk_of(cast.annotator, campaign)
+    WritingMember.objects.update(done=1, seconds=30.0)
+    html = anna.get(reverse("annotation:my-work")).content.decode()
+    assert "your pace 30 s an item, about 30 s left" in html
+    WritingMember.objects.update(done=2)
+    assert " left" not in anna.get(reverse("annotation:my-work")).content.decode()
 
 
 def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, cast: Cast, fake: FakePorts) -> None:
