@@ -22,6 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
+from store import CODE, code_line
 
 from evalapp.demo import words
 from evalapp.demo.build import build
@@ -89,7 +90,7 @@ class Store:
         if key not in self.rows:
             began = time.monotonic()
             value = make()
-            self.rows[key] = {"seconds": round(time.monotonic() - began, 1), **value}
+            self.rows[key] = {"seconds": round(time.monotonic() - began, 1), "code": CODE, **value}
             self.path.parent.mkdir(parents=True, exist_ok=True)
             draft = self.path.with_suffix(".draft")
             draft.write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
@@ -531,7 +532,7 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         lines += ["**A trial at small scale: these figures say nothing.**", ""]
     lines += [
         "Written by `docs/results/comparative.py` from its results; installed encoder (all-MiniLM-L6-v2), profile "
-        "recommended, CPU. Intervals: 95 %, bootstrap over split groups.",
+        f"recommended, CPU. Intervals: 95 %, bootstrap over split groups. {code_line(list(rows.values()))}",
         "",
     ]
     compared = comparison_table(rows)

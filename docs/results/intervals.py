@@ -38,6 +38,10 @@ Array = NDArray[Any]
 Trial = Callable[[np.random.Generator, int], dict[str, list[bool]]]
 
 
+#: Of a result, what is not a figure.
+UNTOLD = ("seeds", "wall_seconds", "load", "code")
+
+
 def shares(trial: Trial, seeds: int) -> Result:
     """The share of hits by name over so many simulated data sets, with the number of hits that could be."""
     hits: dict[str, list[bool]] = {}
@@ -357,7 +361,7 @@ raters.""",
 def rows_of(part: str, store: Store) -> Iterable[list[str]]:
     for setting in SETTINGS[part]:
         for found in store.of(f"{part} | {setting}", [0]):
-            told = {name: value for name, value in found.items() if name not in ("seeds", "wall_seconds", "load")}
+            told = {name: value for name, value in found.items() if name not in UNTOLD}
             figures = ", ".join(f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in told.items())
             yield [setting, figures, str(found["seeds"])]
 

@@ -23,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
+from store import CODE, code_line
 
 from evalapp.stats import COEFFICIENTS, correlate
 from scoring.ml import fit, load, read_dataset
@@ -141,6 +142,7 @@ def train_one(given: argparse.Namespace, name: str, seed: int, whole: Dataset) -
         "seconds": seconds,
         "training_seconds": evaluator.record.seconds,
         "load": round(os.getloadavg()[0], 1),
+        "code": CODE,
         "people": people,
         "bins": bins,
         "delta": [[row.kind, row.group, row.n, row.mean, row.sd, row.below] for row in delta],
@@ -287,7 +289,7 @@ def write(given: argparse.Namespace) -> None:
         "Training": training_lines(runs),
         "Leakage": [LEAKAGE, *table(head, [[row[name] for name in head] for row in leaks])],
     }
-    lines = [INTRODUCTION]
+    lines = [INTRODUCTION, code_line(runs), ""]
     for title, section in sections.items():
         lines += [f"## {title}", "", *section]
     path = ROOT / "docs" / "results" / "maude.md"

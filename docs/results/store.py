@@ -7,6 +7,7 @@ all lines; started again it goes on with what is missing.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -27,8 +28,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scoring.ml import Dataset
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = Path(__file__).resolve().parent
 Result = dict[str, Any]
+
+
+def state_of_code(root: Path = ROOT) -> str:
+    """Eight digits that change with any line of the evaluators' code."""
+    digest = hashlib.sha256()
+    for path in sorted((root / "scoring/ml").rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:8]
+
+
+#: Of the code that this process runs.
+CODE = state_of_code()
 
 
 class Store:
@@ -47,12 +61,14 @@ class Store:
                 self.rows[row["setting"], row["seed"]] = row["result"]
 
     def once(self, setting: str, seed: int, work: Callable[[], Result]) -> Result:
-        """The result that stands there, or that of `work`, kept with its seconds and the machine's load before it."""
+        """The result that stands there, or that of `work`, kept with its seconds, the machine's load before it and the
+        state of the code."""
         key = (setting, seed)
         if key not in self.rows:
             print(f"{setting}, seed {seed} ...", flush=True)
             load, began = round(os.getloadavg()[0], 1), time.monotonic()
-            result = {**plain(work()), "wall_seconds": round(time.monotonic() - began, 1), "load": load}
+            found = plain(work())
+            result = {**found, "wall_seconds": round(time.monotonic() - began, 1), "load": load, "code": CODE}
             ended = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")
             with self.path.open("a", encoding="utf-8") as file:
                 content = {"setting": setting, "seed": seed, "result": result}
@@ -170,7 +186,7 @@ def publish(given: Given, name: str, lines: Sequence[str]) -> None:
 
 
 def machine_line(results: Sequence[Result]) -> str:
-    """Where and under what load the results were computed, with their whole time."""
+    """Where, under what load and by which code the results were computed, with their whole time."""
     import torch
     import transformers
 
@@ -180,7 +196,19 @@ def machine_line(results: Sequence[Result]) -> str:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores"
     return (
         f"Page written on {platform.machine()}, {device}, torch {torch.__version__}, transformers "
-        f"{transformers.__version__}; {len(results)} results took {hours:.2f} h together, {load}."
+        f"{transformers.__version__}; {len(results)} results took {hours:.2f} h together, {load}. {code_line(results)}"
+    ).rstrip()
+
+
+def code_line(results: Sequence[Result]) -> str:
+    """How many results are of an older code than the page's; nothing where all are of this one."""
+    earlier = sum(result.get("code") != CODE for result in results)
+    if not earlier:
+        return f"Code of the evaluators: state {CODE}." if results else ""
+    many = "All" if earlier == len(results) else f"{earlier} of {len(results)}"
+    return (
+        f"**{many} of these results were computed by an earlier state of the evaluators' code** than this page's "
+        f"({CODE}): CHANGELOG, under Fixed, says what has changed since."
     )
 
 

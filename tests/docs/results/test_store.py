@@ -44,6 +44,24 @@ def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
     assert len(calls) == 2
 
 
+def test_a_page_says_when_its_figures_are_of_older_code(store: ModuleType, tmp_path: Path) -> None:
+    code = tmp_path / "scoring" / "ml"
+    code.mkdir(parents=True)
+    (code / "a.py").write_text("x = 1\n", encoding="utf-8")
+    before = store.state_of_code(tmp_path)
+    assert before == store.state_of_code(tmp_path)
+    (code / "a.py").write_text("x = 2\n", encoding="utf-8")
+    assert store.state_of_code(tmp_path) != before
+    kept = store.Store(tmp_path / "x.jsonl")
+    new = kept.once("a", 1, lambda: {"value": 1})
+    assert new["code"] == store.CODE == store.state_of_code(ROOT)
+    old = {name: value for name, value in new.items() if name != "code"}
+    assert "earlier" not in store.machine_line([new])
+    assert "**1 of 2 of these results" in store.machine_line([new, old])
+    assert "**All of these results" in store.machine_line([{**new, "code": before}])
+    assert store.machine_line([]).endswith("no result yet.")
+
+
 def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     kept = store.Store(path)
