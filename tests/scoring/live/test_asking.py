@@ -98,3 +98,23 @@ def test_lanes_wait_longer_than_others_in_a_full_queue(client):
         ask_live(REQUEST, timeout=0.1)
     with pytest.raises(Unavailable, match="No score within"):
         ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
+
+
+def test_a_process_asks_on_the_connections_that_it_has(client, monkeypatch):
+    """The first question opens one to put it, one to wait on; all later ones use them again."""
+    opened: list[str] = []
+    connect = redis.connection.Connection._connect
+
+    def counting(self):
+        opened.append(self.host)
+        return connect(self)
+
+    monkeypatch.setattr(asking, "_send", lambda number: client.rpush(asking.answer_key(number), '{"values": [1]}'))
+    assert ask_live(REQUEST, timeout=20) == {"values": [1]}
+    monkeypatch.setattr(redis.connection.Connection, "_connect", counting)
+    for _ in range(5):
+        ask_live(REQUEST, timeout=20)
+    assert opened == []
+    asking.connect.cache_clear()
+    ask_live(REQUEST, timeout=20)
+    assert len(opened) == 2
