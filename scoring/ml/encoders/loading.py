@@ -96,6 +96,9 @@ def _keep_layers(model: PreTrainedModel, source: EncoderSource, layer: int) -> N
     """Drop the layers above `layer`, wherever the architecture keeps its list of them."""
     import torch
 
+    if source.model_type == "albert" and getattr(model.config, "num_hidden_groups", 1) == 1:
+        model.config.num_hidden_layers = layer  # one layer, gone through as often as this says
+        return
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) == source.n_layers:
             owner, _, attribute = name.rpartition(".")

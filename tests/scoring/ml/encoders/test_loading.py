@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoModel
+from transformers import AlbertConfig, AutoModel, ElectraConfig, MPNetConfig
 
 from scoring.ml import EncoderError
 from scoring.ml.encoders.loading import load_model, load_tokenizer
@@ -54,6 +54,20 @@ def test_layers_above_are_dropped_and_bf16_is_kept(tiny_family):
     model = load_model(find_encoder(tiny_family("bert")), layer=1, dtype="bf16")
     assert len(model.encoder.layer) == 1
     assert model.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", [AlbertConfig, MPNetConfig, ElectraConfig])
+def test_a_layer_is_the_one_of_the_whole_encoder(tmp_path, kind):
+    """ALBERT has one layer and goes through it again and again."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+    AutoModel.from_config(kind(**sizes, vocab_size=60)).save_pretrained(tmp_path)
+    source = find_encoder(str(tmp_path))
+    ids = torch.tensor([[2, 7, 9, 3]])
+    with torch.inference_mode():
+        whole = load_model(source)(input_ids=ids, output_hidden_states=True).hidden_states
+        for layer in (1, 2, 3):
+            found = load_model(source, layer=layer)(input_ids=ids).last_hidden_state
+            torch.testing.assert_close(found, whole[layer], atol=1e-5, rtol=0)
 
 
 def test_a_folder_without_tokenizer_is_refused(tiny_family, tmp_path):
