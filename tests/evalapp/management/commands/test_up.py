@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -97,7 +96,8 @@ def up(tmp_path):
 
 
 @pytest.mark.promise("supervisor")
-def test_it_starts_heals_refuses_a_second_and_ends_all(up):
+def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up):
+    """One life of a folder, since every start takes a while."""
     up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
     assert up.get("/health/live")[0] == 200
     up.until(r"live +\| .*ready")
@@ -131,41 +131,31 @@ def test_it_starts_heals_refuses_a_second_and_ends_all(up):
     assert ports.wait_until(healthy, 90, every=1)
 
     # a second one on the same folder is refused
-    again = Up(up.folder)
-    assert again.process.wait(90) == 1
-    text = again.until("already running")
+    refused = Up(up.folder)
+    assert refused.process.wait(90) == 1
+    text = refused.until("already running")
     assert f"process {up.process.pid}" in text
     assert "Traceback" not in text
 
-    # TERM ends every process
-    groups = list(second.values())
-    assert up.end() == 0
-    assert not any(group_alive(group) for group in groups)
-    assert not ports.answers("127.0.0.1", up.port)
-    assert up.lines[-1].strip().endswith("all processes have ended")
-    assert "Traceback" not in "".join(up.lines)
-
-
-@pytest.fixture
-def earlier_start(tmp_path, migrated_file):
-    """The database of an earlier start."""
-    shutil.copy(migrated_file, tmp_path / "evalapp.sqlite3")
-
-
-@pytest.mark.promise("supervisor")
-@pytest.mark.usefixtures("earlier_start")
-def test_a_killed_supervisor_takes_its_children_along_and_the_folder_can_be_used_again(up):
-    up.until(r"work +\| .*ready")
+    # killed itself, it takes its children along, and the folder can be used again
     groups = list(up.children().values())
     assert len(groups) == len(NAMES)
     up.end(signal.SIGKILL)
+    assert "Traceback" not in "".join(up.lines)
     again = Up(up.folder)
     try:
         again.until(rf"open http://127\.0\.0\.1:{again.port}\b")
         assert not any(group_alive(group) for group in groups)
         assert "preparing the database" not in "".join(again.lines)
+        assert ports.wait_until(lambda: set(again.children()) == NAMES, 60)
+        groups = list(again.children().values())
     finally:
-        assert again.end(signal.SIGINT) == 0
+        # TERM ends every process
+        assert again.end() == 0
+    assert not any(group_alive(group) for group in groups)
+    assert not ports.answers("127.0.0.1", again.port)
+    assert again.lines[-1].strip().endswith("all processes have ended")
+    assert "Traceback" not in "".join(again.lines)
 
 
 def test_a_used_port_is_refused_before_anything_starts(tmp_path):
