@@ -78,9 +78,10 @@ TRAINING = (
         0.8,
         "Share of drawn pairs whose texts answer the same context.",
         minimum=0,
+        maximum=1,
         advanced=True,
     ),
-    Option("margin", "float", 0.1, "Least distance of two checkpoints, as a share of all training.", minimum=0),
+    Option("margin", "float", 0.1, "Least distance of two checkpoints, as a share of all training.", minimum=0, maximum=1),
     Option(
         "curriculum", "bool", True, "Begin with checkpoints far apart and let the distance fall to the least.",
         advanced=True,

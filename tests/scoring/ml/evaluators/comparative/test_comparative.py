@@ -432,6 +432,8 @@ def test_an_encoder_that_could_not_be_loaded_again_is_refused_before_training(en
 def test_smoothing_leaves_something_to_learn(encoder):
     with pytest.raises(InvalidOption, match="must be less than 1"):
         plan("comparative", make(6), encoder=encoder, smoothing=1.5)
+    with pytest.raises(InvalidOption, match="must be at most 1"):
+        plan("comparative", make(6), encoder=encoder, same_context=80)
 
 
 def test_one_system_needs_pairs_across_contexts(encoder):
