@@ -68,7 +68,8 @@ def score_dialogues(
             model = dialogue.system
         turns.append(scored_turns(dialogue, model))
     records = [
-        Record(dialogue.turns[place], context=dialogue.turns[:place], item=dialogue.id)
+        # The group is what a cross-fitted evaluator knows a dialogue by that it learned from.
+        Record(dialogue.turns[place], context=dialogue.turns[:place], item=dialogue.id, group=dialogue.id)
         for dialogue, places in zip(dialogues, turns, strict=True)
         for place in places
     ]

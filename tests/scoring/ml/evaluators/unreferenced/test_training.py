@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
-from scoring.ml.evaluators.unreferenced.conversations import conversations_of, reply_records
+from scoring.ml.evaluators.unreferenced.conversations import conversations_of, dialogue_records, reply_records
+from scoring.ml.evaluators.unreferenced.dialogues import score_dialogues
 from scoring.ml.evaluators.unreferenced.ruber import Ruber
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.job import TrainingProgress
@@ -264,6 +266,31 @@ def test_folds_blend_on_one_scale(trained: dict[str, Any]) -> None:
     found = CrossFitted(whole.entry, folds, whole.options)
     assert found.depends_on_batch
     np.testing.assert_allclose(found.score(records), whole.score(records), atol=1e-6)
+
+
+def test_a_dialogue_is_scored_by_the_fold_that_did_not_see_it(trained: dict[str, Any]) -> None:
+    whole = trained["bert-nli"]
+    other = scaled(whole, 0.5)
+    folds = [
+        type(whole)(whole.entry, replace(artefact, record=replace(artefact.record, groups=(group,), dev_groups=())))
+        for artefact, group in ((whole.artefact, "dialogue:a"), (other, "dialogue:b"))
+    ]
+    found = CrossFitted(whole.entry, folds)
+    talks = [Dialogue("a", ("you like tea", "no i ran")), Dialogue("b", ("you like tea", "no i ran"))]
+    values = [score.value for score in score_dialogues(found, talks)]
+    alone = [score_dialogues(fold, talks[:1])[0].value for fold in folds]
+    assert values == pytest.approx(alone[::-1], abs=1e-6)
+    assert abs(alone[0] - alone[1]) > 1e-4
+    assert {record.group for record in dialogue_records(Dataset("t", dialogues=tuple(talks)))} == {"a", "b"}
+
+
+def scaled(evaluator: Any, factor: float) -> Any:
+    """Its artefact with all weights times a factor."""
+    network = copy.deepcopy(evaluator.artefact.network)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(factor)
+    return replace(evaluator.artefact, network=network)
 
 
 def test_references_serve_where_there_are_no_dialogues(encoder: str) -> None:
