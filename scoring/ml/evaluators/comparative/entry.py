@@ -81,7 +81,9 @@ TRAINING = (
         maximum=1,
         advanced=True,
     ),
-    Option("margin", "float", 0.1, "Least distance of two checkpoints, as a share of all training.", minimum=0, maximum=1),
+    Option(
+        "margin", "float", 0.1, "Least distance of two checkpoints, as a share of all training.", minimum=0, maximum=1
+    ),
     Option(
         "curriculum", "bool", True, "Begin with checkpoints far apart and let the distance fall to the least.",
         advanced=True,
