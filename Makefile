@@ -106,7 +106,7 @@ bench: $(VENV)/.installed-dev ## the benchmarks, against their peers (one: BENCH
 soak: $(VENV)/.installed-dev ## everything at once for 30 minutes while parts die (MINUTES=3, EACH=100, KILLS=4)
 	@$(PY) tests/faults/soak.py --minutes $(or $(MINUTES),30)
 	@SOAK=$(or $(EACH),2000) $(RUN) test tests/annotation/services/test_judging_rows.py tests/faults/test_claims.py $(ARGS)
-	@SOAK_KILLS=$(or $(KILLS),20) $(RUN) test tests/faults/test_jobs.py $(ARGS)
+	@SOAK_KILLS=$(or $(KILLS),20) $(RUN) test tests/faults/test_jobs.py tests/faults/test_jobs_at_random.py $(ARGS)
 
 FUZZ_ENV := $(VENV)/bin/uv run --no-project --isolated --python $(PY) --with atheris==3.0.0 --with $(shell grep '^orjson==' requirements.txt) --
 fuzz: $(VENV)/.installed-dev ## the readers of uploads by coverage and the API by its schema, for some minutes (SECONDS=300)

@@ -1,0 +1,45 @@
+"""Workers killed with SIGKILL at random moments: every run ends as if nobody had disturbed it. `SOAK_KILLS` says how
+often each kind is killed. A file of its own, so that it runs beside the worst moments (`test_jobs`)."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from evalapp.common.models import Run
+
+from . import jobs_house
+from .jobs_house import ended, kill_after, losses, on
+
+pytestmark = [pytest.mark.slow, pytest.mark.promise("job")]
+house = jobs_house.house
+
+KILLS = int(os.environ.get("SOAK_KILLS", "4"))
+SEED = os.environ.get("SOAK_SEED", "13")
+RANDOM_KINDS = ("import", "score", "train", "annotate", "export")
+
+
+@on(*(("postgres", "sqlite") if "SOAK_KILLS" in os.environ else ("postgres",)))
+@pytest.mark.parametrize("kind", RANDOM_KINDS)
+def test_killed_at_random_moments_a_run_comes_to_the_same(house, kind):
+    """Each kill falls into a part of its own of the time that an undisturbed run takes."""
+    done, whole, seconds = house.undisturbed(kind)
+    rng = random.Random(f"{SEED} {kind}")
+    for number in range(KILLS):
+        moment = seconds * (number + rng.random()) / KILLS
+        for _ in range(6):
+            run = done.begin()
+            hit = kill_after(run, moment)
+            run = ended(run)
+            assert run.state == Run.State.SUCCEEDED, f"killed after {moment:.3f} s of {seconds:.3f}: {run.error}"
+            assert done.result(run) == whole, f"killed after {moment:.3f} s of {seconds:.3f}"
+            house.nothing_is_left(run)
+            # A kill in the very moment of its end costs nothing.
+            assert (run.attempt, losses(run)) in ([(2, 1), (1, 0)] if hit else [(1, 0)])
+            done.clear(run)
+            if hit:
+                break
+            moment *= 0.8  # it was done already: earlier
+        assert hit
