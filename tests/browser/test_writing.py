@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from annotation.models import WritingAttempt, WritingCampaign, WritingTask, WrittenReference
+from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WritingTask, WrittenReference
 from annotation.services.writing import create_writing, open_writing
 from evalapp.accounts.roles import Role
 from tests.browser.conftest import Site, new_database, running_site
@@ -173,6 +173,20 @@ def test_control_session_never_shows_a_score(cast: Cast, page_for: Open, begin: 
     assert not [url for url in asked if "/score/" in url]
     attempt = WritingAttempt.objects.get()
     assert (attempt.decision, attempt.improved, attempt.score_before) == ("accept", None, 0.25)
+
+
+def test_a_flag_by_keys_alone_keeps_what_was_typed(cast: Cast, page_for: Open, begin: Any) -> None:
+    page = writing(page_for(cast.annotator), begin(arms=["control"]))
+    page.keyboard.press("e")
+    page.keyboard.type("Half of a flagged text")
+    page.keyboard.press("Escape")
+    page.keyboard.press("f")
+    page.wait_for_selector("text=What is wrong with this item?")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=The researcher sees your remark.")
+    assert page.input_value("#text") == "Half of a flagged text"
+    assert WritingFlag.objects.get().reason == "broken"
 
 
 def test_two_annotators_on_one_item(cast: Cast, page_for: Open, begin: Any) -> None:
