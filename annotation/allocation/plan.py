@@ -219,7 +219,9 @@ def _aspect(reader: _Reader, row: Any, index: int, kind: str) -> AspectForm | No
 
 
 def _options(reader: _Reader, kind: str) -> dict[str, Any]:
-    raw = reader.raw.get("options") or {}
+    raw = reader.raw.get("options")
+    if raw is None:
+        raw = {}
     if not isinstance(raw, Mapping):
         reader.say("options", "Options are an object.")
         raw = {}

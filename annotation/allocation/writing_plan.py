@@ -188,7 +188,9 @@ def _items(reader: _Reader) -> dict[str, Any]:
 
 
 def _options(reader: _Reader, kind: str) -> dict[str, Any]:
-    raw = reader.raw.get("options") or {}
+    raw = reader.raw.get("options")
+    if raw is None:
+        raw = {}
     if not isinstance(raw, Mapping):
         reader.say("options", "Options are an object.")
         raw = {}

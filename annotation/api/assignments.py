@@ -120,7 +120,7 @@ class DraftSerializer(serializers.Serializer):
 class SubmitInputSerializer(serializers.Serializer):
     submission = serializers.UUIDField(help_text="Made by the client, new for each answer; sent again on a retry.")
     answer = serializers.DictField(help_text="One member per aspect: a number, or a verdict as the sides are shown.")
-    note = serializers.CharField(required=False, allow_blank=True)
+    note = serializers.CharField(required=False, allow_blank=True, allow_null=True)
     seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
     replaces = serializers.IntegerField(required=False, allow_null=True, min_value=0, help_text="For a revision.")
     next = serializers.ChoiceField(
@@ -143,7 +143,7 @@ class SubmittedSerializer(serializers.Serializer):
 
 
 class SkipInputSerializer(serializers.Serializer):
-    reason = serializers.CharField(required=False, allow_blank=True, max_length=300)
+    reason = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=300)
     next = serializers.ChoiceField(choices=["next", "ahead"], required=False)
 
 
@@ -157,7 +157,7 @@ class SkippedSerializer(serializers.Serializer):
 
 class FlagInputSerializer(serializers.Serializer):
     reason = serializers.ChoiceField(choices=ItemFlag.Reason.choices)
-    text = serializers.CharField(required=False, allow_blank=True)
+    text = serializers.CharField(required=False, allow_blank=True, allow_null=True)
 
 
 class FlaggedSerializer(serializers.Serializer):

@@ -73,7 +73,7 @@ class PlanSerializer(serializers.Serializer):
     systems = serializers.ListField(child=serializers.CharField(), required=False)
     pairs = serializers.IntegerField(required=False, allow_null=True)
     steps = serializers.ChoiceField(choices=["all", "last"], required=False)
-    options = serializers.DictField(required=False)
+    options = serializers.DictField(required=False, allow_null=True)
     practice = PlanCheckSerializer(many=True, required=False)
     controls = PlanCheckSerializer(many=True, required=False)
 

@@ -54,7 +54,7 @@ class WritingPlanSerializer(serializers.Serializer):
     seed = serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=2**31 - 1)
     lease_minutes = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=1440)
     max_per_annotator = serializers.IntegerField(required=False, allow_null=True, min_value=1)
-    options = serializers.DictField(required=False)
+    options = serializers.DictField(required=False, allow_null=True)
 
 
 class WritingDetailSerializer(WritingSerializer):
@@ -182,7 +182,7 @@ class WritingDraftSerializer(serializers.Serializer):
 
 
 class ReasonSerializer(serializers.Serializer):
-    reason = serializers.CharField(required=False, allow_blank=True, max_length=300)
+    reason = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=300)
 
 
 class ToConfirmSerializer(serializers.Serializer):

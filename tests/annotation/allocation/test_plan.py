@@ -60,6 +60,8 @@ def test_comparisons_show_the_last_step_by_default():
         ({"systems": [3]}, ["systems[0]"]),
         ({"pairs": 3}, ["pairs"]),
         ({"steps": "first"}, ["steps"]),
+        ({"options": None}, []),
+        ({"options": 0}, ["options"]),
         ({"options": {"control_rate": 0.9}}, ["options.control_rate"]),
         ({"options": {"speed": 1}}, ["options.speed"]),
         ({"options": {"allow_skip": 1}}, ["options.allow_skip"]),

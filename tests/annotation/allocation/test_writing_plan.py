@@ -54,6 +54,7 @@ def test_a_constraint_takes_one_text_without_scores(constraint):
         ({"name": "n", "lease_minutes": 0}, "lease_minutes"),
         ({"name": "n", "items": {"keys": "i1"}}, "items.keys"),
         ({"name": "n", "items": {"sample": True}}, "items.sample"),
+        ({"name": "n", "options": False}, "options"),
         ({"name": "n", "options": {"arms": []}}, "options.arms"),
         ({"name": "n", "options": {"arms": ["control", "control"]}}, "options.arms"),
         ({"name": "n", "options": {"arms": [{}]}}, "options.arms"),
