@@ -100,6 +100,11 @@ def trainings_under_way(project: Project) -> list[Run]:
     return list(Run.objects.filter(project=project, kind="train", state__in=Run.ACTIVE).order_by("pk"))
 
 
+def ream_under_way(project: Project) -> Run | None:
+    """The training that a page which needs a ream waits for."""
+    return next((run for run in trainings_under_way(project) if run.params.get("evaluator") == "ream"), None)
+
+
 def artefact_folder(evaluator: Evaluator) -> Path:
     return Path(settings.ARTEFACTS_DIR) / evaluator.folder
 

@@ -19,7 +19,7 @@ from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
 
 from ..annotate_form import AnnotateForm, initial_from
-from ..selectors.training import trained_of
+from ..selectors.training import ream_under_way, trained_of
 from ..services.annotating import start_annotation, start_preview
 
 
@@ -51,6 +51,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         "result": shown.result if shown else None,
         "has_worker": shown is None or not shown.is_active or queue_has_worker(shown.queue),
         "has_judge": trained_of(project).filter(name="ream").exists(),
+        "training": ream_under_way(project),
     }
     status = 422 if form.errors else 200
     return page(request, "scoring/references/annotate.html", context, fragment="preview", status=status)

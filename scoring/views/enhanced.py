@@ -25,7 +25,7 @@ from ..forms import QueryForm, aspect_names
 from ..forms import reference_sets as names_of
 from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, parse_query
 from ..selectors.reliability_curves import PANELS, latest_curves
-from ..selectors.training import trained_of
+from ..selectors.training import ream_under_way, trained_of
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reliability_curves import CurveWishes, start_curves
 
@@ -181,6 +181,7 @@ def reliability_curves(request: HttpRequest, slug: str) -> HttpResponse:
         "found": shown.result if shown else None,
         "panels": [(name, text) for name, text in PANELS.items() if shown and shown.result["panels"].get(name)],
         "has_judge": trained_of(project).filter(name="ream").exists(),
+        "training": ream_under_way(project),
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/references/curves.html", context, status=422 if form.errors else 200)

@@ -259,3 +259,16 @@ def test_overview_shows_the_first_rows(researcher, scored):
     assert len(queries) <= 15  # of every page of lists, whatever the rooms put on it
     assert "Leaderboard" in text
     assert "sys-a" in text
+
+
+def test_pages_that_need_a_ream_say_that_one_is_being_trained(researcher, cast):
+    pages = (address("annotate"), address("reliability-curves"))
+    for page in pages:
+        assert "There is no trained ream yet." in researcher.get(page).content.decode()
+    run = Run.objects.create(
+        project=cast.project, kind="train", title="Train ream-1", params={"evaluator": "ream"}, state="running"
+    )
+    for page in pages:
+        text = researcher.get(page).content.decode()
+        assert f"run {run.pk}</a> (running)" in text
+        assert "There is no trained ream yet." not in text
