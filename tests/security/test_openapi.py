@@ -29,9 +29,9 @@ from tests.architecture.world import World, make_world
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.promise("api-fuzz")]
 EXAMPLES = int(os.environ.get("FUZZ", "1"))
 EVERY = 1 if EXAMPLES >= 10 else 10
-#: Two of them find their cases only where calls follow each other (`use_after_free`, `ensure_resource_availability`: the
-#: stateful phase), and one only where it is told of several people (`object_level_authorization`): objects of others are
-#: walked by every role in `tests/architecture/test_permissions.py`.
+#: Two of them find their cases only where calls follow each other (`use_after_free`, `ensure_resource_availability`:
+#: the stateful phase), and one only where it is told of several people (`object_level_authorization`): objects of
+#: others are walked by every role in `tests/architecture/test_permissions.py`.
 ALL = {
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
     "response_schema_conformance", "negative_data_rejection", "positive_data_acceptance", "missing_required_header",
