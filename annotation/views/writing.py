@@ -5,6 +5,8 @@ desk is drawn is in `writing_desk`."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -35,7 +37,7 @@ from annotation.services.writing import (
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
-from evalapp.common.problems import CONTENT_TYPE, from_domain
+from evalapp.common.problems import CONTENT_TYPE, from_domain, problem
 
 from .writing_desk import desk_context, outcome_words, plain_candidates
 
@@ -44,6 +46,25 @@ DESK = "annotation/writing/page/_desk.html"
 FLAGS = {"yes": True, "no": False}
 BACK = "Taken back. It is no reference any more."
 CHOICES = (("a", "The first is better"), ("tie", "Equal"), ("b", "The second is better"))
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return request.content_type == "application/json"
+
+
+def _signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """`login_required`, but a script is told by a 401: it would follow the redirect to the page of signing in and take
+    that for a yes, and the text that it keeps until the server has it would be gone."""
+    guarded = login_required(view)
+
+    @wraps(view)
+    def guard(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
+        if _wants_json(request) and not request.user.is_authenticated:
+            body = problem("not-authenticated", "Nobody is signed in", 401, "Sign in, then send it again.")
+            return JsonResponse(body, status=401, content_type=CONTENT_TYPE)
+        return guarded(request, *arguments, **named)
+
+    return guard
 
 
 @login_required
@@ -60,10 +81,6 @@ def _own(request: HttpRequest, pk: int, public: str) -> Any:
     if task.campaign_id != pk:
         raise BadInput("This item belongs to another campaign. Go back to your work.")
     return task
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    return request.content_type == "application/json"
 
 
 def _body(request: HttpRequest) -> dict[str, Any]:
@@ -100,7 +117,7 @@ def _problem(error: EvalappError, html: str = "") -> JsonResponse:
     return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE)
 
 
-@login_required
+@_signed_in
 @never_cache
 @require_http_methods(["GET", "POST"])
 def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
@@ -164,7 +181,7 @@ def _drawn(request: HttpRequest, desk: Desk) -> str:
     return render_to_string(DESK, desk_context(request, desk), request=request)
 
 
-@login_required
+@_signed_in
 @require_POST
 def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Keep what is typed. JSON only: without script nothing is typed between two pages."""
@@ -180,7 +197,7 @@ def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return JsonResponse({"draft_version": saved.version})
 
 
-@login_required
+@_signed_in
 @require_POST
 def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Put the candidate aside; the next one follows."""
@@ -202,7 +219,7 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return redirect("annotation:write", pk) if words["finished"] else redirect("annotation:write-one", pk, public)
 
 
-@login_required
+@_signed_in
 @require_POST
 def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Take one's own last text back; it returns to the editor."""

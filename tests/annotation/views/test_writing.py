@@ -336,3 +336,15 @@ def test_an_item_is_flagged_seen_on_the_watch_page_and_dealt_with(anna: Client, 
     assert anna.post(reverse("annotation:writing-flag-resolve", args=[*arguments, 10**6])).status_code == 404
     assert withdraw_texts(user=cast.annotator)["flags"] == 1
     assert not WritingFlag.objects.exclude(text="").exists()
+
+
+@pytest.mark.parametrize("name", ["one", "draft", "drop", "back"])
+def test_a_script_is_told_that_nobody_is_signed_in(client: Client, cast: Cast, fake: FakePorts, name: str) -> None:
+    campaign = start_writing(cast, items=1)
+    url = at(campaign, desk_of(cast.annotator, campaign).public, name)
+    # fetch follows a redirect to the page of signing in and takes its 200 for a yes: the text would be gone
+    answer = post_json(client, url, form("A good reply.", version=0, draft={"text": "A"}))
+    assert answer.status_code == 401
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert client.post(url, form("A good reply.")).status_code == 302
+    assert not WritingAttempt.objects.exists()
