@@ -117,7 +117,9 @@ class Search:
             for bucket in layout.buckets(self._q // _FAR, min(self._longest, self._q * _FAR))
         ]
         bodies = [self._body(group, barred, rank) | {"_source": False} for group in self._groups(parts)]
-        scores = sorted((hit["_score"] for hits in self._ask(bodies) for hit in hits), reverse=True)
+        # A text far longer than any row leaves nothing to look at.
+        answers = self._ask(bodies) if bodies else []
+        scores = sorted((hit["_score"] for hits in answers for hit in hits), reverse=True)
         if len(scores) < rank:
             return Fraction(0)
         score = scores[rank - 1]

@@ -144,6 +144,19 @@ def test_rows_that_go_away_between_two_searches_are_no_hits():
     assert [hit.row for hit in search.best(20)] == [0, 1, 2]
 
 
+def test_a_text_far_longer_than_every_row_sends_no_empty_request(monkeypatch):
+    monkeypatch.setattr(elastic_search, "_SMALL", 5)
+    texts = [("a b", "r"), ("b c", "r"), ("a c", "r")] * 4
+    server = Server(texts)
+
+    def ask(bodies):
+        assert bodies  # a request without a search is refused by the server
+        return server.ask(bodies)
+
+    text = " ".join(["a", *(f"w{n}" for n in range(30))])
+    assert Search(ask, cut, lambda: 2, cut(text), len(texts), 2).best(3) == scan(texts, text, 3)
+
+
 def test_buckets_hold_every_length_once():
     lengths = range(1, 3000)
     for length in lengths:
