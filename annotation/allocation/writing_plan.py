@@ -207,7 +207,7 @@ def _options(reader: _Reader, kind: str) -> dict[str, Any]:
         else:
             found[name] = value.strip() if isinstance(value, str) else value
     found["min_gain"] = float(found["min_gain"])
-    if found["constraint"] == "better-than-original" and "confirmations" not in raw:
+    if found["constraint"] == "better-than-original" and not found["confirmations"]:
         found["confirmations"] = 1
     _fit(reader, kind, found)
     return found

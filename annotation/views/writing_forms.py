@@ -110,7 +110,7 @@ class WritingForm(forms.Form):
     )  # fmt: skip
     confirmations = forms.IntegerField(
         min_value=0, max_value=20, initial=0, label="Confirmations",
-        help_text="So many other annotators must agree that a text is better than the original.",
+        help_text="So many other annotators must agree that a text is better than the original; at least one.",
     )  # fmt: skip
     shared_words = forms.IntegerField(
         min_value=0, max_value=1000, initial=0, label="Shared words",

@@ -41,6 +41,11 @@ def test_a_constraint_takes_one_text_without_scores(constraint):
     assert plan.options["arms"] == ["control"]
     assert plan.options["target"] == 1
     assert plan.options["confirmations"] == (constraint == "better-than-original")
+    # The form of the page always sends a number: without anybody else nothing is better than the original.
+    options = {"constraint": constraint, "confirmations": 0}
+    again, _ = read_writing_plan({"name": "n", "kind": "constraint", "options": options})
+    assert again is not None
+    assert again.options["confirmations"] == plan.options["confirmations"]
 
 
 @pytest.mark.parametrize(
