@@ -193,10 +193,14 @@ def update_campaign(*, campaign: Campaign, user: Any, changes: dict[str, Any]) -
     """Change a draft in any part, or an open campaign in what does not touch what was judged."""
     with transaction.atomic():
         campaign = Campaign.objects.select_for_update(of=("self",)).select_related("project").get(pk=campaign.pk)
+        before = campaign_plan(campaign)
+        if isinstance(changes.get("options"), dict) and changes.get("kind", campaign.kind) == campaign.kind:
+            # Who names one option means the others to stay; those of another kind would not fit.
+            changes = {**changes, "options": {**before["options"], **changes["options"]}}
         if campaign.state == Campaign.State.DRAFT:
             if opening_active(campaign):
                 raise Conflict("The campaign is being opened. Cancel that run first.")
-            parsed = parse_plan({**campaign_plan(campaign), **changes})
+            parsed = parse_plan({**before, **changes})
             columns = _columns(parsed)
             _set(campaign, columns)
             _write_plan(campaign, parsed)
@@ -204,7 +208,7 @@ def update_campaign(*, campaign: Campaign, user: Any, changes: dict[str, Any]) -
             fixed = sorted(set(changes) - set(CHANGEABLE))
             if fixed:
                 raise _refuse([(name, "This is fixed once a campaign has been opened.") for name in fixed])
-            parsed = parse_plan({**campaign_plan(campaign), **changes})
+            parsed = parse_plan({**before, **changes})
             if parsed.options["adaptive"] and not campaign.plan.get("players"):
                 raise _refuse([("options.adaptive", "A campaign is opened with or without adaptive choice of pairs.")])
             columns = {name: value for name, value in _columns(parsed).items() if name in changes}

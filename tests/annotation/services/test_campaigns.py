@@ -162,6 +162,17 @@ def test_a_draft_can_be_changed_in_any_part(project, cast):
     assert changed.revision == campaign.revision + 1
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_option_is_changed_and_the_others_stay(project, cast, is_open):
+    options = {"control_rate": 0.3, "adaptive": True, "adaptive_floor": 0.5}
+    make_it = opened if is_open else make
+    campaign = make_it(project, cast, kind="pairwise", aspects=["better"], pairs=4, options=options)
+    changes = {"options": {"allow_skip": False}}
+    changed = services.update_campaign(campaign=campaign, user=cast.researcher, changes=changes)
+    assert changed.options == {**campaign.options, "allow_skip": False}
+    assert {name: changed.options[name] for name in options} == options
+
+
 def test_what_people_were_asked_is_fixed_once_open(project, cast):
     campaign = opened(project, cast)
     with pytest.raises(BadInput) as caught:
