@@ -20,6 +20,7 @@ from annotation.models import (
     Item,
     Judgement,
     Output,
+    Rating,
     Reference,
     System,
     Unit,
@@ -127,12 +128,12 @@ def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
         name=form.name,
         defaults={"low": form.low, "high": form.high, "position": 0 if last is None else last + 1},
     )
-    if form.low is None:
+    if form.low is None or (aspect.low, aspect.high) == (form.low, form.high):
         return aspect
-    if aspect.low is None:
+    if aspect.low is None or _is_unused(aspect, campaign):
         aspect.low, aspect.high = form.low, form.high
         aspect.save(update_fields=["low", "high"])
-    elif (aspect.low, aspect.high) != (form.low, form.high):
+    else:
         raise _refuse(
             [
                 (
@@ -143,6 +144,13 @@ def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
             ]
         )
     return aspect
+
+
+def _is_unused(aspect: Aspect, campaign: Campaign) -> bool:
+    """Whether its scale is only what an earlier plan of this campaign, or of one that is gone, had said."""
+    others = CampaignAspect.objects.filter(aspect=aspect, low__isnull=False).exclude(campaign=campaign)
+    ratings = Rating.objects.filter(aspect=aspect)
+    return aspect.upload_id is None and not aspect.meta and not others.exists() and not ratings.exists()
 
 
 def _checks(campaign: Campaign, checks: Sequence[Check], kind: str, where: str) -> list[Unit]:

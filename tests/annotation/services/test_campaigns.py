@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from annotation.models import Aspect, Campaign, Item, Output, Slot, System, Unit
+from annotation.models import Aspect, Campaign, Item, Output, Rating, Slot, System, Unit
 from annotation.selectors.campaigns import campaign_plan
 from annotation.services import campaigns as services
 from evalapp.common.errors import BadInput, Conflict
@@ -122,9 +122,20 @@ def test_unknown_names_are_told_by_field(project, cast):
 
 
 def test_a_scale_must_be_the_projects(project, cast):
-    Aspect.objects.create(project=project, name="natural", low=1, high=5)
+    aspect = Aspect.objects.create(project=project, name="natural", low=1, high=5)
+    output = Output.objects.filter(project=project).first()
+    Rating.objects.create(project=project, output=output, aspect=aspect, rater="r", value=2)
     with pytest.raises(BadInput, match="rated from 1 to 5"):
         make(project, cast)
+
+
+def test_the_scale_of_a_draft_can_be_corrected_while_nothing_rests_on_it(project, cast):
+    campaign = make(project, cast)
+    right = {"aspects": [{"name": "natural", "low": 1, "high": 7}]}
+    services.update_campaign(campaign=campaign, user=cast.researcher, changes=right)
+    assert Aspect.objects.get(name="natural").high == campaign.aspects.get().high == 7
+    with pytest.raises(BadInput, match="rated from 1 to 7"):  # the first draft asks for it
+        make(project, cast, slug="second")
 
 
 def test_an_aspect_of_comparisons_gets_its_scale(project, cast):
