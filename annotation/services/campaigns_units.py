@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -51,7 +52,9 @@ def selected_items(campaign: Campaign) -> QuerySet[Item]:
         rows = rows.filter(group__in=choice["groups"])
     if choice.get("search"):
         words = choice["search"]
-        rows = rows.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=words))
+        # The turns are searched as the JSON they are stored as, in which quotes and line breaks are escaped.
+        inside = json.dumps(words, ensure_ascii=False)[1:-1]
+        rows = rows.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=inside))
     for place, (name, value) in enumerate((name, value) for name, value in choice.items() if name not in ITEM_CHOICES):
         # An explicit transform: a key named like a lookup must not become one.
         rows = rows.alias(**{f"choice_{place}": KeyTransform(name, "meta")}).filter(**{f"choice_{place}": value})

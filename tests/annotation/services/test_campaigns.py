@@ -67,6 +67,12 @@ def test_items_by_key_group_search_and_meta(project, cast):
     assert counts == {"keys": 6, "groups": 3, "search": 3, "meta": 3, "lookup": 3}
 
 
+def test_items_are_searched_for_what_people_read(project, cast):
+    Item.objects.filter(key="i003").update(context=['He said "go on".', "Two\nlines"])
+    assert opened(project, cast, slug="q", items={"search": 'said "go on"'}).unit_count == 3
+    assert opened(project, cast, slug="n", items={"search": "two\nlines"}).unit_count == 3
+
+
 def test_systems_and_steps_can_be_chosen(project, cast):
     trained = System.objects.create(project=project, name="trained")
     item = Item.objects.first()
