@@ -129,18 +129,18 @@ def _check_value(aspect: AspectForm, value: Any) -> tuple[Any, str]:
     if low is None or high is None:
         return None, f"“{aspect.name}” has no scale."
     scale = f"from {low:g} to {high:g}" + (f" in steps of {step:g}" if step else "")
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None, f"Choose a number {scale}."
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    try:
+        number = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
         return None, f"Choose a number {scale}."
+    value = number
     if not low <= value <= high:
         return None, f"{value:g} is outside the scale. Choose a number {scale}."
     if step and abs((value - low) / step - round((value - low) / step)) > 1e-9:
         return None, f"{value:g} is between two points. Choose a number {scale}."
-    return _plain(float(value)), ""
+    return _plain(value), ""
 
 
 def turn(answer: Mapping[str, Any], swapped: bool) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def is_expected(kind: str, expected: Mapping[str, Any], answer: Mapping[str, Any
         if value is None:
             return False
         if kind == "likert":
-            low, high = (min(wanted), max(wanted)) if isinstance(wanted, Sequence) else (wanted, wanted)
-            if not low <= value <= high:
+            ends = [float(end) for end in (wanted if isinstance(wanted, list) else [wanted])]
+            if not min(ends) <= value <= max(ends):
                 return False
         elif value not in (wanted if isinstance(wanted, list) else [wanted]):
             return False

@@ -45,6 +45,7 @@ def test_a_good_answer_is_made_plain():
         ({"natural": 2, "sure": math.nan}, ["answer.sure"]),
         ({"natural": 2, "sure": [1]}, ["answer.sure"]),
         ({"natural": "two", "sure": 1}, ["answer.natural"]),
+        ({"natural": 10**400, "sure": 1}, ["answer.natural"]),
         ({"natural": 2, "sure": 1, "other": 3}, ["answer.other"]),
         ([1, 2], ["answer"]),
         (None, ["answer"]),
@@ -85,6 +86,11 @@ def test_expected_answers():
     assert is_expected("pairwise", {"better": ["a", "tie"]}, {"better": "tie"})
     assert not is_expected("pairwise", {"better": "a"}, {"better": "b"})
     assert not is_expected("pairwise", {"better": "a"}, {})
+    # `check_expected` takes numbers as texts, as `check_answer` does
+    assert check_expected(LIKERT, {"natural": ["9", "10"], "sure": "5"}, "e")[0][0] == "e.natural"
+    assert check_expected(LIKERT, {"natural": ["2", 4], "sure": "5"}, "e") == []
+    assert is_expected("likert", {"natural": ["2", 4], "sure": "5"}, {"natural": 3, "sure": 5})
+    assert not is_expected("likert", {"sure": "10"}, {"sure": 9})
     assert shown_expected({"better": ["a", "tie"], "x": "b"}, True) == {"better": ["b", "tie"], "x": "a"}
 
 
