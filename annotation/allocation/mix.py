@@ -20,12 +20,19 @@ class Standing:
 
 
 def is_marked(share: float, place: int, *stream: int | str) -> bool:
-    """Whether `place` (0, 1, 2, ...) is marked, when `share` of the places are. Places are cut into blocks of
-    round(1 / share); one place of each block is marked, at random: the rate is kept and nobody can foresee it."""
+    """Whether `place` (0, 1, 2, ...) is marked, when `share` of the places are. Places are cut into blocks, the k-th from
+    round(k / share) on; one place of each block is marked, at random: the rate is kept and nobody can foresee it."""
     if share <= 0:
         return False
-    block = max(1, round(1 / share))
-    return place % block == draw(*stream, place // block) % block
+    if share >= 1:
+        return True
+    block = int(place * share)
+    while round((block + 1) / share) <= place:
+        block += 1
+    while round(block / share) > place:
+        block -= 1
+    start, end = round(block / share), round((block + 1) / share)
+    return place - start == draw(*stream, block) % (end - start)
 
 
 def choose_step(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,12 @@ def test_the_place_in_the_block_cannot_be_foreseen():
 
 def test_no_share_marks_nothing():
     assert not any(is_marked(0.0, place, 1) for place in range(100))
+
+
+@pytest.mark.parametrize("share", [0.07, 0.15, 0.3, 0.35, 0.4, 0.45])
+def test_the_rate_is_kept_where_its_inverse_is_no_whole_number(share):
+    marked = [place for place in range(3000) if is_marked(share, place, 5, "control")]
+    assert len(marked) == pytest.approx(3000 * share, abs=1)
 
 
 def test_practice_comes_first():
