@@ -208,7 +208,7 @@ def _aspect(reader: _Reader, row: Any, index: int, kind: str) -> AspectForm | No
         return None
     labels = row.get("labels") or {}
     if isinstance(labels, list):
-        labels = {f"{low + k:g}": text for k, text in enumerate(labels)}
+        labels = {f"{low + k * (step or 1):g}": text for k, text in enumerate(labels)}
     if not isinstance(labels, Mapping):
         reader.say(f"{where}.labels", 'Labels map values to words: {"1": "awkward", "6": "native"}.')
         labels = {}

@@ -33,6 +33,13 @@ def test_defaults():
     assert plan.options == OPTIONS
 
 
+def test_labels_in_a_list_belong_to_the_points_of_the_scale():
+    aspect = {"name": "natural", "low": 1, "high": 5, "step": 2, "labels": ["bad", "fair", "good"]}
+    plan, _ = read_plan({**LEAST, "aspects": [aspect]})
+    assert plan is not None
+    assert plan.aspects[0].labels == {"1": "bad", "3": "fair", "5": "good"}
+
+
 def test_comparisons_show_the_last_step_by_default():
     plan, _ = read_plan({**LEAST, "kind": "pairwise"})
     assert plan is not None
