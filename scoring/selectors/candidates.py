@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from annotation.models import Item, Output, Reference, ReferenceSet, System
 from annotation.services import ports
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, Fault, Unavailable
+from evalapp.common.errors import BadInput, Fault, NotThere, Unavailable
 
 CORPUS, OUTPUTS, WITHHELD = "corpus", "outputs", "withheld"
 
@@ -145,15 +145,12 @@ class _FromCorpus:
                 )
                 for row in answer.rows
             ]
-        if items and len(silent) == len(items):
-            # One item without any may be a strange one; all of them mean that the corpus does not answer.
-            raise Unavailable(f"The corpus {self.corpus} gives no candidates: {silent[0]}")
         if silent:
-            self._check_answering()
+            self._check_answering(silent[0])
         self.notes += [note for note in dict.fromkeys(silent) if note not in self.notes]
         return found
 
-    def _check_answering(self) -> None:
+    def _check_answering(self, note: str) -> None:
         """A note may mean that an item is unlike everything, or that the corpus is down: that must stop the work."""
         from retrieval.index.errors import IndexUnavailable
         from retrieval.selectors.corpora import find_corpus
@@ -163,6 +160,8 @@ class _FromCorpus:
             find_like(find_corpus(self.project, self.corpus), "a", 1)
         except IndexUnavailable as error:
             raise Unavailable(f"The corpus {self.corpus} gives no candidates: {error.why}") from error
+        except NotThere as error:
+            raise Unavailable(f"The corpus {self.corpus} gives no candidates: {note}") from error
 
 
 def references_of_items(references: ReferenceSet, items: Sequence[Item]) -> dict[int, list[str]]:

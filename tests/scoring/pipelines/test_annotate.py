@@ -102,6 +102,16 @@ def test_the_mix_is_the_union_of_two(project) -> None:
     assert run.state == Run.State.SUCCEEDED
 
 
+def test_the_reliability_of_a_mix_is_that_of_the_whole_set(project) -> None:
+    """As the first of the two sees it: what the second added counts, too."""
+    run = annotate(project, evaluator="judge", mix="second", max=2)
+    whole = {item.pk: texts_of(project, "chosen", item) for item in project.items.all()}
+    assert max(len(texts) for texts in whole.values()) > 2
+    told = dict(AnnotationTrace.objects.filter(set__name="chosen").values_list("item", "after"))
+    assert told == {pk: worth(texts) for pk, texts in whole.items()}
+    assert run.result["mean_after"] == pytest.approx(sum(told.values()) / len(told))
+
+
 def test_outputs_as_candidates_are_marked(project) -> None:
     make_outputs(project, list(project.items.all()), ("sys-a", "sys-b"))
     run = annotate(project, candidates="outputs", systems=("sys-a",))
@@ -142,6 +152,23 @@ def test_a_corpus_that_does_not_answer_fails_the_run(project, monkeypatch) -> No
     assert run.state == Run.State.FAILED
     assert "being rebuilt" in run.error
     assert not ReferenceSet.objects.filter(name="chosen").exists()
+
+
+def test_a_last_item_unlike_everything_does_not_fail_the_run(project, monkeypatch) -> None:
+    def candidates(*, item: Any, **_: Any) -> Candidates:
+        if item.key == "k3":
+            return Candidates(note="No query of “talk” shares a word with the context.")
+        return Candidates((Candidate("f g", "Hello you?", 0.5, {"corpus": "talk"}),))
+
+    monkeypatch.setitem(ports._WRITING, "candidates", candidates)
+    monkeypatch.setitem(ports._WRITING, "corpora", lambda *, project: [("talk", "Talk")])
+    monkeypatch.setattr("retrieval.selectors.corpora.find_corpus", lambda project, name: name)
+    monkeypatch.setattr("retrieval.services.candidates.find_like", lambda corpus, context, k: ([], ""))
+    monkeypatch.setattr(pipeline, "CHUNK", 3)  # the fourth item is looked at alone
+    run = annotate(project, candidates="corpus:talk")
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert (run.result["items"], run.result["without_candidates"]) == (4, 1)
+    assert "1 items had no candidate" in " ".join(ReferenceSet.objects.get(name="chosen").meta["notes"])
 
 
 def test_a_preview_stores_nothing_and_shows_every_step(project) -> None:
