@@ -41,9 +41,9 @@ def last_written(task: WritingTask) -> WrittenReference | None:
 
 
 def has_begun(task: WritingTask) -> bool:
-    """Whether anything was sent or typed for it."""
+    """Whether anything was sent, typed or said of it."""
     typed = isinstance(task.draft, dict) and bool(task.draft.get("text"))
-    return typed or WritingAttempt.objects.filter(task=task).exists()
+    return typed or WritingAttempt.objects.filter(task=task).exists() or task.flags.exists()
 
 
 def objection(task: WritingTask, row: WrittenReference) -> str:

@@ -6,7 +6,15 @@ from uuid import uuid4
 
 import pytest
 
-from annotation.models import Reference, WritingAttempt, WritingCampaign, WritingMember, WritingTask, WrittenReference
+from annotation.models import (
+    Reference,
+    WritingAttempt,
+    WritingCampaign,
+    WritingFlag,
+    WritingMember,
+    WritingTask,
+    WrittenReference,
+)
 from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
@@ -15,6 +23,7 @@ from annotation.services.writing import (
     confirm_reference,
     drop_candidate,
     finish_task,
+    flag_task,
     get_desk,
     next_confirmation,
     remember_candidates,
@@ -214,3 +223,16 @@ def test_a_refused_text_frees_its_place(cast, other):
     better = "ab"[shown.texts.index("Answer 0 to i000.")]
     confirm_reference(user=other, public=shown.public, submission=uuid4(), better=better)
     assert desk_of(cast.annotator, campaign).public == desk.public
+
+
+def test_not_once_the_next_item_is_flagged(cast):
+    campaign = start_writing(cast, items=2, options={"target": 2})
+    anna = cast.annotator
+    send(anna, desk_of(anna, campaign), "A good reply.")
+    desk = desk_of(anna, campaign)  # the next item; the first is full
+    assert desk.last is not None
+    last = desk.last
+    flag_task(user=anna, public=desk.public, reason="broken", text="cut off")
+    with pytest.raises(NotLast, match="begun the next item"):
+        take_back_last(user=anna, public=last.task, reference=last.reference)
+    assert WritingFlag.objects.filter(task=desk.task).exists()
