@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: More are never asked for at once.
 MOST = 1000
+#: Rows that are looked through for words.
+MOST_ROWS = 20_000
 
 
 def candidates_for(
@@ -72,11 +74,17 @@ def find_like(corpus: Corpus, context: str, k: int, exclude: Collection[str] = (
 
 
 def find_words(corpus: Corpus, words: str, k: int, exclude: Collection[str] = ()) -> tuple[list[Hit], str]:
-    """Rows that hold all words, different responses only; and a note. More are fetched, because some are left out."""
+    """Rows that hold all words, different responses only; and a note. More are fetched, because some are left out, and
+    again more while these repeat the same few."""
     from ..index.hits import take
 
-    hits, note = ask(corpus, lambda index: index.find(words, 3 * k + 20))
-    return take(hits, k, distinct=True, exclude=exclude), note
+    wanted = 3 * k + 20
+    while True:
+        hits, note = ask(corpus, lambda index, rows=wanted: index.find(words, rows))
+        found = take(hits, k, distinct=True, exclude=exclude)
+        if len(found) >= k or len(hits) < wanted or wanted >= MOST_ROWS:
+            return found, note
+        wanted = min(8 * wanted, MOST_ROWS)
 
 
 def _candidate(corpus: Corpus, hit: Hit) -> Candidate:

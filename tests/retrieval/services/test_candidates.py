@@ -94,3 +94,10 @@ def test_an_open_index_follows_its_corpus(cast, item):
 
     execute(corpus)
     assert len(ask(item, turns=1).rows) == before + 1
+
+
+def test_words_are_looked_for_until_there_are_so_many_different_responses(cast, item):
+    often = [(f"how are you {n}", "Fine.") for n in range(120)]
+    make_corpus(cast.project, pairs=[*often, ("how are you today my dear old friend", "Tired.")])
+    assert [row.text for row in ask(item, text="how are", k=2).rows] == ["Fine.", "Tired."]
+    assert [row.text for row in ask(item, text="how are", k=5).rows] == ["Fine.", "Tired."]
