@@ -48,6 +48,7 @@ def test_characters_stand_alone_in_scripts_without_spaces(text, expected):
 
 def test_a_language_code_chooses_the_tokenizer():
     assert [tokenizer_for(code) for code in ("zh", "zh-CN", "ja_JP", "TH", "yue", "km")] == [CHARACTERS] * 6
+    assert [tokenizer_for(code) for code in ("zho", "jpn", "tha", "lao", "khm", "mya-MM")] == [CHARACTERS] * 6
     assert [tokenizer_for(code) for code in ("en", "ko", "he", "de-CH", "")] == [WORDS] * 5
 
 
