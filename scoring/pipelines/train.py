@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput
+from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.models import Run
 from evalapp.common.runner import RunContext
 
@@ -70,11 +70,16 @@ def run(
     applied: dict[str, Any] = {}
     if apply:
         references = DataChoice.from_dict(data).references
-        scoring = apply_evaluator(
-            project=context.project, user=context.user, evaluator=done.slug, references=references
-        )
-        context.log(f"Run {scoring.pk} applies it to every output.")
-        applied = {"score_run": scoring.pk}
+        try:
+            scoring = apply_evaluator(
+                project=context.project, user=context.user, evaluator=done.slug, references=references
+            )
+        except EvalappError as error:
+            # It is trained all the same; what learns from dialogues alone has no outputs to be applied to.
+            context.log(f"It is trained, but could not be applied. {error.detail}")
+        else:
+            context.log(f"Run {scoring.pk} applies it to every output.")
+            applied = {"score_run": scoring.pk}
     return {
         **applied,
         "evaluator": done.slug,

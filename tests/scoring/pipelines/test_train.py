@@ -314,3 +314,15 @@ def test_what_is_trained_can_be_applied_at_once(toy):
     assert done.result["scored"] == 24
     with pytest.raises(BadInput, match="apply is true or false"):
         request_training(project=toy.project, user=toy.owner, params={"evaluator": "toy", "apply": "yes"})
+
+
+def test_a_training_whose_result_cannot_be_applied_is_done_all_the_same(toy, monkeypatch):
+    def refuse(**_):
+        raise BadInput("alpha has no outputs yet.")
+
+    monkeypatch.setattr(pipeline, "apply_evaluator", refuse)
+    wishes = Wishes(evaluator="toy", options={"frozen": True, "epochs": 1}, folds=1, apply=True, name="alone")
+    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert (run.result["evaluator"], "score_run" in run.result) == ("alone", False)
+    assert RunLog.objects.filter(run=run, text__endswith="could not be applied. alpha has no outputs yet.").exists()
