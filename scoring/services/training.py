@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 #: Words that stand in addresses where an evaluator's name stands.
-RESERVED = frozenset({"apply", "combine", "sentinels", "train", "trained", "upload"})
+RESERVED = frozenset({"apply", "combine", "robustness", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "rank")

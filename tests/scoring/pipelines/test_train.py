@@ -14,6 +14,7 @@ from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import retry_run
 from evalapp.common.runner import RunCancelled, execute_run
+from scoring import urls
 from scoring.ml import load
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
@@ -23,6 +24,7 @@ from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import (
     Wishes,
+    check_name,
     delete_evaluator,
     request_check,
     request_training,
@@ -326,3 +328,14 @@ def test_a_training_whose_result_cannot_be_applied_is_done_all_the_same(toy, mon
     assert run.state == Run.State.SUCCEEDED, run.error
     assert (run.result["evaluator"], "score_run" in run.result) == ("alone", False)
     assert RunLog.objects.filter(run=run, text__endswith="could not be applied. alpha has no outputs yet.").exists()
+
+
+def test_no_evaluator_has_the_name_of_a_page(toy):
+    """Whatever stands in an address where an evaluator's name stands."""
+    tail = "projects/<slug:slug>/evaluators/"
+    places = {str(row.pattern).removeprefix(tail) for row in urls.urlpatterns if str(row.pattern).startswith(tail)}
+    words = {place.split("/")[0] for place in places if place and not place.startswith("<")}
+    assert {"robustness", "combine"} <= words
+    for word in words:
+        with pytest.raises(Conflict, match="taken"):
+            check_name(toy.project, word)
