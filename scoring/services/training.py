@@ -299,3 +299,6 @@ def remove_artefacts(*, project: Project) -> None:
     shutil.rmtree(root / str(project.pk), ignore_errors=True)
     for number in Run.objects.filter(project=project, kind__in=["train", "annotate"]).values_list("pk", flat=True):
         shutil.rmtree(root / "work" / str(number), ignore_errors=True)
+    for params in Run.objects.filter(project=project, kind="artefact").values_list("params", flat=True):
+        if name := params.get("incoming"):
+            shutil.rmtree(root / "incoming" / name, ignore_errors=True)

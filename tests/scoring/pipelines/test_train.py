@@ -278,7 +278,14 @@ def test_files_go_with_their_project(toy, artefacts):
     left.mkdir(parents=True)
     other = artefacts / str(toy.foreign.pk)
     other.mkdir()
+    sent = [artefacts / "incoming" / name for name in ("mine", "of-others")]
+    for folder in sent:
+        folder.mkdir(parents=True)
+    for project, folder in zip((toy.project, toy.foreign), sent, strict=True):
+        params = {"incoming": folder.name, "slug": "uploaded-1"}
+        Run.objects.create(project=project, kind="artefact", title="Take in", params=params, input_hash=folder.name)
     clean(toy.project)
+    assert [folder.exists() for folder in sent] == [False, True]
     assert not artefact_folder(evaluator).exists()
     assert not left.exists()
     assert other.exists()
