@@ -83,11 +83,15 @@ def _own(request: HttpRequest, pk: int, public: str) -> Any:
     return task
 
 
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
 def _body(request: HttpRequest) -> dict[str, Any]:
     """What was sent, as a form or as JSON, in one shape."""
     if _wants_json(request):
         try:
-            body = json.loads(request.body)
+            body = json.loads(request.body, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise BadInput("The body must be JSON.") from error
         if not isinstance(body, dict):
@@ -152,7 +156,7 @@ def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             text=str(body.get("text") or ""),
             relevant=relevant if isinstance(relevant, bool) else None,
             candidate=str(body["candidate"]) if body.get("candidate") else None,
-            seconds=float(seconds) if isinstance(seconds, (int, float)) else None,
+            seconds=float(seconds) if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else None,
             unscored=bool(body.get("unscored")),
         )
     except EvalappError as error:

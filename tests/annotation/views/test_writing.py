@@ -150,6 +150,16 @@ def test_the_same_submission_twice_is_one_reference(anna: Client, cast: Cast, fa
     assert WrittenReference.objects.count() == 1
 
 
+@pytest.mark.parametrize(("seconds", "status"), [(float("nan"), 400), (10**400, 200), (12.5, 200)])
+def test_seconds_that_are_no_time_break_nothing(
+    anna: Client, cast: Cast, fake: FakePorts, seconds: Any, status: int
+) -> None:
+    campaign = start_writing(cast, items=1)
+    url = at(campaign, desk_of(cast.annotator, campaign).public)
+    assert post_json(anna, url, form("A good reply.", seconds=seconds)).status_code == status
+    assert WritingMember.objects.get().seconds == (12.5 if seconds == 12.5 else 0)
+
+
 def test_a_draft_is_kept_by_version_and_restored(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["desk"].public
