@@ -14,7 +14,7 @@ from annotation.models import Output, ReferenceSet, System
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 
-from ..models import Evaluator, ScoreSet
+from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set, input_hash, iterate_inputs
 from ..selectors.summaries import summarise_scores
@@ -142,8 +142,8 @@ def _finish(work: _Work, target: Target) -> None:
 
 
 class _Work:
-    """One pass over a project; `n_scored` and `n_kept` count outputs. What the first target has, the others
-    have, too."""
+    """One pass over a project; `n_scored` and `n_kept` count outputs. One is kept where every target has its score: of
+    an evaluator of several aspects one alone may have been asked for before."""
 
     def __init__(
         self, context: RunContext, measure: Scorer, targets: Sequence[Target], against: ReferenceSet | None
@@ -176,15 +176,24 @@ class _Work:
                 whole.add(row.record, hash_of_input)
             hashes = [input_hash((whole.text, hash_of_input)) for hash_of_input in hashes]
         wanted = []
-        for row, hash_of_input in zip(chunk, hashes, strict=True):
+        for row, known, hash_of_input in zip(chunk, self._known(chunk), hashes, strict=True):
             self.data.add(row.record, hash_of_input)
-            if row.known != hash_of_input:
+            if known != hash_of_input:
                 wanted.append((row, hash_of_input))
         self.n_kept += len(chunk) - len(wanted)
         if wanted:
             self._score_and_store(wanted)
         self.n_seen += len(chunk)
         self.context.progress(self.n_seen, self.total, "outputs", "scoring")
+
+    def _known(self, chunk: Sequence[Input]) -> list[int | None]:
+        """The hash that the stored scores of each output were computed from, where all targets have the same."""
+        known = [row.known for row in chunk]
+        for target in self.targets[1:]:
+            rows = Score.objects.filter(score_set=target.score_set, output__in=[row.output for row in chunk])
+            stored = dict(rows.values_list("output", "input_hash"))
+            known = [old if stored.get(row.output) == old else None for row, old in zip(chunk, known, strict=True)]
+        return known
 
     def _identity(self, record: Record) -> Hashable:
         """What a stored score depends on: for a trained evaluator also whether it learned from the item's group."""

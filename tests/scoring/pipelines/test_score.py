@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from annotation.models import Item, Output, Reference
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run
-from evalapp.common.runner import execute_run
+from evalapp.common.runner import RunContext, execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.inputs import iterate_inputs
-from scoring.services.scores import apply_evaluator, slug_of
+from scoring.services.scores import apply_evaluator, open_score_set, slug_of
 from tests.factories import make_items, make_outputs
+from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
 
@@ -269,3 +272,53 @@ def test_what_an_evaluator_has_to_say_about_this_machine_stands_in_the_log(cast,
     run = apply(cast.project, "meteor")
     lines = list(run.log.values_list("text", flat=True))
     assert any(line.startswith("Note: without synonyms, because no WordNet was found") for line in lines)
+
+
+class _TwoAspects:
+    """Learned two aspects: the letters of a text, and twice as many."""
+
+    depends_on_batch = False
+    trained_on: frozenset[str] = frozenset()
+    entry = SimpleNamespace(system_score="mean")
+
+    def identity(self, record):
+        return record.text
+
+    def evaluate(self, records, *, progress):
+        letters = np.array([float(len(record.text)) for record in records])
+        columns = {"tone": letters, "wit": 2 * letters}
+        return SimpleNamespace(values=letters, components=columns, truncated=None, reasons=[""] * len(records))
+
+
+def test_an_aspect_that_was_scored_alone_takes_no_row_from_the_others(cast, monkeypatch, settings, tmp_path):
+    from scoring.pipelines import score
+
+    settings.ARTEFACTS_DIR = tmp_path
+    make_outputs(cast.project, make_items(cast.project, 3))
+    trained = make_trained(cast.project, "two")
+
+    def run(*aspects):
+        row = Run.objects.create(project=cast.project, kind="score", title="Score with two", input_hash=str(aspects))
+        targets = [
+            score.Target(
+                open_score_set(
+                    project=cast.project, name="maude", options={}, references="", run=row, trained=trained,
+                    signature=f"two|of:{aspect}", short="two", aspect=aspect,
+                ),
+                aspect,
+            )
+            for aspect in aspects
+        ]  # fmt: skip
+        monkeypatch.setattr(score, "_open", lambda *_: (_TwoAspects(), targets))
+        found = score.run(RunContext(row), evaluator="two", options={}, references="")
+        row.delete()
+        return found["scored"], found["kept"]
+
+    assert run("tone") == (6, 0)
+    assert run("tone", "wit") == (6, 0)
+    assert run("tone", "wit") == (0, 6)
+    counts = {found.aspect: (found.n_scores, found.scores.count()) for found in ScoreSet.objects.all()}
+    assert counts == {"tone": (6, 6), "wit": (6, 6)}
+    for output in Output.objects.all():
+        values = dict(Score.objects.filter(output=output).values_list("score_set__aspect", "value"))
+        assert values == {"tone": len(output.text), "wit": 2 * len(output.text)}
