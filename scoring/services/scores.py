@@ -16,7 +16,7 @@ from django.utils import timezone
 from annotation.models.data import ORIGINAL
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, Fault, NotThere
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
@@ -78,10 +78,19 @@ def apply_evaluator(
             f"{project.slug} has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score."
         )
     slug = trained.slug if trained else slug_of(entry.name, parsed, defaults_of(entry, project))
+    if not trained:
+        _check_slug(Evaluator.objects.filter(project=project, slug=slug).first(), entry.name)
     params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
     title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
     queue = "gpu" if "encoder" in entry.needs or encoder or trained else ""
     return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
+
+
+def _check_slug(found: Evaluator | None, name: str) -> None:
+    """What is called so already must be this evaluator: somebody may have given its name to a trained one."""
+    if found is not None and found.name != name:
+        text = f"{found.slug} is a {found.kind} {found.name} here, so {name} with these options cannot be called that. "
+        raise Conflict(text + f"Delete it under Evaluators, or choose other options of {name}.")
 
 
 def _applicable(project: Project, name: str) -> Entry:
@@ -169,6 +178,7 @@ def open_score_set(
             slug = slug_of(name, options, defaults_of(entry, project))
             defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
             evaluator, _ = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
+            _check_slug(evaluator, name)
         score_set, _ = ScoreSet.objects.get_or_create(
             evaluator=evaluator,
             signature=signature,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from annotation.models import Item, Output, Reference
-from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run
 from evalapp.common.runner import RunContext, execute_run
@@ -322,3 +322,13 @@ def test_an_aspect_that_was_scored_alone_takes_no_row_from_the_others(cast, monk
     for output in Output.objects.all():
         values = dict(Score.objects.filter(output=output).values_list("score_set__aspect", "value"))
         assert values == {"tone": len(output.text), "wit": 2 * len(output.text)}
+
+
+def test_the_name_of_a_trained_one_is_never_taken_for_a_baseline(cast, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    make_outputs(cast.project, make_items(cast.project, 1))
+    make_trained(cast.project, "random-seed-7")
+    with pytest.raises(Conflict, match="random-seed-7 is a trained maude here"):
+        apply_evaluator(project=cast.project, evaluator="random", options={"seed": 7}, send=False)
+    assert not ScoreSet.objects.exists()
+    apply(cast.project, "random")
