@@ -271,6 +271,10 @@ class ArtefactFileSerializer(serializers.Serializer):
         return str(self.context["request"].build_absolute_uri(path))
 
 
+#: What the record of one that came with an export, without its folder, does not say.
+UNRECORDED = {"profile": "", "aspects": [], "folds": 0, "models": [], "encoder": None, "choice": {}}
+
+
 class TrainedSerializer(serializers.ModelSerializer):
     """A trained evaluator as it stands in lists."""
 
@@ -282,6 +286,11 @@ class TrainedSerializer(serializers.ModelSerializer):
         model = Evaluator
         fields = ["id", "slug", "name", "state", "signature", "profile", "aspects", "folds", "run", "created_at"]
         read_only_fields = fields
+
+    def to_representation(self, instance: Evaluator) -> dict[str, Any]:
+        instance.record = {**UNRECORDED, **instance.record}
+        found: dict[str, Any] = super().to_representation(instance)
+        return found
 
 
 class TrainedDetailSerializer(TrainedSerializer):

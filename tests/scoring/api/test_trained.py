@@ -182,3 +182,14 @@ def test_what_cannot_be_asked_is_said(toy, monkeypatch):
     assert answer.headers["Content-Type"].startswith("application/problem+json")
     assert answer.headers["Retry-After"] == "5"
     assert apply_evaluator(project=toy.project, evaluator="length", send=False).state == "queued"
+
+
+def test_one_that_came_without_its_folder_stands_in_the_list(cast):
+    """As an import of scores leaves it: a row, no record."""
+    kind, state = Evaluator.Kind.TRAINED, Evaluator.State.DAMAGED
+    Evaluator.objects.create(project=cast.project, slug="ream-1", name="ream", kind=kind, state=state, damage="away")
+    api = client(cast.viewer)
+    (row,) = api.get(f"{BASE}evaluators/trained/").json()["results"]
+    assert (row["slug"], row["state"], row["folds"], row["aspects"]) == ("ream-1", "damaged", 0, [])
+    one = api.get(f"{BASE}evaluators/trained/ream-1/").json()
+    assert (one["models"], one["encoder"], one["files"], one["damage"]) == ([], None, [], "away")
