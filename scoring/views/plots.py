@@ -24,8 +24,11 @@ from ..selectors.leaderboards import (
     METHODS,
     MODELS,
     PEOPLE,
+    SHAPES,
     EvaluatorsQuery,
+    Query,
     SystemsQuery,
+    find_leaderboard,
     parse_query,
     stamp_of,
 )
@@ -35,7 +38,7 @@ from ..services.leaderboards import answer_leaderboard
 from .boards import get_plotted_set
 from .evaluator_boards import draw_board
 from .evaluators import get_set
-from .steps import draw_steps
+from .steps import draw_steps, query_of_panel
 
 KEEP_SECONDS = 24 * 3600
 TYPES = {"svg": "image/svg+xml; charset=utf-8", "pdf": "application/pdf"}
@@ -62,7 +65,7 @@ def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpRes
             zero=False,
         )
 
-    return _sent(request, [stamp_of(project), "systems", query], draw, ending)
+    return _sent(request, [stamp_of(project), "systems", query], draw, ending, is_current=_current(project, query))
 
 
 @login_required
@@ -88,7 +91,7 @@ def evaluation_svg(request: HttpRequest, slug: str, ending: str = "svg") -> Http
             zero=key in COEFFICIENTS,
         )
 
-    return _sent(request, [stamp_of(project), "evaluation", query], draw, ending)
+    return _sent(request, [stamp_of(project), "evaluation", query], draw, ending, is_current=_current(project, query))
 
 
 @login_required
@@ -114,7 +117,8 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
             theme=_theme(request, ending),
         )
 
-    return _sent(request, [stamp_of(project), "scatter", query, score_set.pk, score_set.scored_at], draw, ending)
+    key = [stamp_of(project), "scatter", query, score_set.pk, score_set.scored_at]
+    return _sent(request, key, draw, ending, is_current=_current(project, query))
 
 
 @login_required
@@ -124,7 +128,11 @@ def board_svg(request: HttpRequest, slug: str, kind: str, ending: str = "svg") -
     project = get_project(user=request.user, slug=slug, need="read")
     asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
     key = [stamp_of(project), kind, asked]
-    return _sent(request, key, lambda: draw_board(request, project, kind, _theme(request, ending)), ending)
+
+    def draw() -> Any:
+        return draw_board(request, project, kind, _theme(request, ending))
+
+    return _sent(request, key, draw, ending, is_current=_current(project, parse_query(SHAPES[kind], request.GET)))
 
 
 @login_required
@@ -184,7 +192,11 @@ def steps_svg(request: HttpRequest, slug: str, panel: str, ending: str = "svg") 
     project = get_project(user=request.user, slug=slug, need="read")
     asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
     key = [stamp_of(project), "steps", panel, asked]
-    return _sent(request, key, lambda: draw_steps(request, project, panel, _theme(request, ending)), ending)
+
+    def draw() -> Any:
+        return draw_steps(request, project, panel, _theme(request, ending))
+
+    return _sent(request, key, draw, ending, is_current=_current(project, query_of_panel(project, request.GET, panel)))
 
 
 def _table(project: Any, query: Any, user: Any) -> dict[str, Any]:
@@ -202,17 +214,40 @@ def _theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:
     return "dark" if request.GET.get("theme") == "dark" and ending == "svg" else "light"
 
 
-def _sent(request: HttpRequest, key: list[Any], draw: Callable[[], plots.Plot], ending: str = "svg") -> HttpResponse:
-    """Drawn once for one state of the data; the browser keeps it as long as the page names the same state."""
+def _current(project: Any, query: Query) -> Callable[[], bool]:
+    """Whether the table that is drawn tells the present state, or is computed for it while somebody waits. Of a large
+    one the last is shown until a run has computed it anew."""
+
+    def found() -> bool:
+        kept = find_leaderboard(project, query)
+        return kept is None or kept.stamp == stamp_of(project, query)
+
+    return found
+
+
+def _sent(
+    request: HttpRequest,
+    key: list[Any],
+    draw: Callable[[], plots.Plot],
+    ending: str = "svg",
+    *,
+    is_current: Callable[[], bool] = lambda: True,
+) -> HttpResponse:
+    """Drawn once for one state of the data, unless the table is of an earlier one; the browser keeps it as long as the
+    page names the same state."""
     digest = hashlib.sha256(repr([*key, _theme(request, ending), ending]).encode()).hexdigest()
     found = cache.get(f"plot:{digest}")
+    lasting = found is not None or is_current()
     if found is None:
         plot = draw()
         found = plot.as_svg() if ending == "svg" else plot.as_pdf()
-        cache.set(f"plot:{digest}", found, KEEP_SECONDS)
+        if lasting:
+            cache.set(f"plot:{digest}", found, KEEP_SECONDS)
     response = HttpResponse(found, content_type=TYPES[ending])
     if ending == "pdf":
         name = request.path.rstrip("/").rsplit("/", 2)
         response.headers["Content-Disposition"] = f'attachment; filename="{name[-2]}-{name[-1]}"'
-    response.headers["Cache-Control"] = "private, max-age=3600" if request.GET.get("v") else "private, no-cache"
+    response.headers["Cache-Control"] = (
+        "private, max-age=3600" if lasting and request.GET.get("v") else "private, no-cache"
+    )
     return response

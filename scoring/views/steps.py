@@ -21,7 +21,7 @@ from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_s
 from ..services.leaderboards import Answer, answer_leaderboard
 
 
-def _query(project: Project, given: Any, panel: str) -> SystemsQuery:
+def query_of_panel(project: Project, given: Any, panel: str) -> SystemsQuery:
     """The table of systems that a panel is drawn from."""
     names = ("aspect", "ratings", "filter", "references")
     asked = {name: given.get(name, "") for name in names}
@@ -32,7 +32,7 @@ def _query(project: Project, given: Any, panel: str) -> SystemsQuery:
 
 def _answer(project: Project, given: Any, panel: str, user: Any) -> tuple[Answer, str]:
     try:
-        return answer_leaderboard(project=project, query=_query(project, given, panel), user=user), ""
+        return answer_leaderboard(project=project, query=query_of_panel(project, given, panel), user=user), ""
     except BadInput as error:
         return Answer(None, None, True), error.detail
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evalapp.common.models import Run
-from scoring.selectors.leaderboards import stamp_of
+from scoring import plots
+from scoring.selectors.leaderboards import SystemsQuery, stamp_of
 from scoring.services import leaderboards
 from tests.factories import make_items, make_outputs, make_ratings
 
@@ -59,3 +61,27 @@ def test_dialogues_are_offered_where_they_were_rated(cast, client):
     Rating.objects.create(project=cast.project, dialogue=dialogue, aspect=aspect, rater="r", value=3)
     assert "Dialogues</option>" in client.get("/projects/alpha/evaluation/").content.decode()
     assert client.get("/projects/alpha/evaluation/?level=dialogue").status_code == 200
+
+
+def test_a_picture_of_a_table_that_is_being_computed_anew_is_not_kept(cast, client, monkeypatch):
+    from annotation.models import Rating
+    from evalapp.common.runner import execute_run
+
+    cache.clear()
+    outputs = make_outputs(cast.project, make_items(cast.project))
+    aspect = make_ratings(cast.project, outputs)
+    leaderboards.get_leaderboard(project=cast.project, query=SystemsQuery())
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
+    for output in outputs:
+        value = 5 if output.system.name == "sys-b" else 1
+        Rating.objects.create(project=cast.project, output=output, aspect=aspect, rater="late", value=value)
+    client.force_login(cast.viewer)
+    address = "/projects/alpha/systems/plot.svg"
+    before = client.get(address, {"v": "new"})
+    assert execute_run(Run.objects.get(kind="rank").pk).state == "succeeded"
+    after = client.get(address).content
+    assert after != before.content
+    assert before["Cache-Control"] == "private, no-cache"
+    # What stands is drawn once.
+    monkeypatch.setattr(plots, "draw_forest", None)
+    assert client.get(address).content == after
