@@ -16,7 +16,7 @@ from annotation.selectors.filters import get_active_filter
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, EvalappError, Fault
+from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
@@ -168,10 +168,14 @@ def store_combination(
     scores: Iterable[NewScore],
 ) -> ScoreSet:
     """The evaluator and its set, all scores at once; a set of the same signature is replaced. The caller counts it
-    afterwards with `finish_score_set`."""
+    afterwards with `finish_score_set`. Raises `Conflict` where the name has become another evaluator's."""
     signature, short = signature_of(params, parts)
     references = next((s.references for s in parts if s.references), "")
     with transaction.atomic():
+        there = Evaluator.objects.filter(project=run.project, slug=slug).first()
+        if there is not None and not (there.is_combined and there.options.items() <= dict(params).items()):
+            text = f"The name “{slug}” was taken meanwhile by another evaluator. Combine these under another name, or "
+            raise Conflict(text + "delete that one, then retry this run.")
         evaluator, made = Evaluator.objects.update_or_create(
             project=run.project,
             slug=slug,

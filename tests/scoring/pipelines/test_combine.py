@@ -14,7 +14,7 @@ from django.urls import reverse
 from annotation.models import System
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
-from evalapp.common.queue import enqueue_run
+from evalapp.common.queue import cancel_run, enqueue_run, retry_run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.pipelines.combine import _drawn
@@ -165,3 +165,19 @@ def test_deletion_leaves_the_files_of_others(scored, settings, tmp_path, django_
     with django_capture_on_commit_callbacks(execute=True):
         delete_evaluator(evaluator=made.evaluator)
     assert (tmp_path / "kept").exists()
+
+
+def test_a_retry_never_takes_the_place_of_what_has_its_name_now(scored):
+    wishes = CombineWishes(("length", "random"), name="pair")
+    first = start_combination(project=scored.project, wishes=wishes, send=False)
+    cancel_run(run=first)
+    made = combine(scored.project, "length", "token-f1", name="pair")
+    retry_run(run=first)
+    assert execute_run(first.pk).state == "failed"
+    first.refresh_from_db()
+    assert "taken meanwhile" in first.error
+    found = Evaluator.objects.get(slug="pair")
+    assert (found.options["parts"], found.signature) == (["length", "token-f1"], made.signature)
+    Evaluator.objects.filter(slug="pair").update(kind="trained", name="maude", folder="x")
+    assert execute_run(enqueue_run(kind="combine", project=scored.project, params=first.params, title="t").pk).error
+    assert Evaluator.objects.get(slug="pair").name == "maude"
