@@ -4,6 +4,7 @@ into its tables. What was scored here is never changed by a file."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
@@ -20,6 +21,9 @@ from ..services.scores import COLUMNS, finish_score_set
 
 AWAY = "It was trained in another installation, and its weights did not come with the export. Upload its folder."
 
+#: An evaluator stands in the addresses of its pages.
+SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
+
 
 def check(check: Any) -> None:
     """A set that stands here already must say the same; its rows are left alone."""
@@ -28,6 +32,12 @@ def check(check: Any) -> None:
     rows = staging.execute(f"SELECT n, key, row FROM score_sets WHERE act = '{NEW}' ORDER BY n").fetchall()
     for n, name, text in rows:
         told = json.loads(text)
+        if not SLUG.fullmatch(told["evaluator"]):
+            text = (
+                f"“{told['evaluator'][:100]}” cannot name an evaluator: use letters, digits and hyphens, at most 100."
+            )
+            check.fail_row("score_sets", n, "evaluator", text)
+            continue
         found = _stored(check.project, told)
         if found is None:
             other = Evaluator.objects.filter(project=check.project, slug=told["evaluator"]).first()

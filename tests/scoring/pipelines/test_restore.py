@@ -74,6 +74,7 @@ def test_the_same_again_and_more_and_other(cast):
         (scores({**SCORES[0], "input": "4"}), "input must be the hash of what was scored"),
         (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a moment with its time zone"),
         (scores(of={**SET, "kind": "oracle"}), "kind must be one of sentinel"),
+        (scores(of={**SET, "evaluator": "My metric/2"}), "“My metric/2” cannot name an evaluator"),
         ({"filters.jsonl": [{"name": "Slow!", "raters": ["r"]}]}, "name must be small letters"),
         ({"filters.jsonl": [{"name": "slow", "raters": []}]}, "at least one rater"),
         ({"campaigns.jsonl": [{"campaign": "c", "kind": "likert"}]}, "told must be an object"),
