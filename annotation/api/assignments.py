@@ -255,7 +255,7 @@ class OwnAssignments(APIView):
     )
     def get(self, request: Request) -> Any:
         number = request.query_params.get("campaign", "")
-        if not number.isdigit() or len(number) > 18:
+        if not number.isdecimal() or len(number) > 18:
             fault = Fault("Name a campaign by its number.", field="campaign")
             raise BadInput("Say which campaign: ?campaign=NUMBER", faults=[fault])
         state = request.query_params.get("state", "")

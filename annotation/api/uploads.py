@@ -163,7 +163,7 @@ class UploadList(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"
-        if not length.isdigit() or int(length) > settings.MAX_UPLOAD_BYTES:
+        if not length.isdecimal() or int(length) > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
         kind = request.query_params.get("kind", "")
         upload = receive_upload(

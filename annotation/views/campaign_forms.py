@@ -241,7 +241,7 @@ def aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add
         if add:
             data = data.copy()
             raw = data.get("aspects-TOTAL_FORMS", "0")
-            data["aspects-TOTAL_FORMS"] = str(min(50, (int(raw) if raw.isdigit() else 0) + add))
+            data["aspects-TOTAL_FORMS"] = str(min(50, (int(raw) if raw.isdecimal() else 0) + add))
         return AspectRows(data, prefix="aspects")
     rows = list(initial)
     blank: dict[str, Any] = {"low": 1, "high": 5, "step": 1}

@@ -95,7 +95,7 @@ def campaign_new(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         return _save(request, project, None, choices)
     copied = request.GET.get("from", "")
-    if copied.isdigit():
+    if copied.isdecimal():
         source = get_parts(request, slug, int(copied), "write")[1]
         plan = campaign_plan(source)
         initial = {**initial_from_plan(plan), "name": f"{source.name} (copy)"}

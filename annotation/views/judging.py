@@ -237,7 +237,7 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             submission=_uuid(request.POST.get("submission", "")),
             answer=answer,
             note=note,
-            replaces=int(replaces) if replaces.isdigit() else None,
+            replaces=int(replaces) if replaces.isdecimal() else None,
         )
     except BadInput as error:
         errors: dict[str, list[str]] = {}

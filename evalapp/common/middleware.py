@@ -65,7 +65,7 @@ class BodyLimit:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         length = request.META.get("CONTENT_LENGTH") or "0"
-        size = int(length) if length.isdigit() else 0
+        size = int(length) if length.isdecimal() else 0
         known = request.user.is_authenticated or request.headers.get("Authorization")
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if known and self.large.fullmatch(request.path_info):

@@ -34,7 +34,7 @@ def _encode(values: Sequence[Any], backwards: bool) -> str:
 def _decode(cursor: str, length: int) -> tuple[bool, list]:
     try:
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if len(values) != length + 1:
+        if not isinstance(values, list) or len(values) != length + 1:
             raise ValueError
     except (ValueError, TypeError, RecursionError) as error:
         raise BadInput("The cursor is not one of ours. Start again without it.") from error
@@ -87,7 +87,7 @@ class KeysetPagination(BasePagination):
     def paginate_queryset(self, queryset: Any, request: Any, view: Any = None) -> list:
         self.request = request
         limit = request.query_params.get("limit", "50")
-        if not limit.isdigit() or not 1 <= int(limit) <= MAX_SIZE:
+        if not limit.isdecimal() or not 1 <= int(limit) <= MAX_SIZE:
             raise BadInput(f"limit must be a whole number from 1 to {MAX_SIZE}.")
         self.page = keyset(
             queryset,

@@ -119,7 +119,7 @@ def _body(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 def _check_size(request: Request) -> None:
     length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdigit() or int(length) > settings.MAX_UPLOAD_BYTES:
+    if not length.isdecimal() or int(length) > settings.MAX_UPLOAD_BYTES:
         raise TooLarge(too_large())
 
 

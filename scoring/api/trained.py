@@ -58,7 +58,7 @@ class TrainedList(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"
-        if not length.isdigit() or int(length) > settings.MAX_UPLOAD_BYTES:
+        if not length.isdecimal() or int(length) > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
         files = {field: request.FILES.getlist(field) for field in request.FILES}
         run = receive_artefact(project=project, user=request.user, name=str(request.data.get("name", "")), files=files)

@@ -58,7 +58,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _find_preview(project: Project, number: str) -> Run | None:
-    if not number.isdigit():
+    if not number.isdecimal():
         return None
     return Run.objects.filter(project=project, kind="annotate-preview", pk=int(number)).first()
 

@@ -190,7 +190,7 @@ def reliability_curves(request: HttpRequest, slug: str) -> HttpResponse:
 def _find_curves(project: Project, number: str) -> Run | None:
     """The run of that number, or the last one that has curves."""
     rows = latest_curves(project)
-    if number.isdigit():
+    if number.isdecimal():
         found = Run.objects.filter(project=project, kind="reliability", pk=int(number)).first()
         if found is None or not found.result:
             raise NotThere("There are no curves of this run.")

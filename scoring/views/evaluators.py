@@ -121,7 +121,7 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
     """The set of that number, or the newest complete one (else the newest)."""
     rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
     if number:
-        found = rows.filter(pk=int(number)).first() if number.isdigit() else None
+        found = rows.filter(pk=int(number)).first() if number.isdecimal() else None
     else:
         found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
     if found is None:
@@ -172,7 +172,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     record = row.record
     models = record.get("models", [])
     wished = request.GET.get("fold", "")
-    fold = int(wished) if wished.isdigit() and int(wished) < len(models) else 0
+    fold = int(wished) if wished.isdecimal() and int(wished) < len(models) else 0
     losses, others = _curves(models)
     # As pairs: a template would take a count of "items" for the method of that name.
     examples = list(models[fold]["examples"].items()) if models else []

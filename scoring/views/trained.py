@@ -65,7 +65,7 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 
 
 def _find_check(project: Project, name: str, number: str) -> Run | None:
-    if not number.isdigit():
+    if not number.isdecimal():
         return None
     found = Run.objects.filter(project=project, kind="plan", pk=int(number)).first()
     return found if found is not None and found.params.get("evaluator") == name else None
@@ -166,7 +166,7 @@ class UploadForm(forms.Form):
 def upload(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
     wished = request.GET.get("folds", "")
-    folds = min(int(wished), MOST_FOLDS) if wished.isdigit() and int(wished) > 1 else 0
+    folds = min(int(wished), MOST_FOLDS) if wished.isdecimal() and int(wished) > 1 else 0
     form = UploadForm(request.POST or None, request.FILES or None, folds=folds)
     if request.method == "POST" and form.is_valid():
         try:

@@ -272,3 +272,21 @@ def test_pages_that_need_a_ream_say_that_one_is_being_trained(researcher, cast):
         text = researcher.get(page).content.decode()
         assert f"run {run.pk}</a> (running)" in text
         assert "There is no trained ream yet." not in text
+
+
+def test_digits_that_make_no_number_are_refused_in_words(researcher, scored):
+    """“²” is a digit, yet no number; a cursor is a list, not whatever else has a length."""
+    run = Run.objects.first()
+    odd = "eyIwIjoxLCIxIjoyfQ"  # {"0":1,"1":2}
+    for path, status in (
+        ("/api/v1/projects/alpha/runs/?limit=²", 400),
+        (f"/api/v1/projects/alpha/runs/?cursor={odd}", 400),
+        (address("evaluator", "length") + "?set=²", 404),
+        (address("evaluator", "length") + "?fold=²", 200),
+        (address("evaluator-upload") + "?folds=²", 200),
+        (address("train", "maude") + "?check=²", 200),
+        (address("annotate") + "?preview=²", 200),
+        (address("reliability-curves") + "?run=²", 200),
+        (f"/projects/alpha/runs/{run.pk}/?log=²", 200),
+    ):
+        assert researcher.get(path).status_code == status, path
