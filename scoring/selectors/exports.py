@@ -13,7 +13,17 @@ from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 
 from ..models import Leaderboard, Score, ScoreSet
-from .leaderboards import SHAPES, AgreementQuery, EnhancedQuery, EvaluatorsQuery, Query, SystemsQuery, key_of, stamp_of
+from .leaderboards import (
+    SHAPES,
+    AgreementQuery,
+    EnhancedQuery,
+    EvaluatorsQuery,
+    Query,
+    SystemsQuery,
+    key_of,
+    may_be_shown,
+    stamp_of,
+)
 from .score_sets import current_sets, get_current_set
 
 Row = dict[str, Any]
@@ -107,7 +117,11 @@ def leaderboard(*, project: Project) -> Row | None:
     stamps = [stamp_of(project), stamp_of(project, AgreementQuery())]
     kept = Leaderboard.objects.filter(project=project, stamp__in=stamps, kind__in=EXPORTED).order_by("pk")
     queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not of_campaign(query)]
-    tables = [_entry(project, row, query, names) for row, query in queries]
+    # The filter of a table may have been withdrawn since: then it stays out, as it is shown nowhere.
+    shown = may_be_shown(project, [query for _, query in queries])
+    tables = [
+        _entry(project, row, query, names) for (row, query), is_shown in zip(queries, shown, strict=True) if is_shown
+    ]
     if not tables:
         return None
     libraries = {name: version(name) for name in ("numpy", "scipy")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -394,6 +394,13 @@ def names_of(project: Project) -> dict[str, list[str]]:
         if (what, name) != ("references", ORIGINAL):
             found[what].append(name)
     return found
+
+
+def may_be_shown(project: Project, queries: Sequence[Query]) -> list[bool]:
+    """Of each query whether the filter of raters that it names, if any, is active. In one question, or none."""
+    named = [getattr(query, "filter", "") for query in queries]
+    active = set(list_filters(project, active_only=True).values_list("name", flat=True)) if any(named) else set()
+    return [not name or name in active for name in named]
 
 
 def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:

@@ -30,6 +30,7 @@ from ..selectors.leaderboards import (
     SystemsQuery,
     find_leaderboard,
     key_of,
+    may_be_shown,
     reads_scores,
     stamp_of,
 )
@@ -181,7 +182,8 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
         if set(row.params) != set(shape.__dataclass_fields__):
             continue  # a table of an older version; nobody asks for it
         query = shape(**row.params)
-        if key_of(query) == row.key and reads_scores(query) and is_large(project, query):
+        wanted = key_of(query) == row.key and reads_scores(query) and all(may_be_shown(project, [query]))
+        if wanted and is_large(project, query):
             queued.append(_queue(project, query, stamp))
         if len(queued) == MOST_RENEWED:
             break

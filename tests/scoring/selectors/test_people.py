@@ -10,6 +10,7 @@ from annotation.services.filters import create_filter, withdraw_filter
 from annotation.services.judging import next_assignment
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from scoring.selectors.aspects import choose_aspect
+from scoring.selectors.exports import leaderboard
 from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.people import load_comparisons, load_ratings
 from scoring.selectors.rankings import rank_systems
@@ -91,9 +92,12 @@ def test_a_table_says_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
     assert table["signature"] == f"{whole.table['signature']}|filter:without-r1@{made.digest}"
     assert table["filter"] == {"name": "without-r1", "raters": 1, "digest": made.digest, "reason": "hurry"}
     assert (table["n_raters"], whole.table["n_raters"]) == (1, 2)
+    exported = [entry["params"]["filter"] for entry in leaderboard(project=cast.project)["tables"]]
+    assert sorted(exported) == ["", "without-r1"]
     withdraw_filter(found=made, user=None)
     with pytest.raises(Conflict, match="withdrawn"):
         get_leaderboard(project=cast.project, query=query)
+    assert [entry["params"]["filter"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
 
 
 def test_comparisons_chosen_adaptively_can_count_by_their_chance(cast, aspect):
