@@ -112,6 +112,8 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
         faults.append(Fault(f"ratings is one of {', '.join(RATINGS)}, not “{wishes.ratings}”.", field="ratings"))
     if not 0.1 <= wishes.share <= 0.9:
         faults.append(Fault("share is from 0.1 to 0.9: the rest is what it can be judged on.", field="share"))
+    if wishes.seed < 0:
+        faults.append(Fault("seed is a whole number from 0.", field="seed"))
     params = {**asdict(wishes), "parts": parts}
     params.pop("name")
     if wishes.method == "stacked" or wishes.aspect:

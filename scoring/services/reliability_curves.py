@@ -58,6 +58,8 @@ def start_curves(*, project: Project, user: Any = None, wishes: CurveWishes, sen
         faults.append(Fault("Name another evaluator for the transfer.", field="other"))
     if not 1 <= wishes.sample <= MOST_ITEMS:
         faults.append(Fault(f"sample is a number from 1 to {MOST_ITEMS}.", field="sample"))
+    if wishes.seed < 0:
+        faults.append(Fault("seed is a whole number from 0.", field="seed"))
     if not 2 <= wishes.max <= MOST_REFERENCES:
         faults.append(Fault(f"max is a number from 2 to {MOST_REFERENCES}.", field="max"))
     get_reference_set(project, wishes.references)

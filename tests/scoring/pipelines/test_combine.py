@@ -24,9 +24,11 @@ from scoring.selectors.meta_evaluation import rank_evaluators
 from scoring.services import columns
 from scoring.services.combining import CombineWishes, signature_of, start_combination
 from scoring.services.leaderboards import compute_leaderboard
+from scoring.services.reliability_curves import CurveWishes, start_curves
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import delete_evaluator
 from tests.factories import make_items, make_outputs
+from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +76,8 @@ def test_stacked_marks_what_it_learned_from_and_can_be_done_again(scored):
     assert ScoreSet.objects.filter(evaluator__slug="stack").count() == 1
 
 
-def test_what_cannot_be_combined_says_why(scored):
+def test_what_cannot_be_combined_says_why(scored, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
     combine(scored.project, "length", "random", name="pair")
     with pytest.raises(BadInput, match="from 2 to 50"):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "length")))
@@ -86,6 +89,11 @@ def test_what_cannot_be_combined_says_why(scored):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), name="pair"))
     with pytest.raises(BadInput, match="share"):
         start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), share=1.0))
+    with pytest.raises(BadInput, match="seed is a whole number from 0"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), seed=-1))
+    make_trained(scored.project, "ream-1", name="ream")
+    with pytest.raises(BadInput, match="seed is a whole number from 0"):
+        start_curves(project=scored.project, wishes=CurveWishes("ream-1", seed=-1), send=False)
 
 
 def test_the_signature_of_very_many_parts_still_fits():
