@@ -74,10 +74,11 @@ class Option:
         noun = "whole number" if self.type == "int" else "number"
         try:
             found = int(value) if self.type == "int" else float(value)
+            finite = math.isfinite(found)  # of more digits than a float holds it raises
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}") from error
         # int(1.5) is 1, and nothing is less than nan.
-        if not math.isfinite(found) or (isinstance(value, float) and found != value):
+        if not finite or (isinstance(value, float) and found != value):
             raise InvalidOption(evaluator, self.name, f"must be a {noun}, found {value!r}")
         return found
 

@@ -57,6 +57,7 @@ def test_unknown_option_lists_the_existing_ones():
         ("rouge-l", {"beta": True}, "must be a number"),
         ("rouge-l", {"beta": "nan"}, "must be a number"),
         ("chrf", {"char_order": 2.5}, "whole number"),
+        ("chrf", {"char_order": 10**400}, "whole number"),
     ],
 )
 def test_bad_option_values_are_refused(name, options, message):
