@@ -10,7 +10,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from annotation.models import Comparison, Rating, System
+from annotation.models import Comparison, Rating, ReferenceSet, System
+from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import filter_signature, get_active_filter
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
@@ -18,6 +19,7 @@ from evalapp.common.queue import enqueue_run, queue_has_worker
 
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
+from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
     SHAPES,
     AgreementQuery,
@@ -76,6 +78,8 @@ def compute_leaderboard(
 ) -> Leaderboard:
     """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old.
     `progress` is told how many steps are done, of how many, by tables that take long."""
+    if not _has_references(project, query):
+        get_reference_set(project, getattr(query, "references", ""))  # says which there are
     stamp = stamp or stamp_of(project, query)
     began = time.monotonic()
     used = get_active_filter(project, filter_of(query)) if filter_of(query) else None
@@ -96,6 +100,16 @@ def compute_leaderboard(
         },
     )
     return row
+
+
+def _has_references(project: Project, query: Query) -> bool:
+    """Whether the reference set of a query is there. One that is not has no scores, and a table without them would look
+    as if nobody had made any."""
+    name = "" if isinstance(query, EnhancedQuery) else getattr(query, "references", "")
+    if name in ("", ORIGINAL):
+        return True
+    scored = ScoreSet.objects.filter(project=project, references=name)
+    return scored.exists() or ReferenceSet.objects.filter(project=project, name=name).exists()
 
 
 def filter_of(query: Query) -> str:
@@ -183,7 +197,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
             continue  # a table of an older version; nobody asks for it
         query = shape(**row.params)
         wanted = key_of(query) == row.key and reads_scores(query) and all(may_be_shown(project, [query]))
-        if wanted and is_large(project, query):
+        if wanted and _has_references(project, query) and is_large(project, query):
             queued.append(_queue(project, query, stamp))
         if len(queued) == MOST_RENEWED:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Output
+from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Leaderboard
@@ -68,3 +69,9 @@ def test_what_people_say_of_systems_stays_current_when_something_is_scored(large
     }  # fmt: skip
     make_ratings(large.project, list(Output.objects.all()), aspect="tone")
     assert stamp_of(large.project, SystemsQuery()) != Leaderboard.objects.get(kind="systems", params__by="").stamp
+
+
+def test_a_reference_set_that_is_not_there_is_said(scored):
+    for query in (EvaluatorsQuery(references="betre"), SystemsQuery(by="length", references="betre")):
+        with pytest.raises(NotThere, match="There is no reference set “betre” in alpha"):
+            get_leaderboard(project=scored.project, query=query)
