@@ -78,7 +78,7 @@ class ScoreSet(models.Model):
     data_hash = models.CharField(max_length=16, blank=True)
     run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="score_sets")
     created_at = models.DateTimeField(default=timezone.now)
-    #: When the last application came to its end; null while the first is still under way.
+    #: When the last application that came to its end began to read; null while the first is still under way.
     scored_at = models.DateTimeField(null=True)
     #: [{"system", "step", "value", "n"}] for evaluators that look at all outputs of a system at once.
     systems = models.JSONField(default=list)

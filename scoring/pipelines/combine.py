@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.utils import timezone
 
 from annotation.models import Output
 from evalapp.common.errors import BadInput
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
     """The job `combine`; computed anew each time, since all of it depends on every score of every part."""
     context.progress(0, None, "outputs", "reading")
+    began = timezone.now()
     sets = _parts(context, params)
     work = _Work(context, params, sets)
     record, values = work.stacked() if params["method"] == "stacked" else work.mean_of_z()
@@ -40,7 +42,8 @@ def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
     score_set = store_combination(
         run=context.run, slug=slug, params=params, record=record, parts=sets, scores=work.scores(values)
     )
-    finish_score_set(score_set=score_set, data_hash=work.data_hash, systems=[], summary=summarise_scores(score_set))
+    summary = summarise_scores(score_set)
+    finish_score_set(score_set=score_set, data_hash=work.data_hash, systems=[], summary=summary, scored_at=began)
     keep_columns(score_set)
     context.log(f"Signature: {score_set.full_signature}")
     return {

@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+
 from annotation.models import Output, ReferenceSet, System
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
@@ -137,7 +139,9 @@ def _finish(work: _Work, target: Target) -> None:
     else:
         systems = work.score_systems() if work.measure.entry.system_score == "corpus" else []
         summary = summarise_scores(score_set)
-    finish_score_set(score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary)
+    finish_score_set(
+        score_set=score_set, data_hash=work.data.text, systems=systems, summary=summary, scored_at=work.began
+    )
     keep_columns(score_set)
 
 
@@ -149,6 +153,8 @@ class _Work:
         self, context: RunContext, measure: Scorer, targets: Sequence[Target], against: ReferenceSet | None
     ) -> None:
         self.context, self.measure, self.targets, self.against = context, measure, targets, against
+        #: What changes from now on may be too late to be seen by this pass.
+        self.began = timezone.now()
         self.total = count_outputs(context.project)
         self.data = DataHash()
         self.n_scored = self.n_kept = 0

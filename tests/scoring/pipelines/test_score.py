@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from django.utils import timezone
 
 from annotation.models import Item, Output, Reference
 from evalapp.common.errors import BadInput, Conflict, NotThere
@@ -15,6 +16,7 @@ from evalapp.common.queue import cancel_run
 from evalapp.common.runner import RunContext, execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.inputs import iterate_inputs
+from scoring.selectors.score_sets import list_states
 from scoring.services.scores import apply_evaluator, open_score_set, slug_of
 from tests.factories import make_items, make_outputs
 from tests.scoring.training import make_trained
@@ -332,3 +334,23 @@ def test_the_name_of_a_trained_one_is_never_taken_for_a_baseline(cast, settings,
         apply_evaluator(project=cast.project, evaluator="random", options={"seed": 7}, send=False)
     assert not ScoreSet.objects.exists()
     apply(cast.project, "random")
+
+
+def test_an_upload_while_it_is_scored_makes_it_stale(cast, monkeypatch):
+    from annotation.models import Upload
+    from scoring.pipelines import score
+
+    make_outputs(cast.project, make_items(cast.project, 2))
+    stored = score.store_scores
+
+    def upload_meanwhile(**arguments: object) -> None:
+        stored(**arguments)
+        counts = {"outputs": {"replaced": 1}}
+        Upload.objects.create(project=cast.project, title="u", state="done", finished_at=timezone.now(), counts=counts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(score, "store_scores", upload_meanwhile)
+        apply(cast.project, "length")
+    assert "changed items, outputs or references later" in list_states(cast.project, 4)[0].stale
+    apply(cast.project, "length")
+    assert list_states(cast.project, 4)[0].stale == ""
