@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Max, Q
 
-from annotation.models import Output, ReferenceSet, Upload
+from annotation.models import Output, ReferenceSet, Upload, WrittenReference
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 
@@ -38,7 +39,7 @@ class SetState:
 
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
-    """What changed after each set was scored, in one query for all of them."""
+    """What changed after each set was scored, in one query for all of them, and one for named reference sets."""
     sets = list(sets)
     done = [s.scored_at for s in sets if s.scored_at]
     uploads: list[Any] = []
@@ -47,8 +48,20 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
             project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE], finished_at__gt=min(done)
         )
         uploads = [row for row in rows.only("pk", "state", "counts", "finished_at") if _touches(row, INPUTS)]
-    newest = _newest(sets)
-    return [_state(s, uploads, n_outputs, newest) for s in sets]
+    newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})
+    return [_state(s, uploads, n_outputs, newest, written) for s in sets]
+
+
+def _written(project: Project, names: set[str]) -> dict[str, datetime]:
+    """When people last wrote into each of these reference sets, or a text was taken out: no upload tells of it."""
+    if not names:
+        return {}
+    states = [WrittenReference.State.SHOWN, WrittenReference.State.WITHDRAWN]
+    rows = WrittenReference.objects.filter(set__project=project, set__name__in=names, state__in=states).order_by()
+    found = rows.values_list("set__name").annotate(
+        Max("created_at"), Max("withdrawn_at"), Max("confirmations__created_at")
+    )
+    return {name: max(moment for moment in moments if moment is not None) for name, *moments in found}
 
 
 def _newest(sets: list[ScoreSet]) -> dict[tuple[int, str, str], ScoreSet]:
@@ -73,7 +86,13 @@ def _inputs_of(s: ScoreSet) -> tuple[str, ...]:
     return tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
 
 
-def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[int, str, str], ScoreSet]) -> SetState:
+def _state(
+    s: ScoreSet,
+    uploads: list[Any],
+    n_outputs: int,
+    newest: dict[tuple[int, str, str], ScoreSet],
+    written: dict[str, datetime],
+) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
         return SetState(s, "not finished: the run is under way, or was stopped", missing)
@@ -84,6 +103,8 @@ def _state(s: ScoreSet, uploads: list[Any], n_outputs: int, newest: dict[tuple[i
         return SetState(s, "another signature was scored later", missing)
     if changed:
         return SetState(s, f"upload {changed[-1]} changed items, outputs or references later", missing)
+    if s.references in written and written[s.references] > s.scored_at:
+        return SetState(s, f"people changed the references of {s.references} later", missing)
     if missing:
         return SetState(s, f"{missing} outputs came later and have no score", missing)
     return SetState(s, "", 0)

@@ -7,9 +7,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.models import Item, Output, Reference, ReferenceSet, Upload
+from annotation.models import Item, Output, Reference, ReferenceSet, Upload, WrittenReference
+from annotation.services.writing import create_writing, open_writing, withdraw_reference
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
+from tests.factories import make_items, make_outputs
+from tests.writing import desk_of, fill_ports, send
 
 pytestmark = pytest.mark.django_db
 
@@ -86,3 +89,28 @@ def test_visible_to(scored):
     for person in (scored.annotator, scored.stranger):
         assert not ScoreSet.objects.visible_to(person).exists()
         assert not Score.objects.visible_to(person).exists()
+
+
+def test_what_people_write_later_makes_scores_against_their_set_stale(cast, score, monkeypatch):
+    fill_ports(monkeypatch)
+    make_outputs(cast.project, make_items(cast.project, 2, 1))
+    plan = {
+        "name": "free", "slug": "free", "kind": "constraint", "items": {"keys": ["i000"]},
+        "options": {"constraint": "free", "target": 3},
+    }  # fmt: skip
+    campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
+    open_writing(user=cast.researcher, campaign=campaign)
+    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "Something quite else.").desk
+    name = WrittenReference.objects.get().set.name
+
+    def stale() -> str:
+        return next(state.stale for state in list_states(cast.project, 4) if state.score_set.references == name)
+
+    score(cast.project, "token-f1", references=name)
+    assert stale() == ""
+    send(cast.annotator, desk, "And something more.")
+    assert stale() == f"people changed the references of {name} later"
+    score(cast.project, "token-f1", references=name)
+    assert stale() == ""
+    withdraw_reference(user=cast.researcher, reference_id=WrittenReference.objects.latest("pk").pk)
+    assert stale() == f"people changed the references of {name} later"
