@@ -67,6 +67,11 @@ def _by_evaluator(project: Project, query: SystemsQuery) -> dict[str, Any]:
         raise BadInput(
             f"{query.by} has no complete scores against “{query.references}” yet. See its run, or score again."
         )
+    if query.aspect and score_set.aspect not in ("", query.aspect):
+        raise BadInput(
+            f"{query.by} has no scores of “{query.aspect}” against “{query.references}”: it learned others, such as "
+            f"“{score_set.aspect}”."
+        )
     described = {
         "slug": evaluator.slug,
         "signature": score_set.full_signature,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Output
-from evalapp.common.errors import NotThere
+from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from scoring.models import Leaderboard
+from scoring.models import Leaderboard, ScoreSet
 from scoring.selectors.leaderboards import SHAPES, AgreementQuery, EvaluatorsQuery, SystemsQuery, stamp_of
 from scoring.services import leaderboards
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
@@ -75,3 +75,16 @@ def test_a_reference_set_that_is_not_there_is_said(scored):
     for query in (EvaluatorsQuery(references="betre"), SystemsQuery(by="length", references="betre")):
         with pytest.raises(NotThere, match="There is no reference set “betre” in alpha"):
             get_leaderboard(project=scored.project, query=query)
+
+
+def test_scores_of_another_aspect_are_not_taken_for_those_asked_for(scored):
+    ScoreSet.objects.filter(evaluator__slug="length").update(aspect="tone")
+    found = {
+        aspect: get_leaderboard(project=scored.project, query=SystemsQuery(by="length", aspect=aspect)).table["aspect"]
+        for aspect in ("", "tone")
+    }
+    assert found == {"": "tone", "tone": "tone"}
+    with pytest.raises(BadInput, match="no scores of “wit” against “original”: it learned others, such as “tone”"):
+        get_leaderboard(project=scored.project, query=SystemsQuery(by="length", aspect="wit"))
+    # An evaluator with one score for all aspects has it for each.
+    assert get_leaderboard(project=scored.project, query=SystemsQuery(by="token-f1", aspect="wit")).table["rows"]
