@@ -20,8 +20,8 @@ class Standing:
 
 
 def is_marked(share: float, place: int, *stream: int | str) -> bool:
-    """Whether `place` (0, 1, 2, ...) is marked, when `share` of the places are. Places are cut into blocks, the k-th from
-    round(k / share) on; one place of each block is marked, at random: the rate is kept and nobody can foresee it."""
+    """Whether `place` (0, 1, 2, ...) is marked, when `share` of the places are. Places are cut into blocks, the k-th
+    from round(k / share) on; one place of each is marked, at random: the rate is kept and nobody can foresee it."""
     if share <= 0:
         return False
     if share >= 1:
