@@ -159,6 +159,15 @@ class Judge:
         )  # fmt: skip
         return found, seen
 
+    def rate(self, item: MLItem, texts: Sequence[str]) -> float:
+        """The reliability of these references, by the model that chooses for the item."""
+        from scoring.ml import Record
+        from scoring.ml.training.record import group_of
+
+        member, _ = self.member_for(group_of(item.group, item.id))
+        query = Record("", context=item.context, source=item.source, item=item.id)
+        return float(member.reliabilities(query, [list(texts)])[0])
+
 
 class _Work:
     """One pass over the items; lines go to `file`, or stay in memory without one."""
@@ -256,7 +265,10 @@ class _Work:
         item = MLItem(row.key, tuple(map(str, row.context)), row.source, tuple(own), row.group)
         made = [judge.choose(item, texts, self.wishes) for judge in self.judges]
         annotations = [annotation for annotation, _ in made]
-        whole = annotations[0] if len(annotations) == 1 else mix([annotations[0]], [annotations[1]])[0]
+        whole, after = annotations[0], annotations[0].reliability
+        if len(annotations) > 1:
+            (whole,) = mix([annotations[0]], [annotations[1]])
+            after = self.judges[0].rate(item, whole.references) if whole.references else after
         sources = {candidate.text: candidate.source for candidate in reversed(candidates)}
         chosen = Chosen(
             pk=row.pk, key=row.key, hash=digest,
@@ -264,7 +276,7 @@ class _Work:
             random=self._random(row.key, whole, texts),
             n_start=len(whole.start), n_candidates=len(set(texts) - set(whole.start)),
             before=_before(annotations[0]),
-            after=whole.reliability if whole.references else None,
+            after=after if whole.references else None,
             in_training=any(seen for _, seen in made),
             steps=[
                 {

@@ -48,6 +48,9 @@ class SeeThrough:
         )
         return [found]
 
+    def reliabilities(self, _query: Any, sets: Sequence[Sequence[str]]) -> list[float]:
+        return [worth(each, self.skip) for each in sets]
+
 
 def see_through(monkeypatch: pytest.MonkeyPatch, project: Project, **members: list[SeeThrough]) -> None:
     """Evaluators of these slugs in the project, answered by these members."""
