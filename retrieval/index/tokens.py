@@ -33,8 +33,8 @@ END = "\x04"
 # ISO 639 codes of languages written without spaces between words.
 UNSPACED = frozenset(
     [
-        "zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "gan", "hsn", "lzh", "ja", "jpn", "th", "tha", "lo", "lao",
-        "km", "khm", "my", "mya", "bur",
+        "zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "gan", "hsn", "lzh", "ja", "jpn", "th", "tha", "lo",
+        "lao", "km", "khm", "my", "mya", "bur",
     ]
 )  # fmt: skip
 # The scripts of point 3, as blocks: Thai, Lao | Myanmar | Khmer | iteration and closing marks | Kana, Bopomofo |
