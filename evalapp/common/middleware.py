@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from .errors import EvalappError, TooLarge
+from .outages import unstorable
 from .problems import CONTENT_TYPE, from_domain
 
 #: What no page of ours ever asks a browser for.
@@ -47,6 +48,7 @@ class ErrorPages:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        error = unstorable(error) or error
         if not isinstance(error, EvalappError):
             return None
         part = getattr(request, "htmx", False) and not request.htmx.boosted

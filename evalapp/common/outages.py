@@ -14,7 +14,7 @@ import django.db
 from django.conf import settings
 from django.db import connection
 
-from .errors import Unavailable
+from .errors import BadInput, Unavailable
 
 T = TypeVar("T")
 
@@ -31,6 +31,8 @@ _FULL_NUMBERS = {errno.ENOSPC, errno.EDQUOT}
 #: SQLite says this where it finds no room for its smaller files, and where the disk is broken.
 _SQLITE_FILES = ("disk i/o error", "unable to open database file")
 _LITTLE_ROOM = 1 << 20
+#: How PostgreSQL's driver, and PostgreSQL itself inside of JSON, name the one character that they do not take.
+_NUL = ("NUL (0x00)", "\\u0000")
 
 
 class DatabaseGone(Unavailable):
@@ -50,6 +52,13 @@ def explain(error: BaseException) -> Unavailable | None:
     for each in _chain(error):
         if found := _explain(each):
             return found
+    return None
+
+
+def unstorable(error: BaseException) -> BadInput | None:
+    """PostgreSQL neither stores nor looks for a text with the character NUL; whoever sent one is told so."""
+    if isinstance(error, (ValueError, django.db.DataError)) and any(words in str(error) for words in _NUL):
+        return BadInput("A text has the character NUL, which is no part of any text here. Leave it out.")
     return None
 
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from .errors import EvalappError, NotAllowed, NotThere
+from .outages import unstorable
 
 CONTENT_TYPE = "application/problem+json"
 #: More faults than this help nobody; a small request must not ask for a huge answer.
@@ -51,6 +52,7 @@ def from_domain(error: EvalappError) -> dict:
 
 def exception_handler(error: Exception, context: dict) -> Response | None:
     headers: dict[str, str] = {}
+    error = unstorable(error) or error
     if isinstance(error, Http404):
         error = NotThere("No such object, or it is not yours to see.")
     elif isinstance(error, PermissionDenied):
