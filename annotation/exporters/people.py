@@ -17,7 +17,8 @@ from evalapp.accounts.models import Membership, Project
 NAMINGS = ("kept", "pseudonyms", "as-uploaded")
 
 _MADE = re.compile(r"rater-[0-9a-f]{10}")
-_REPEAT = re.compile(r"#\d+$")
+#: What follows a person's name: the number of a campaign that asked once more (`@12`), that of a repeat (`#2`).
+_AGAIN = re.compile(r"(?:@\d+)?(?:#\d+)?$")
 
 
 def as_stored(rater: str) -> str:
@@ -36,7 +37,7 @@ def naming(project: Project, how: str) -> Callable[[str], str]:
 
     @lru_cache(maxsize=1 << 16)
     def called(rater: str) -> str:
-        name = _REPEAT.sub("", rater)
+        name = _AGAIN.sub("", rater)
         safe = name in own or _MADE.fullmatch(name) is not None
         if safe or (how == "kept" and "@" not in name and name.lower() not in telling):
             return rater
