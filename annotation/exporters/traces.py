@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
+from annotation.allocation.answers import turn
 from annotation.models import Campaign, Comparison, Judgement, Rating
 from evalapp.accounts.models import Membership, Project
 from evalapp.common.models import AuditEvent
@@ -61,7 +62,7 @@ def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[i
         "step_b": b.step if b else None, "reference": unit.reference.position if unit.reference else None,
         "rater": rater, "repeat": held.repeat_number, "order": held.order_number, "swapped": held.side_swapped,
         "propensity": held.propensity, "version": found.version, "extra": found.extra, "passed": found.passed,
-        "answer": found.answer,
+        "answer": turn(found.answer, held.side_swapped),
     }  # fmt: skip
 
 
