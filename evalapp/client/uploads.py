@@ -16,8 +16,9 @@ from evalapp.client.session import Session, line_of, segment
 #: The files of an interchange folder, by the beginning of their names.
 TABLES = (
     "dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "corpus", "references", "attempts",
+    "filters", "campaigns", "score_sets", "scores", "leaderboard",
 )  # fmt: skip
-ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
+ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 STORED = frozenset({"checked", "done"})
 ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled", "failed"})
 #: Rows are kept in memory up to this size, then on disk, until they are sent.
