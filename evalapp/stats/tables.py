@@ -60,6 +60,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
         simulated = np.concatenate([kept.simulated] * 2)
     raters = len(np.unique(persons(kept.rater, kept.raters)))
     table = _table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
+    table["n_simulated"] = int(kept.simulated.sum())  # a comparison has two sides and is one judgement
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
     if not turing:
         biases_and_findings(table, kept)

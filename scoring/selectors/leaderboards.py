@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquery, Value
 from django.db.models.functions import Cast
 
+from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload
 from annotation.models.campaigns import Campaign, Judgement
 from annotation.models.data import ORIGINAL
@@ -22,7 +23,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 4
+TABLE_VERSION = 5
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
@@ -253,6 +254,8 @@ def parse_query(
         for name, value in values.items()
         if name in CHOICES and value not in CHOICES[name]
     ]
+    if not is_storable(values):
+        raise BadInput(UNSTORABLE)
     if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
         values["method"] = _usual_method(project, values.get("aspect", ""))
     if values.get("people", "ratings") != "ratings":

@@ -133,3 +133,10 @@ def test_a_system_without_a_value_of_its_own_has_no_rank():
         ("c", 1, 1, 1), ("a", 2, 2, 2), ("b", None, 3, 3),
     ]  # fmt: skip
     assert rows[2]["note"] == "the evaluator has no value for this system"
+
+
+@pytest.mark.parametrize("method", ["win-rate", "davidson"])
+def test_a_simulated_comparison_counts_once(method):
+    found = replace(golden(), simulated=np.arange(60) < 4)
+    table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
+    assert table["n_simulated"] == 4
