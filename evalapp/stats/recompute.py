@@ -109,7 +109,7 @@ class _Comparison:
         self.n_numbers += 1
         gap = abs(kept - found)
         self.largest = max(self.largest, gap)
-        if gap > TOLERANCE * max(1.0, abs(kept), abs(found)):
+        if not gap <= TOLERANCE * max(1.0, abs(kept), abs(found)):  # nan is near nothing
             self.differences.append(Difference(where, kept, found))
 
 

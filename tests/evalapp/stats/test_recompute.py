@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evalapp.stats.folder import ExportFolder
-from evalapp.stats.recompute import COMPUTED, main, recompute_folder
+from evalapp.stats.recompute import COMPUTED, main, recompute_entry, recompute_folder
 
 SYSTEMS = {"m1": "machine", "m2": "machine", "m3": "machine", "gold": "human"}
 QUALITY = {"aspect": "quality", "ratings": "raw", "systems": "all", "by": "", "filter": "", "references": "original"}
@@ -199,3 +199,10 @@ def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.
     assert "there is no set of scores “len”" in problems[7]
     assert main([str(folder)]) == 1
     assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
+
+
+def test_no_number_equals_no_number(tmp_path, monkeypatch):
+    monkeypatch.setitem(COMPUTED, "systems", lambda *_: {"kind": "systems", "value": float("nan")})
+    entry = {"kind": "systems", "params": {}, "table": {"kind": "systems", "value": 0.5}}
+    outcome = recompute_entry(ExportFolder(tmp_path), entry, {})
+    assert [difference.where for difference in outcome.differences] == ["value"]
