@@ -7,7 +7,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from annotation.models import Campaign, RaterFilter, WritingCampaign
+from annotation.models import Campaign, RaterFilter, UploadChange, WritingCampaign
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors.told import TOLD, told_campaigns
 from annotation.services import ports
@@ -129,6 +129,11 @@ def _store_campaigns(promotion: Any) -> None:
     if not found:
         return
     project = Project.objects.get(pk=promotion.project.pk)
-    project.meta = {**project.meta, TOLD: {**told_campaigns(project), **found}}
+    told = told_campaigns(project)
+    was = {name: told[name] for name in found if name in told}
+    UploadChange.objects.create(
+        upload=promotion.upload, table="campaigns", row=project.pk, before={"was": was, "became": found}
+    )
+    project.meta = {**project.meta, TOLD: {**told, **found}}
     project.save(update_fields=["meta"])
     promotion.upload.project = promotion.project = project

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError
@@ -29,6 +32,7 @@ from annotation.models import (
     WrittenElsewhere,
 )
 from annotation.models.data import ORIGINAL
+from annotation.selectors.told import TOLD, told_campaigns
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
@@ -52,6 +56,8 @@ _TABLES: dict[str, type[Model]] = {
 }
 #: Those that an upload can have changed. `references` are those of an item in `original`, kept as a whole.
 _CHANGED = {**_TABLES, "reference": Reference}
+#: The member of `Project.meta` that keeps what descriptions say beside the project's own fields.
+DESCRIBED = "dataset"
 _STILL_OPEN = (Upload.State.RECEIVED, Upload.State.CHECKING)
 
 
@@ -113,10 +119,12 @@ def what_rests_on(upload: Upload) -> list[Fault]:
     own_items = Item.objects.filter(project=project, upload=upload).values("id")
     own_dialogues = Dialogue.objects.filter(project=project, upload=upload).values("id")
     own_aspects = Aspect.objects.filter(project=project, upload=upload).values("id")
-    replaced = UploadChange.objects.filter(upload=upload, table="outputs").values("row")
+    replaced = _rows_changed(upload, "outputs")
     on_outputs = Q(output__in=own_outputs) | Q(output__in=replaced)
     of_outputs = Q(output_a__in=own_outputs) | Q(output_b__in=own_outputs)
     of_outputs |= Q(output_a__in=replaced) | Q(output_b__in=replaced)
+    on_dialogues = Q(dialogue__in=own_dialogues) | Q(dialogue__in=_rows_changed(upload, "dialogues"))
+    shown = of_outputs | Q(item__in=own_items)
     own_sets = ReferenceSet.objects.filter(project=project, upload=upload).values("id")
     of_sets = ReferenceSet.objects.filter(Q(upload=upload) | Q(references__upload=upload), project=project).values("id")
     named = Reference.objects.filter(set__project=project).exclude(set__name=ORIGINAL)
@@ -127,7 +135,7 @@ def what_rests_on(upload: Upload) -> list[Fault]:
     found = [
         ("ratings of its outputs", _others(ratings.filter(on_outputs), upload)),
         ("comparisons of its outputs", _others(comparisons.filter(of_outputs), upload)),
-        ("ratings of its dialogues", _others(ratings.filter(dialogue__in=own_dialogues), upload)),
+        ("ratings of its dialogues", _others(ratings.filter(on_dialogues), upload)),
         ("ratings of its aspects", _others(ratings.filter(aspect__in=own_aspects), upload)),
         ("comparisons of its aspects", _others(comparisons.filter(aspect__in=own_aspects), upload)),
         ("outputs for its items", _others(Output.objects.filter(item__in=own_items), upload)),
@@ -143,15 +151,46 @@ def what_rests_on(upload: Upload) -> list[Fault]:
         ),
         ("writing campaigns with its reference sets", WritingCampaign.objects.filter(from_sets)),
         ("campaigns that ask for its aspects", CampaignAspect.objects.filter(aspect__in=own_aspects)),
-        (
-            "texts that campaigns show",
-            Unit.objects.filter(Q(item__in=own_items) | Q(output_a__in=own_outputs) | Q(output_b__in=own_outputs)),
-        ),
+        ("texts that campaigns show", Unit.objects.filter(shown)),
         ("items that people write references for", WritingUnit.objects.filter(item__in=own_items)),
         ("later changes of its rows", _later_changes(upload)),
     ]
     lines = [(name, rows.count()) for name, rows in found]
+    lines += _on_what_it_replaced(upload)
     return [Fault(f"{count:,} {name}") for name, count in [*lines, *dependants(upload)] if count]
+
+
+def _rows_changed(upload: Upload, table: str) -> QuerySet:
+    return UploadChange.objects.filter(upload=upload, table=table).values("row")
+
+
+def _on_what_it_replaced(upload: Upload) -> list[tuple[str, int]]:
+    """What people judged since the upload changed contexts, references or ranges: back under it would come what they
+    did not see, or a range that their ratings lie outside of."""
+    counts: Counter[str] = Counter()
+    ratings = _others(Rating.objects.filter(project=upload.project), upload)
+    comparisons = _others(Comparison.objects.filter(project=upload.project), upload)
+    for items in _items_shown_otherwise(upload):
+        counts["ratings of items that it changed"] += ratings.filter(output__item__in=items).count()
+        counts["comparisons of items that it changed"] += comparisons.filter(output_a__item__in=items).count()
+        counts["units of campaigns with items that it changed"] += Unit.objects.filter(item__in=items).count()
+    turing = comparisons.filter(reference__isnull=False, output_a__item__in=_rows_changed(upload, "references"))
+    counts["comparisons with references that it changed"] = turing.count()
+    for change in UploadChange.objects.filter(upload=upload, table="aspects"):
+        low, high = change.before["low"], change.before["high"]
+        outside = Q() if low is None or high is None else Q(value__lt=low) | Q(value__gt=high)
+        counts["ratings outside the former range of its aspects"] += ratings.filter(outside, aspect=change.row).count()
+        other_scale = CampaignAspect.objects.filter(aspect=change.row, low__isnull=False).exclude(low=low, high=high)
+        counts["campaigns on the new scale of its aspects"] += other_scale.count()
+    return list(counts.items())
+
+
+def _items_shown_otherwise(upload: Upload) -> Iterator[list[int]]:
+    """Items whose context or source was another one before, in batches."""
+    changes = UploadChange.objects.filter(upload=upload, table="items").values_list("row", "before").iterator(500)
+    while batch := dict(islice(changes, 500)):
+        now = Item.objects.filter(pk__in=batch).values_list("pk", "context", "source")
+        yield [pk for pk, *shown in now if shown != [batch[pk]["context"], batch[pk]["source"]]]
 
 
 def _later_changes(upload: Upload) -> QuerySet:
@@ -166,7 +205,8 @@ def _later_changes(upload: Upload) -> QuerySet:
     own |= Q(table="reference", row__in=references.values("id"))
     own |= Q(table="references", row__in=Item.objects.filter(project=upload.project, upload=upload).values("id"))
     stored = UploadChange.objects.filter(upload__project=upload.project, upload__state=Upload.State.DONE)
-    return stored.exclude(upload=upload).filter(own | Exists(earlier))
+    # What is told of one campaign goes without what is told of another.
+    return stored.exclude(upload=upload).exclude(table="campaigns").filter(own | Exists(earlier))
 
 
 # ---- undo -------------------------------------------------------------------------------------------------
@@ -178,10 +218,33 @@ def _restore(upload: Upload) -> None:
         if change.table == "references":
             _restore_references(upload, change)
         elif change.table == "project":
-            Project.objects.filter(pk=change.row).update(**change.before)
+            _restore_description(change)
+        elif change.table == "campaigns":
+            _restore_told(change)
         else:
             _CHANGED[change.table].objects.filter(pk=change.row).update(**change.before)  # type: ignore[attr-defined]
             tell_changed(project=upload.project, table=change.table, ids=[change.row])
+
+
+def _restore_description(change: UploadChange) -> None:
+    """Of `meta` only what descriptions brought: other members are not the upload's."""
+    project = Project.objects.get(pk=change.row)
+    fields = {name: value for name, value in change.before.items() if name != "meta"}
+    kept = {name: value for name, value in project.meta.items() if name != DESCRIBED}
+    before = {name: value for name, value in change.before["meta"].items() if name == DESCRIBED}
+    Project.objects.filter(pk=project.pk).update(**fields, meta={**kept, **before})
+
+
+def _restore_told(change: UploadChange) -> None:
+    """What was told of campaigns before, as far as nothing else has been told since."""
+    project = Project.objects.get(pk=change.row)
+    told = told_campaigns(project)
+    for name, row in change.before["became"].items():
+        if told.get(name) == row:
+            told[name] = change.before["was"].get(name)
+    told = {name: row for name, row in told.items() if row is not None}
+    kept = {name: value for name, value in project.meta.items() if name != TOLD}
+    Project.objects.filter(pk=project.pk).update(meta={**kept, TOLD: told} if told else kept)
 
 
 def _restore_references(upload: Upload, change: UploadChange) -> None:

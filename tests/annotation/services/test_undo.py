@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.models import Aspect, Item, Output, Rating, Reference, ReferenceSet, System, Upload
+from annotation.models import (
+    Aspect,
+    Campaign,
+    Item,
+    Output,
+    Rating,
+    Reference,
+    ReferenceSet,
+    System,
+    Unit,
+    Upload,
+)
+from annotation.selectors.told import told_campaigns
 from annotation.services import ports
 from annotation.services.undo import take_back_upload, undo_upload
 from annotation.services.uploads import Incoming, receive_upload
 from evalapp.common.errors import Conflict
 from evalapp.common.models import AuditEvent
-from tests.taking import DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, row_counts, take_in, written
+from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, row_counts, take_in, written
 
 pytestmark = pytest.mark.django_db
 
@@ -130,3 +142,62 @@ def test_taking_back_what_is_waiting_checked_or_over(project, cast):
     faulty = take_in(project, {"items.jsonl": b""})
     with pytest.raises(Conflict, match="nothing to take back"):
         take_back_upload(upload=faulty, user=cast.owner)
+
+
+def test_contexts_and_dialogues_that_were_replaced_stay_once_judged(project):
+    talk = [{"id": "d", "turns": ["Old."]}]
+    take_in(project, {**BASE, "dialogues.jsonl": talk})
+    changed = {
+        "items.jsonl": [{**ITEMS[0], "context": ["Other?"], "references": ["New."]}],
+        "dialogues.jsonl": [{"id": "d", "turns": ["New."]}],
+    }
+    second = take_in(project, changed, replace=True)
+    whole = {"dialogue": "d", "rater": "r", "aspect": "quality", "value": 3}
+    turing = {**COMPARISONS[0], "system_b": {"reference": 0}}
+    take_in(project, {"ratings.jsonl": [RATINGS[0], whole], "comparisons.jsonl": [turing]})
+    assert listed(second) == [
+        "1 ratings of its dialogues",
+        "1 ratings of items that it changed",
+        "1 comparisons of items that it changed",
+        "1 comparisons with references that it changed",
+    ]
+    # A group is nothing that people see.
+    third = take_in(project, {"items.jsonl": [{**changed["items.jsonl"][0], "group": "h"}]}, replace=True)
+    undo_upload(upload=third, user=None)
+    assert Item.objects.get(key="i1").group == "g"
+
+
+def test_a_replaced_output_that_a_campaign_shows_stays(project):
+    take_in(project, BASE)
+    second = take_in(project, {"outputs.jsonl": [{**OUTPUTS[0], "text": "New."}]}, replace=True)
+    output = Output.objects.get(text="New.")
+    campaign = Campaign.objects.create(project=project, slug="c", name="C", kind="likert")
+    Unit.objects.create(campaign=campaign, item=output.item, output_a=output)
+    assert listed(second) == ["1 texts that campaigns show"]
+
+
+def test_a_widened_range_stays_while_ratings_need_it(project):
+    take_in(project, {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.jsonl": RATINGS})
+    second = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "rater": "q", "value": 9}]})
+    third = take_in(project, {"ratings.jsonl": [{**RATINGS[1], "rater": "q", "value": 8}]})
+    assert listed(second) == ["1 ratings outside the former range of its aspects"]
+    undo_upload(upload=third, user=None)
+    undo_upload(upload=second, user=None)
+    assert (Aspect.objects.get().low, Aspect.objects.get().high) == (2.5, 4)
+
+
+def test_what_was_told_of_campaigns_goes_and_that_of_others_stays(project):
+    told = {"campaign": "c", "kind": "likert", "told": {"units": 3}}
+    first = take_in(project, {**BASE, "campaigns.jsonl": [told]})
+    other = take_in(project, {"campaigns.jsonl": [{**told, "campaign": "d"}]})
+    changed = take_in(project, {"campaigns.jsonl": [{**told, "campaign": "d", "told": {"units": 4}}]}, replace=True)
+    undo_upload(upload=first, user=None)
+    project.refresh_from_db()
+    assert list(told_campaigns(project)) == ["d"]
+    assert "dataset" not in project.meta
+    undo_upload(upload=changed, user=None)
+    project.refresh_from_db()
+    assert told_campaigns(project)["d"]["told"] == {"units": 3}
+    undo_upload(upload=other, user=None)
+    project.refresh_from_db()
+    assert project.meta == {}
