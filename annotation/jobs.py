@@ -8,6 +8,7 @@ register(
         "cpu",
         "annotation.pipelines.imports:run",
         "Check uploaded files and take them in.",
+        request="annotation.services.uploads:import_from_wishes",
         give_up="annotation.services.uploads:give_up_import",
     )
 )

@@ -21,7 +21,7 @@ from annotation.parsers import KINDS, is_derived, name_file
 from annotation.parsers.kinds import SYSTEM_KINDS
 from evalapp.accounts.models import Project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault, TooLarge
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
@@ -190,6 +190,20 @@ def store_checked(*, upload: Upload, user: Any) -> Upload:
         )
         upload.save(update_fields=["run"])
     return upload
+
+
+def import_from_wishes(*, project: Project, user: Any, params: dict[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind import: `upload` is the number of one that was checked (`dry_run`)."""
+    number = params.get("upload")
+    if set(params) != {"upload"} or type(number) is not int:
+        text = "upload must be the number of a checked upload. To send files, post them to uploads/."
+        raise BadInput(text, faults=[Fault(text, field="upload")])
+    upload = Upload.objects.filter(project=project, pk=number).first() if 0 < number < 2**63 else None
+    if upload is None:
+        raise NotThere(f"There is no upload {number} in this project.")
+    stored = store_checked(upload=upload, user=user)
+    assert stored.run is not None
+    return stored.run
 
 
 # ---- one promotion at a time ------------------------------------------------------------------------------

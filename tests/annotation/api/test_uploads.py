@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from annotation.models import Item, Output, Reference, Upload
+from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from tests.taking import ITEMS, OUTPUTS, RATINGS, WHOLE, as_bytes, faults_of, take_in
@@ -134,3 +135,16 @@ def test_who_may(cast):
         assert [sent.status_code, client.delete(one).status_code] == [write, write]
     assert APIClient().get(ADDRESS).status_code == 401
     assert Upload.objects.count() == 1
+
+
+def test_a_run_stores_what_was_checked(api, cast):
+    checked = take_in(cast.project, {"items.jsonl": ITEMS}, dry_run=True)
+    elsewhere = take_in(Project.objects.create(slug="twin", name="twin"), {"items.jsonl": ITEMS}, dry_run=True)
+    address = "/api/v1/projects/alpha/runs/"
+    for upload, status in ((None, 400), ("1", 400), (True, 400), (10**30, 404), (elsewhere.pk, 404)):
+        assert api.post(address, {"kind": "import", "upload": upload}, format="json").status_code == status, upload
+    answer = api.post(address, {"kind": "import", "upload": checked.pk}, format="json")
+    assert answer.status_code == 202
+    execute_run(answer.json()["id"])
+    assert Item.objects.filter(project=cast.project).count() == 2
+    assert api.post(address, {"kind": "import", "upload": checked.pk}, format="json").status_code == 409
