@@ -201,7 +201,7 @@ def read_number(body: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any
     value: Any = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= float(value) <= 2**31 - 1:  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= 2**31 - 1:  # type: ignore[operator]
         raise BadInput(f"{name} must be a number from 0.", faults=[Fault("Use a number from 0.", field=name)])
     return value
 

@@ -113,6 +113,7 @@ def test_conflicts_carry_both_versions(anna, campaign):
         ({"note": "half \ud83d"}, "note"),
         ({"seconds": -1}, "seconds"),
         ({"seconds": "long"}, "seconds"),
+        ({"seconds": 10**400}, "seconds"),
         ({"replaces": 1.5}, "replaces"),
         ({"next": "perhaps"}, "next"),
     ],

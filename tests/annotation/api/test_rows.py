@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from rest_framework.test import APIClient
 
@@ -98,3 +100,16 @@ def test_one_item(api, cast):
     assert api.get(address).json()["key"] == "i1"
     api.force_authenticate(cast.annotator)
     assert api.get(address).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": "²"},
+        {"limit": "9" * 5000},
+        {"cursor": base64.urlsafe_b64encode(b'{"a": 1, "b": 2}').decode()},
+        {"cursor": base64.urlsafe_b64encode(b"[0, Infinity]").decode()},
+    ],
+)
+def test_what_names_no_page_is_a_bad_request(api, query):
+    assert api.get("/api/v1/projects/alpha/items/", query).status_code == 400
