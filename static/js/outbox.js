@@ -92,7 +92,7 @@
 
     /** Send what waits, oldest first; stops at the first that does not get through. */
     async flush() {
-      if (this.sending) return;
+      if (this.sending || !this.listener.sent) return; // a page that only tells of what waits sends nothing
       this.sending = true;
       clearTimeout(this.timer);
       try {

@@ -221,3 +221,17 @@ def test_answers_kept_by_an_earlier_version_leave(cast: Cast, page_for: Open) ->
     page.reload()
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
     assert Assignment.objects.get(public=kept).state == "submitted"
+
+
+@pytest.mark.promise("draft")
+def test_a_text_that_waits_is_left_to_its_own_page(cast: Cast, page_for: Open) -> None:
+    """*My work* sends answers, no texts: what becomes of a text has to be seen in its editor."""
+    page = page_for(cast.annotator)
+    page.goto("/my/")
+    kept = """() => {
+      const key = "evalapp.outbox." + document.getElementById("unsent").dataset.writing + ".x";
+      localStorage.setItem(key, JSON.stringify({id: "x", at: 1, kind: "text", url: "/nowhere/", body: {text: "t"}}));
+      window.dispatchEvent(new Event("online"));
+      return new Promise((done) => setTimeout(() => done(localStorage.getItem(key) !== null), 1000));
+    }"""
+    assert page.evaluate(kept)
