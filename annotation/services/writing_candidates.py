@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.utils.crypto import salted_hmac
 
+from annotation.allocation.texts import is_storable
 from annotation.allocation.writing import same_text, shown_order
 from annotation.models import Output, Reference, WritingCandidate, WritingTask, WritingUnit
 
@@ -88,5 +89,7 @@ def round_candidate(task: WritingTask) -> WritingCandidate | None:
 
 def find_candidate(task: WritingTask, public: str) -> WritingCandidate | None:
     """A candidate that this task was offered."""
+    if not is_storable(public):  # PostgreSQL cannot even be asked for it
+        return None
     row = WritingCandidate.objects.filter(public=public, unit=task.unit_id).first()
     return row if row is not None and row.task_id in (None, task.pk) else None

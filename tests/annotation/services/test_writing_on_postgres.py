@@ -10,6 +10,8 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 
 from annotation.models import Reference, WritingAttempt, WritingMember, WrittenReference
 from annotation.selectors.writing import list_written
@@ -97,3 +99,15 @@ def test_one_submission_from_four_tabs(postgres_db: str, monkeypatch: pytest.Mon
     assert sorted(row.repeated for row in outcomes) == [False, True, True, True]
     assert (WrittenReference.objects.count(), WritingAttempt.objects.count()) == (1, 1)
     assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""
+
+
+def test_a_candidate_of_a_name_that_the_database_cannot_take_is_none(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_ports(monkeypatch)
+    cast = make_cast()
+    campaign = start_writing(cast, items=1)
+    client = Client()
+    client.force_login(cast.annotator)
+    address = reverse("annotation:write-one", args=[campaign.pk, desk_of(cast.annotator, campaign).public])
+    assert client.get(f"{address}?use=%00").status_code == 200
