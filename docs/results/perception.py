@@ -416,8 +416,9 @@ def choice(given: Given, store: Store) -> list[str]:
     rows = [[f"{r['rate']:g}", number(r["loss"], 4), *(number(v, 4) for v in r["losses"])] for r in tried]
     head = ["rate", "dev log-loss", *(f"fold {n + 1}" for n in range(len(tried[0]["losses"])))]
     best = chosen_rate(store, given.seeds[0])
+    edge = " It is the largest that was tried: a larger one may be better." if best == max(RATES) else ""
     return [
-        f"Chosen: {best:g}, the least mean dev log-loss; used for every training on e2e below.",
+        f"Chosen: {best:g}, the least mean dev log-loss; used for every training on e2e below.{edge}",
         "",
         *table(head, rows),
     ]
@@ -436,7 +437,7 @@ def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[s
             values = array(result["values"])
             rows.append([name, *columns_of(values, np.ones_like(values), human)])
     n_systems, n_items = human["quality"].shape
-    lines = [f"{n_systems} systems, {n_items} items. perception: mean of P, c and m over {len(found)} seeds."]
+    lines = [f"{n_systems} systems, {n_items} items. perception: mean of P, c and m over seeds (n = {len(found)})."]
     lines += ["", *table(["score", *HEAD], rows)]
     if found:
         seeds = []
@@ -446,12 +447,30 @@ def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[s
         dev = [r["dev"] for r in found]
         lines += [
             "",
-            f"Mean ± SD over {len(found)} seeds: {'; '.join(seeds)}.",
+            *in_words(found, human),
+            f"Mean ± SD over seeds (n = {len(found)}): {'; '.join(seeds)}.",
             f"Dev pairs: accuracy {mean_sd([d['accuracy'] for d in dev])}, calibration error "
             f"{mean_sd([d['calibration_error'] for d in dev])}, confidence {mean_sd([d['confidence'] for d in dev])}.",
             f"Minutes for all folds of a seed with scoring (median): {minutes(found)}.",
         ]
     return lines
+
+
+def in_words(found: Sequence[Mapping[str, Any]], human: Mapping[str, np.ndarray]) -> list[str]:
+    """Whether P_sys orders systems as people do, by the interval of Spearman's coefficient."""
+    p = np.mean([array(r["p"]) for r in found], axis=0)
+    weights = np.mean([weights_of(r, ("c", "m")) for r in found], axis=0)
+    lines = []
+    for aspect in ASPECTS:
+        value, low, high = with_people(p, weights, human[aspect])["spearman"]
+        said = "as people do" if low > 0 else "against people" if high < 0 else "in no order that is told from chance"
+        lines.append(f"By {aspect} P_sys orders the systems {said} ({shown((value, low, high))}).")
+    if "against people" in " ".join(lines):
+        lines.append(
+            "That is what the figure means, not a slip of sign: pairs of dev are told apart (accuracy below), and a "
+            "reader who learns what tells references of e2e from machines may learn that machines write smoother."
+        )
+    return [*lines, ""]
 
 
 def with_people_point(result: Mapping[str, Any], human: np.ndarray) -> tuple[float, float]:
