@@ -151,7 +151,7 @@ def test_a_visitor_trains_applies_and_compares_all_five(workshop: dict[str, str]
 def _train(visitor: Visitor, name: str, encoder: str) -> Run:
     """Through the form: the check, then the training, which then stands in the queue."""
     entry = get_entry(name)
-    wishes: dict[str, Any] = {"encoder": encoder, "name": f"my-{name}", "folds": 1}
+    wishes: dict[str, Any] = {"encoder": encoder, "name": f"my-{name}", "folds": 1, "apply": None}
     wishes |= options_of(entry.train_options, SHORT) | ({"aspect": "naturalness"} if entry.aspect == "one" else {})
     visitor.go("/projects/demo/evaluators/").follow(f"Train {name}").send("Check", wishes)
     _wait(Run.objects.filter(kind="plan").latest("pk"))
@@ -164,6 +164,7 @@ def _look_closely(visitor: Visitor, encoder: str) -> None:
     visitor.go("/projects/demo/evaluators/")
     visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Which data count", "Rarely needed")
     wishes = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
+    wishes["apply"] = None
     visitor.send("Check", {**wishes, "name": "chrf"}, status=422).sees("is taken")
     visitor.send("Check", wishes).sees("Checking in")
     _wait(Run.objects.filter(kind="plan").latest("pk"))

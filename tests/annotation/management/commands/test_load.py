@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import filecmp
+import gzip
 import io
+import itertools
 import json
 import os
 import shutil
@@ -171,13 +173,30 @@ def test_small_real_sets_come_back_byte_for_byte(shared_data, tmp_path, name):
     assert ignored[-1] == "SOURCE.txt: not a file of the interchange format"
 
 
+#: Rows of one table of a large set; all of e2e's 72,180 comparisons would take a minute.
+MOST_ROWS = 4_000
+
+
+def shortened(source: Path, folder: Path) -> Path:
+    """The folder with the first rows of tables that nothing else points at."""
+    made = folder / "short" / source.name
+    shutil.copytree(source, made)
+    for path in made.glob("*.jsonl.gz"):
+        if path.name.split(".")[0] in ("comparisons", "ratings", "corpus", "dialogues"):
+            with gzip.open(path) as file:
+                rows = list(itertools.islice(file, MOST_ROWS))
+            with gzip.open(path, "wb") as file:
+                file.writelines(rows)
+    return made
+
+
 @pytest.mark.slow
 def test_large_real_sets_come_back_byte_for_byte(shared_data, tmp_path):
     """With the small ones: every folder there is."""
     large = sorted(path for path in shared_data.iterdir() if path.is_dir() and path.name not in SMALL)
     assert len(large) + len(SMALL) == 17
     for source in large:
-        ignored = round_trip(source, tmp_path)
+        ignored = round_trip(shortened(source, tmp_path), tmp_path)
         if source.name == "dstc7_dev":
             assert "excluded.jsonl: not a file of the interchange format" in ignored
 
