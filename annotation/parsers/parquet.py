@@ -3,6 +3,7 @@ large the file is when unpacked is looked at before anything is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -41,6 +42,8 @@ def read_parquet(raw: IO[bytes], limits: Limits, report: Report) -> Iterator[tup
                         yield number, row
         except (pa.ArrowException, OSError) as error:
             raise StopReading(f"The Parquet file is damaged ({error}). Write it again.", number) from error
+        except UnicodeDecodeError as error:
+            raise StopReading("A text is not UTF-8. Write the file again.", number + 1) from error
     if not number:
         raise StopReading("The file has no rows. Leave it out, or write its rows.")
 
@@ -56,6 +59,9 @@ def _row(cells: dict[str, Any], number: int, report: Report) -> Row | None:
             except ValueError as error:
                 report(number, name, f"{name} must hold JSON: {error}.")
                 return None
+        if not _is_finite(value):
+            report(number, name, f"{name} is NaN or infinite. Write null, or leave the row out.")
+            return None
         if not _is_plain(value):
             report(number, name, f"{name} is {type(value).__name__}; write text, a number, true or false, or a list.")
             return None
@@ -64,6 +70,12 @@ def _row(cells: dict[str, Any], number: int, report: Report) -> Row | None:
         report(number, "", "A text has a NUL character (\\u0000), which no database keeps. Remove it.")
         return None
     return row
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_finite(part) for part in value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _is_plain(value: Any) -> bool:

@@ -23,6 +23,9 @@ _COLON = re.compile(rb'"\s*:')
 _LONG_NUMBER = re.compile(rb"\d{19}")
 _NOT_JSON = re.compile(rb"(?<![\w\"])(NaN|-?Infinity)(?![\w\"])")
 _EMPTY = "The file is empty. Leave it out, or write its rows."
+_NUL = "A text has a NUL character (\\u0000), which no database keeps. Remove it."
+#: Lists and objects inside each other; what is deeper could be stored, but not be written again.
+DEEPEST = 100
 
 #: Columns whose cells are JSON in CSV and TSV.
 JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
@@ -56,12 +59,22 @@ def _keys(value: Any) -> int:
     return 0
 
 
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [part for part in level if isinstance(part, (dict, list))]
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    return any(isinstance(part, (dict, list)) for part in level)
+
+
 def decode_object(raw: bytes) -> Any:
     """JSON as strict as RFC 8259: no NaN, no key twice, whole numbers exact. ValueError says what is wrong.
 
     orjson is fast but lets the last of two equal keys win and rounds numbers past 64 bits; a count of the keys
     in the raw bytes tells whether that can have happened, and only then the slow reader has a second look."""
     value = orjson.loads(raw)
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _is_deep(value):
+        raise ValueError("it is nested too deeply")
     colons = len(_COLON.findall(raw))
     exact = type(value) is dict and colons == len(value)
     if not exact and colons == _keys(value):
@@ -116,7 +129,7 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report) -> Iterator[tup
             report(number, "", _why_not_json(raw, error))
             continue
         if b"\\u0000" in raw and has_nul(row):
-            report(number, "", "A text has a NUL character (\\u0000), which no database keeps. Remove it.")
+            report(number, "", _NUL)
             continue
         if type(row) is not dict:
             report(number, "", "The line is not a JSON object. Write one object { ... } a line, no list around them.")
@@ -290,7 +303,9 @@ def read_table(
         if guarded:
             cells = [cell.removeprefix(GUARD) for cell in cells]
         row = _from_cells(names, cells, begin, report, kind)
-        if row is not None:
+        if row is not None and any("\\u0000" in cell for cell in cells) and has_nul(row):
+            report(begin, "", _NUL)
+        elif row is not None:
             yield begin, row
     if not names:
         raise StopReading(_EMPTY)
@@ -347,4 +362,6 @@ def read_document(plain: IO[bytes], limits: Limits) -> Row:
         raise StopReading(_why_not_json(raw, error)) from error
     if type(document) is not dict:
         raise StopReading("The file is not a JSON object. Write { ... }.")
+    if b"\\u0000" in raw and has_nul(document):
+        raise StopReading(_NUL)
     return document

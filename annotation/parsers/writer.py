@@ -4,6 +4,7 @@ of the format, keys of `meta` are sorted, whole numbers have no `.0`."""
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -59,7 +60,8 @@ def plain_json(value: Any) -> str:
 def canonical(value: Any) -> Any:
     """`value` with sorted keys and without needless `.0`, at any depth."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < EXACT else value
+        # Beyond 2**53 the decimal that stands for it, as a database keeps it that knows no doubles.
+        return int(value if abs(value) < EXACT else Decimal(repr(value))) if value.is_integer() else value
     if isinstance(value, dict):
         return {key: canonical(value[key]) for key in sorted(value)}
     if isinstance(value, list):

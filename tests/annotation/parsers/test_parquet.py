@@ -96,3 +96,16 @@ def test_what_is_made_anew_is_neither_read_nor_complained_about(name: str) -> No
     assert name_file(name) is None
     assert is_derived(name)
     assert not is_derived(f"my-{name}")
+
+
+def test_numbers_that_are_none_and_texts_that_are_no_utf8() -> None:
+    numbers = [float("nan"), float("inf"), 1.5]
+    rows, faults = read(as_parquet([{"item": "a", "value": number} for number in numbers]))
+    assert rows == [{"item": "a", "value": 1.5}]
+    assert [(line, field) for line, field, _ in faults] == [(1, "value"), (2, "value")]
+    ends = pa.array([0, 2], pa.int32()).buffers()[1]
+    latin = pa.StringArray.from_buffers(1, ends, pa.py_buffer(b"\xe9\xff"))
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"item": latin}), sink)
+    with pytest.raises(StopReading, match="UTF-8"):
+        read(sink.getvalue())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.parsers import Limits, StopReading, encode_row, open_plain, read_document, read_rows
+from annotation.parsers import Limits, StopReading, canonical, encode_row, open_plain, read_document, read_rows
 from annotation.parsers.rows import decode_object
 
 LIMITS = Limits(row_bytes=2000, rows=50, total_bytes=100_000)
@@ -238,3 +238,24 @@ def test_any_bytes_end_in_rows_faults_or_a_message(data, form):
         rows, faults = [], [(stop.line, "", stop.message)]
     assert all(type(row) is dict for _, row in rows)
     assert all(message for _, _, message in faults)
+
+
+def test_no_nul_inside_the_json_of_a_cell_or_of_a_document():
+    rows, faults = read(b'id,context\nx,"[""a\\u0000b""]"\ny,"[""a""]"\n', "csv")
+    assert [row["id"] for _, row in rows] == ["y"]
+    assert [(line, "NUL" in text) for line, _, text in faults] == [(2, True)]
+    with pytest.raises(StopReading, match="NUL"):
+        read_document(open_plain(io.BytesIO(b'{"notes": "a\\u0000b"}')), LIMITS)
+
+
+def test_what_is_nested_too_deeply_to_be_written_again_is_a_fault():
+    lines = [f'{{"id": "{depth}", "deep": {"[" * depth}{"]" * depth}}}\n' for depth in (50, 500)]
+    rows, faults = read("".join(lines).encode())
+    assert [row["id"] for _, row in rows] == ["50"]
+    assert [(line, "nested too deeply" in text) for line, _, text in faults] == [(2, True)]
+
+
+@pytest.mark.parametrize(("value", "kept"), [(3.0, 3), (1e16, 10**16), (1e23, 10**23), (-2e19, -2 * 10**19)])
+def test_whole_numbers_are_the_same_on_every_database(value, kept):
+    """A column of type jsonb gives 1e16 back as 10000000000000000 (PostgreSQL keeps numbers as decimals)."""
+    assert encode_row({"x": canonical(value)}) == encode_row({"x": canonical(kept)}) == f'{{"x": {kept}}}'
