@@ -8,10 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .facts import AspectFacts, Facts
+from .facts import NOT_RECORDED, AspectFacts, Facts
 from .wishes import Wishes
 
-NOT_RECORDED = "not recorded"
 #: Licences that the hub knows by these names.
 _LICENCES = re.compile(
     r"(?:apache-2\.0|mit|bsd(?:-[23]-clause)?|gpl(?:-[23]\.0)?|lgpl(?:-[23]\.[01])?|agpl-3\.0|cc0-1\.0|cc|unlicense|pddl"
@@ -148,7 +147,7 @@ def _about(head: Mapping[str, Any], facts: Facts) -> str:
             f"| aspects | {cell(aspects)} |",
             f"| items, groups | {facts.counts['items']:,}, {len(facts.groups):,} |",
             f"| systems, outputs | {len(facts.systems):,}, {facts.counts['outputs']:,} |",
-            f"| judgements, raters | {facts.n_judgements:,}, {len(facts.raters):,} |",
+            f"| judgements, raters | {facts.n_judgements:,}, {facts.n_raters:,} |",
             f"| simulated judgements | {share(facts.n_simulated, facts.n_judgements)} |",
             "",
             str(head["notes"]).strip(),
@@ -193,7 +192,7 @@ def _judgements(facts: Facts) -> str:
     lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
     for (aspect, way), found in sorted(facts.judged.items()):
         lines.append(
-            f"| {cell(aspect)} | {WAYS[way]} | {found.n:,} | {len(found.units):,} | {len(found.raters):,}"
+            f"| {cell(aspect)} | {WAYS[way]} | {found.n:,} | {len(found.units):,} | {found.n_raters:,}"
             f" | {found.n / len(found.units):.1f} | {share(found.simulated, found.n)} | {agreement(found, way)} |"
         )
     for row in facts.filters:

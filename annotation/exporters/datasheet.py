@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .card import NOT_RECORDED, WAYS, agreement, one_line, share
-from .facts import Facts
+from .card import WAYS, agreement, one_line, share
+from .facts import NOT_RECORDED, Facts
 from .wishes import Wishes
 
 Head = Mapping[str, Any]
@@ -120,7 +120,7 @@ def _people(facts: Facts) -> Answers:
     ]
     simulated = share(facts.n_simulated, facts.n_judgements)
     return [
-        ("How many people judged?", f"{len(facts.raters):,} in all judgements" if facts.raters else "nobody"),
+        ("How many people judged?", f"{facts.n_raters:,} in all judgements" if facts.raters else "nobody"),
         ("How many in each campaign?", _list(counts)),
         ("How many judgements at most by one person?", _list(most)),
         ("Who are they, and what do they know of the matter?", NOT_RECORDED),
@@ -149,7 +149,7 @@ def _asked(head: Head, facts: Facts) -> Answers:
         for aspect in head["aspects"]
     ]
     questions = [
-        f"{row['campaign']}, {aspect['name']}: {one_line(aspect['question']) or NOT_RECORDED}{_labels(aspect)}"
+        f"{row['campaign']}, {aspect['name']}: {one_line(aspect.get('question', '')) or NOT_RECORDED}{_labels(aspect)}"
         for row in facts.campaigns
         for aspect in row["told"].get("aspects", [])
     ]

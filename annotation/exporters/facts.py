@@ -5,11 +5,20 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 Row = dict[str, Any]
 RESAMPLES = 200
+NOT_RECORDED = "not recorded"
+
+
+class Told(dict[str, Any]):
+    """What is told of a campaign; another installation may have told less."""
+
+    def __missing__(self, name: str) -> str:
+        return NOT_RECORDED
 
 
 @dataclass
@@ -20,12 +29,13 @@ class AspectFacts:
     units: dict[Any, int] = field(default_factory=dict)
     raters: dict[str, int] = field(default_factory=dict)
     unit: array[int] = field(default_factory=lambda: array("q"))
+    rater: array[int] = field(default_factory=lambda: array("q"))
     value: array[float] = field(default_factory=lambda: array("d"))
     simulated: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
 
     def add(self, unit: Any, row: Row, value: float) -> None:
-        self.raters.setdefault(row["rater"], len(self.raters))
+        self.rater.append(self.raters.setdefault(row["rater"], len(self.raters)))
         self.unit.append(self.units.setdefault(unit, len(self.units)))
         self.value.append(value)
         self.simulated += bool(row.get("simulated"))
@@ -34,11 +44,28 @@ class AspectFacts:
     def n(self) -> int:
         return len(self.value)
 
-    def agreement(self, scale: str) -> Any:
-        """Krippendorff's alpha with its interval."""
-        from evalapp.stats import krippendorff_alpha
+    @property
+    def n_raters(self) -> int:
+        return count_persons(self.raters)
 
-        return krippendorff_alpha(self.unit, self.value, scale=scale, resamples=RESAMPLES)  # type: ignore[arg-type]
+    def agreement(self, scale: str) -> Any:
+        """Krippendorff's alpha with its interval, without repeats: a person is no second rater of what they rated."""
+        import numpy as np
+
+        from evalapp.stats import krippendorff_alpha
+        from evalapp.stats.judged import split_repeat
+
+        repeats = np.array([split_repeat(name, self.raters)[1] for name in self.raters], dtype=bool)
+        first = ~repeats[np.array(self.rater, dtype=np.int64)]
+        unit, value = np.array(self.unit)[first], np.array(self.value)[first]
+        return krippendorff_alpha(unit, value, scale=scale, resamples=RESAMPLES)  # type: ignore[arg-type]
+
+
+def count_persons(raters: Collection[str]) -> int:
+    """How many people these raters are: `r7#2` is `r7` once more."""
+    from evalapp.stats.judged import split_repeat
+
+    return len({split_repeat(name, raters)[0] for name in raters})
 
 
 _VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
@@ -98,7 +125,7 @@ class Facts:
         found.verdicts[row["verdict"]] += 1
 
     def _campaigns(self, row: Row) -> None:
-        self.campaigns.append(row)
+        self.campaigns.append({**row, "told": Told(row["told"])})
 
     def _filters(self, row: Row) -> None:
         self.filters.append(row)
@@ -108,6 +135,10 @@ class Facts:
 
     def _of(self, aspect: str, way: str) -> AspectFacts:
         return self.judged.setdefault((aspect, way), AspectFacts())
+
+    @property
+    def n_raters(self) -> int:
+        return count_persons(self.raters)
 
     @property
     def n_judgements(self) -> int:

@@ -173,3 +173,13 @@ def test_card_and_datasheet_say_what_is_known_and_what_is_not(rich, tmp_path):
     again = export(twin, tmp_path / "again")
     assert (again / "DATASHEET.md").read_text() == sheet
     assert (again / "README.md").read_text() == card
+
+
+def test_a_campaign_of_which_little_is_told(rich, tmp_path):
+    told = {"units": 3, "aspects": [{"name": "quality"}]}
+    upload = take_in(rich, {"campaigns.jsonl": [{"campaign": "far", "kind": "likert", "told": told}]})
+    assert faults_of(upload) == []
+    sheet = (export(rich, tmp_path / "a") / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "- far: 3" in sheet
+    assert "- far, quality: not recorded" in sheet
+    assert "- far: not recorded practice items" in sheet

@@ -1,0 +1,25 @@
+"""Figures of an export: a person who judges once more is no further rater."""
+
+from __future__ import annotations
+
+from annotation.exporters.facts import Facts
+
+
+def facts_of(*raters: str) -> Facts:
+    """r1 and r2 differ in every other unit; whoever is called otherwise says what r1 says."""
+    facts = Facts()
+    for unit in range(8):
+        for rater in raters:
+            value = unit % 4 + (1 if rater == "r2" and unit % 2 else 0)
+            row = {"item": f"i{unit}", "system": "s", "rater": rater, "aspect": "quality", "value": value}
+            facts.take("ratings", row)
+    return facts
+
+
+def test_a_repeat_is_no_second_rater():
+    plain, again = facts_of("r1", "r2"), facts_of("r1", "r1#2", "r2")
+    found = again.judged["quality", "ratings"]
+    assert found.agreement("interval").value == plain.judged["quality", "ratings"].agreement("interval").value
+    assert (found.n, found.n_raters, again.n_raters) == (24, 2, 2)
+    # Without an r1 of their own, r1#2 is somebody.
+    assert facts_of("r1#2", "r2").n_raters == 2
