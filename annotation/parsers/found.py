@@ -45,6 +45,12 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         value = row.get(name, "")
         if type(value) is not str or len(value) > longest:
             bad(name, f"{name} must be text of at most {longest} characters.")
+    for name in ("name", "signature", "short_signature"):
+        if not row.get(name):
+            bad(name, f"{name} is missing.")
+    count = row.get("n_in_training", 0)
+    if type(count) is not int or not 0 <= count < 2**31:
+        bad("n_in_training", "n_in_training must be a whole number from 0.")
     if row.get("kind") not in ("sentinel", "baseline", "trained", "combined"):
         bad("kind", "kind must be one of sentinel, baseline, trained, combined.")
     if type(row.get("options", {})) is not dict:

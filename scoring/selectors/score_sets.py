@@ -47,7 +47,9 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
         rows = Upload.objects.filter(
             project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE], finished_at__gt=min(done)
         )
-        uploads = [row for row in rows.only("pk", "state", "counts", "finished_at") if _touches(row, INPUTS)]
+        uploads = [
+            row for row in rows.only("pk", "state", "counts", "created_at", "finished_at") if _touches(row, INPUTS)
+        ]
     newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})
     return [_state(s, uploads, n_outputs, newest, written) for s in sets]
 
@@ -81,6 +83,15 @@ def _touches(upload: Upload, inputs: tuple[str, ...]) -> bool:
     )
 
 
+def _is_later(upload: Upload, s: ScoreSet) -> bool:
+    """Whether an upload, or its undo, came after a set was scored; of a set that an upload brought, after that."""
+    assert s.scored_at is not None
+    assert upload.finished_at is not None
+    if s.run_id is not None or upload.state == Upload.State.UNDONE:
+        return upload.finished_at > s.scored_at
+    return upload.created_at > max(s.scored_at, s.created_at)
+
+
 def _inputs_of(s: ScoreSet) -> tuple[str, ...]:
     """References in an upload are those of named sets; the original ones come with their items."""
     return tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
@@ -97,7 +108,7 @@ def _state(
     if s.scored_at is None:
         return SetState(s, "not finished: the run is under way, or was stopped", missing)
     inputs = _inputs_of(s)
-    changed = [upload.pk for upload in uploads if upload.finished_at > s.scored_at and _touches(upload, inputs)]
+    changed = [upload.pk for upload in uploads if _is_later(upload, s) and _touches(upload, inputs)]
     current = newest[s.evaluator_id, s.references, s.aspect]
     if current.pk != s.pk:
         return SetState(s, "another signature was scored later", missing)

@@ -10,7 +10,8 @@ from annotation.models import Campaign, RaterFilter
 from annotation.services.undo import take_back_upload
 from evalapp.common.errors import Conflict
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
-from tests.taking import WHOLE, faults_of, take_in
+from scoring.selectors.score_sets import list_states
+from tests.taking import ITEMS, WHOLE, faults_of, take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +54,16 @@ def test_scores_come_with_the_outputs_they_are_of(cast, client):
     assert ["3 scores" in fault.message for fault in refused.value.faults] == [True]
 
 
+def test_scores_are_as_old_as_the_upload_that_brought_them(cast):
+    """They were made before it, of the very texts that came with them."""
+    take_in(cast.project, {**WHOLE, **scores()})
+    assert [state.stale for state in list_states(cast.project, 3)] == [""]
+    grown = [{**ITEMS[0], "references": ["Hi.", "Hey.", "Hello there."]}]
+    later = take_in(cast.project, {"items.jsonl": grown}, replace=True)
+    (state,) = list_states(cast.project, 3)
+    assert state.stale == f"upload {later.pk} changed items, outputs or references later"
+
+
 def test_the_same_again_and_more_and_other(cast):
     take_in(cast.project, {**WHOLE, **scores(*SCORES[:2])})
     more = take_in(cast.project, scores())
@@ -74,6 +85,9 @@ def test_the_same_again_and_more_and_other(cast):
         (scores({**SCORES[0], "input": "4"}), "input must be the hash of what was scored"),
         (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a moment with its time zone"),
         (scores(of={**SET, "kind": "oracle"}), "kind must be one of sentinel"),
+        (scores(of={k: v for k, v in SET.items() if k != "short_signature"}), "short_signature is missing"),
+        (scores(of={**SET, "signature": "", "name": ""}), "signature is missing"),
+        (scores(of={**SET, "n_in_training": "many"}), "n_in_training must be a whole number"),
         (scores(of={**SET, "evaluator": "My metric/2"}), "“My metric/2” cannot name an evaluator"),
         ({"filters.jsonl": [{"name": "Slow!", "raters": ["r"]}]}, "name must be small letters"),
         ({"filters.jsonl": [{"name": "slow", "raters": []}]}, "at least one rater"),
