@@ -24,7 +24,6 @@ from .found import check_campaign, check_filter, check_score, check_score_set
 from .rows import Row
 from .writer import COLUMNS, WRITTEN, encode_ordered
 
-TASKS = ("dialogue", "story", "data-to-text", "instruction", "unconditional")
 SYSTEM_KINDS = ("machine", "human", "reference", "control")
 VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 
@@ -311,8 +310,8 @@ def check_dataset(document: Row, bad: Bad) -> DatasetRow:
             bad(name, f"{name} must be text of at most {longest:,} characters.")
         else:
             fields[name] = value
-    if "task" in fields and fields["task"] not in TASKS:
-        bad("task", f"task must be one of {', '.join(TASKS)}.")
+    if "task" in fields and not fields["task"].strip():
+        bad("task", "task is empty. Say what the systems do, such as dialogue or data-to-text.")
     rows = document.get("aspects", [])
     if type(rows) is not list:
         bad("aspects", 'aspects must be a list, such as [{"name": "quality", "min": 1, "max": 5}].')

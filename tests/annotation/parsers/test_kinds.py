@@ -102,7 +102,8 @@ def test_dataset_with_open_and_closed_aspects():
 @pytest.mark.parametrize(
     ("document", "field"),
     [
-        ({"task": "poem"}, "task"),
+        ({"task": " "}, "task"),
+        ({"task": 3}, "task"),
         ({"name": 3}, "name"),
         ({"aspects": {}}, "aspects"),
         ({"aspects": [{"name": "a", "min": 5, "max": 1}]}, "aspects"),

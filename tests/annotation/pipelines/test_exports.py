@@ -101,3 +101,13 @@ def test_what_a_dump_says_of_the_project(rich, tmp_path):
     document = json.loads(written(rich, tmp_path)["dataset.json"])
     assert list(document) == ["name", "task", "lang", "aspects", "licence", "source", "notes"]
     assert document["aspects"] == DATASET["aspects"]
+
+
+def test_a_task_in_ones_own_words_comes_back(cast, tmp_path):
+    """The page of a project takes any; its help names translation."""
+    Project.objects.filter(pk=cast.project.pk).update(task="translation")
+    dumped = written(Project.objects.get(pk=cast.project.pk), tmp_path / "a")
+    twin = Project.objects.create(slug="twin", name="twin")
+    assert faults_of(take_in(twin, dumped)) == []
+    twin.refresh_from_db()
+    assert twin.task == "translation"

@@ -128,8 +128,8 @@ REPORTS = [
     ("ratings.jsonl", b"", " The file is empty. Leave it out, or write its rows."),
     (
         "dataset.json",
-        {**DATASET, "task": "poem"},
-        " task must be one of dialogue, story, data-to-text, instruction, unconditional.",
+        {**DATASET, "task": " "},
+        " task is empty. Say what the systems do, such as dialogue or data-to-text.",
     ),
 ]
 
