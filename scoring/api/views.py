@@ -11,8 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.allocation.texts import UNSTORABLE, is_storable
 from evalapp.accounts.selectors import get_project
-from evalapp.common.pagination import KeysetPagination
+from evalapp.common.errors import BadInput
+from evalapp.common.pagination import KeysetPagination, one_page
 
 from ..models import Score
 from ..selectors.catalogue import entries, entry_as_dict
@@ -48,7 +50,7 @@ class Catalogue(APIView):
     @extend_schema(operation_id="evaluators_catalogue", responses=CatalogueSerializer)
     def get(self, request: Request) -> Response:
         """What can be applied by name, with options and needs."""
-        return Response({"results": [entry_as_dict(entry) for entry in entries()]})
+        return one_page([entry_as_dict(entry) for entry in entries()])
 
 
 class EvaluatorList(APIView):
@@ -56,7 +58,7 @@ class EvaluatorList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """What has been applied in a project: one row per evaluator, signature and reference set, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response({"results": ScoreSetSerializer(list_states(project, count_outputs(project)), many=True).data})
+        return one_page(ScoreSetSerializer(list_states(project, count_outputs(project)), many=True).data)
 
 
 class ScoreList(APIView):
@@ -79,6 +81,8 @@ class ScoreList(APIView):
         """The current scores of every output, by evaluator and output."""
         project = get_project(user=request.user, slug=slug, need="read")
         given = request.query_params
+        if not is_storable(given.dict()):
+            raise BadInput(UNSTORABLE)
         sets = current_sets(project, given.get("references", "original"))
         if "evaluator" in given:
             sets = [s for s in sets if s.evaluator.slug == given["evaluator"]]

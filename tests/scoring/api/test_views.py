@@ -88,3 +88,18 @@ def test_roles(client, scored):
     assert client.get(f"{API}/leaderboards/systems/").status_code == 404
     client.logout()
     assert client.get(f"{API}/evaluators/").status_code in (401, 403)
+
+
+@pytest.mark.parametrize("address", ["scores/?item=%00", "scores/?references=%00", "leaderboards/systems/?aspect=a%00"])
+def test_no_address_asks_for_a_nul(cast, client, address):
+    """PostgreSQL knows no such text and would end in an error of the server."""
+    client.force_login(cast.viewer)
+    assert client.get(f"/api/v1/projects/alpha/{address}").status_code == 400
+
+
+@pytest.mark.parametrize("name", ["evaluators", "reference-sets", "rater-filters", "snapshots", ""])
+def test_a_list_on_one_page_says_so(viewer, name):
+    address = f"{API}/{name}/" if name else reverse("api-catalogue")
+    answer = viewer.get(address).json()
+    assert set(answer) == {"results", "next", "previous"}
+    assert (answer["next"], answer["previous"]) == (None, None)
