@@ -16,7 +16,14 @@ from annotation.models import RaterFilter
 from annotation.selectors.filters import get_filter, list_filters
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import StrictModelSerializer, TextField, TruthField, WholeSerializer
+from evalapp.common.api.fields import (
+    OnePageSerializer,
+    StrictModelSerializer,
+    TextField,
+    TruthField,
+    WholeSerializer,
+)
+from evalapp.common.pagination import one_page
 
 from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
 from ..selectors.planning import EFFECTS, TESTS, answer_plan, answer_power, read_question
@@ -66,7 +73,7 @@ class RaterFilterSerializer(StrictModelSerializer):
         read_only_fields = ["created_at", "withdrawn_at"]
 
 
-class RaterFiltersSerializer(serializers.Serializer):
+class RaterFiltersSerializer(OnePageSerializer):
     results = RaterFilterSerializer(many=True)
 
 
@@ -118,7 +125,7 @@ class FilterList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """Every filter of the project, withdrawn ones among them."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response({"results": RaterFilterSerializer(list_filters(project), many=True).data})
+        return one_page(RaterFilterSerializer(list_filters(project), many=True).data)
 
     @extend_schema(
         operation_id="rater_filters_create", request=RaterFilterSerializer, responses={201: RaterFilterSerializer}

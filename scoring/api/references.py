@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import TextField, read_flag
-from evalapp.common.pagination import KeysetPagination
+from evalapp.common.api.fields import OnePageSerializer, TextField, read_flag
+from evalapp.common.pagination import KeysetPagination, one_page
 
 from ..models import AnnotationTrace
 from ..selectors.reference_sets import compare_sets, get_set, list_sets
@@ -40,7 +40,7 @@ class ReferenceSetSerializer(serializers.Serializer):
         return [score_set.pk for score_set in row.score_sets]
 
 
-class ReferenceSetsSerializer(serializers.Serializer):
+class ReferenceSetsSerializer(OnePageSerializer):
     results = ReferenceSetSerializer(many=True)
 
 
@@ -85,7 +85,7 @@ class ReferenceSetList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """All sets of a project, `original` first."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response({"results": ReferenceSetSerializer(list_sets(project), many=True).data})
+        return one_page(ReferenceSetSerializer(list_sets(project), many=True).data)
 
     @extend_schema(
         operation_id="reference_sets_create", request=MergeSerializer, responses={201: ReferenceSetSerializer}

@@ -8,6 +8,8 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from evalapp.common.api.fields import OnePageSerializer
+
 from ..models import Evaluator, Score
 from ..selectors.training import card_of, files_of
 
@@ -40,7 +42,7 @@ class CatalogueEntrySerializer(serializers.Serializer):
     citation = serializers.CharField()
 
 
-class CatalogueSerializer(serializers.Serializer):
+class CatalogueSerializer(OnePageSerializer):
     results = CatalogueEntrySerializer(many=True)
 
 
@@ -69,7 +71,7 @@ class ScoreSetSerializer(serializers.Serializer):
     summary = serializers.JSONField(source="score_set.summary")
 
 
-class EvaluatorsSerializer(serializers.Serializer):
+class EvaluatorsSerializer(OnePageSerializer):
     results = ScoreSetSerializer(many=True)
 
 

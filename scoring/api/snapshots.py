@@ -12,8 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import TextField
+from evalapp.common.api.fields import OnePageSerializer, TextField
 from evalapp.common.errors import BadInput, Fault
+from evalapp.common.pagination import one_page
 
 from ..models import Snapshot
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
@@ -45,7 +46,7 @@ class SnapshotDetailSerializer(SnapshotSerializer):
         read_only_fields = fields
 
 
-class SnapshotsSerializer(serializers.Serializer):
+class SnapshotsSerializer(OnePageSerializer):
     results = SnapshotSerializer(many=True)
 
 
@@ -92,7 +93,7 @@ class SnapshotList(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """All of a project, the newest first, without their tables."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response({"results": SnapshotSerializer(list_snapshots(project), many=True).data})
+        return one_page(SnapshotSerializer(list_snapshots(project), many=True).data)
 
     @extend_schema(operation_id="snapshots_create", request=TakeSerializer, responses={201: SnapshotDetailSerializer})
     def post(self, request: Request, slug: str) -> Response:

@@ -61,3 +61,10 @@ def read_flag(given: Mapping[str, Any], name: str) -> bool:
         text = f"{name} must be 1 or 0."
         raise BadInput(text, faults=[Fault(text, field=name)])
     return _FLAGS[value]
+
+
+class OnePageSerializer(serializers.Serializer):
+    """A list that is a single page; subclasses add `results`."""
+
+    next = serializers.URLField(allow_null=True, help_text="Always null: everything is on this page.")
+    previous = serializers.URLField(allow_null=True, help_text="Always null.")
