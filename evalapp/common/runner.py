@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from . import outages
 from .errors import EvalappError, Unavailable
-from .jobs import get_job
+from .jobs import get_job, tidy_up
 from .logs import run_id as run_id_of_log
 from .models import Run, RunLog
 from .queue import claim_run, finish_run, give_back_run
@@ -208,6 +208,10 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
     try:
         state, fields = _work(run, context, by_worker)
         outages.persist(lambda: _end(run, context, state, fields), PATIENCE)
+    except KeyboardInterrupt:
+        if not by_worker:
+            _stop(run)
+        raise
     finally:
         run_id_of_log.reset(number)
     try:
@@ -215,6 +219,13 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
     except Run.DoesNotExist:  # the deletion of a project ends with its own row
         run.state = state
     return run
+
+
+def _stop(run: Run) -> None:
+    """Somebody pressed Ctrl-C: without a word a worker would find the run abandoned, and go on with it."""
+    with contextlib.suppress(DatabaseTrouble):
+        if finish_run(run, Run.State.CANCELLED.value):
+            tidy_up(run)
 
 
 def _end(run: Run, context: RunContext, state: str, fields: dict[str, Any]) -> None:

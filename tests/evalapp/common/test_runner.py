@@ -104,3 +104,17 @@ def test_heartbeat_and_log_show_while_the_pipeline_works(file_database):
     assert execute_run(run.pk).state == Run.State.SUCCEEDED
     thread.join()
     assert seen == [(Run.State.RUNNING, True, 1)]
+
+
+def test_whoever_stops_it_by_ctrl_c_has_stopped_it(cast):
+    """Else a worker would find it abandoned and go on with it."""
+
+    def stop(text: str) -> None:
+        raise KeyboardInterrupt
+
+    run = here(cast, "test-count", steps=3, pause=0)
+    with pytest.raises(KeyboardInterrupt):
+        execute_run(run.pk, echo=stop)
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLED
+    assert run.finished_at is not None
