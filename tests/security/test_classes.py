@@ -24,7 +24,8 @@ from tests.cast import PASSWORD, Cast, person
 from tests.judging import open_rating
 
 pytestmark = pytest.mark.django_db
-CONTROL = {"item": "i000", "system": "sys-alpha", "expected": {"naturalness": [6, 6]}}
+#: Two: one may be drawn for the first place, which is not counted; the other comes later.
+CONTROLS = [{"item": f"i00{k}", "system": "sys-alpha", "expected": {"naturalness": [6, 6]}} for k in range(2)]
 ONE = [{"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 6}]
 #: What differs between any two answers.
 _OWN = re.compile(rb'(csrf\w*"? (value|content)="[^"]+"|nonce="[^"]+"|"X-CSRFToken": "[^"]+"|data-csrf="[^"]+")')
@@ -113,7 +114,7 @@ def test_a_project_of_others_is_as_absent_as_one_that_is_not_there(cast: Cast) -
 @pytest.mark.promise("blind")
 def test_a_control_text_costs_what_all_others_cost(cast: Cast) -> None:
     """Each step of judging, from the second text on: the same statements, the same number of bytes."""
-    campaign = open_rating(cast, items=6, aspects=ONE, controls=[CONTROL], options={"control_rate": 0.4}, overlap=1)
+    campaign = open_rating(cast, items=6, aspects=ONE, controls=CONTROLS, options={"control_rate": 0.4}, overlap=1)
     Output.objects.update(text="Text of one length.")
     client = Client()
     client.force_login(cast.annotator)
