@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
-from annotation.models import Assignment, Campaign, CampaignMember, ItemFlag
+from annotation.models import Assignment, Campaign, CampaignMember, ItemFlag, WritingFlag
 from annotation.selectors.judging import get_own_assignment
 from annotation.selectors.judging_sheet import get_sheet
 from evalapp.common import audit
@@ -24,6 +24,7 @@ from .judging_later import free_slots, take_slot_of
 from .judging_rows import lock_held
 
 DRAFT_BYTES = 64_000
+Flag = TypeVar("Flag", ItemFlag, WritingFlag)
 
 
 class StaleDraft(Conflict):
@@ -155,9 +156,11 @@ def read_remark(reason: str, text: str) -> str:
     return text.strip()
 
 
-def resolve_flag(*, user: Any, flag: ItemFlag) -> ItemFlag:
+def resolve_flag(*, user: Any, flag: Flag) -> Flag:
+    """A flag of judging or of writing has been dealt with."""
     with transaction.atomic():
-        if ItemFlag.objects.filter(pk=flag.pk, resolved_at=None).update(resolved_at=timezone.now(), resolved_by=user):
+        open_ones = type(flag)._default_manager.filter(pk=flag.pk, resolved_at=None)
+        if open_ones.update(resolved_at=timezone.now(), resolved_by=user):
             audit.record(verb="flag.resolved", project=flag.campaign.project, actor=user, object=flag)
     flag.refresh_from_db()
     return flag

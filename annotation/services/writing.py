@@ -3,7 +3,7 @@ campaign from plan to end), `writing_handout` and `writing_desk` (what lies befo
 `writing_attempts` (texts that are sent), `writing_acts` (draft, end, skip, flag), `writing_back` (one's own last text
 taken back) and `writing_later` (confirm, withdraw)."""
 
-from .writing_acts import Draft, finish_task, flag_task, resolve_writing_flag, save_draft, skip_task
+from .writing_acts import Draft, finish_task, flag_task, save_draft, skip_task
 from .writing_answers import CandidateClosed, Outcome, RoundConflict, SubmissionConflict, TaskClosed
 from .writing_attempts import TEXT_LENGTH, drop_candidate, submit_attempt
 from .writing_back import NotLast, take_back_last
@@ -54,7 +54,6 @@ __all__ = [
     "open_writing",
     "pause_writing",
     "remember_candidates",
-    "resolve_writing_flag",
     "restore_reference",
     "resume_writing",
     "save_draft",

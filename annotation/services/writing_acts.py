@@ -15,7 +15,6 @@ from django.utils import timezone
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import WritingFlag, WritingMember, WritingTask
 from annotation.selectors.writing import get_my_desk_task
-from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
 from .judging_acts import DRAFT_BYTES, StaleDraft, read_remark
@@ -95,13 +94,4 @@ def flag_task(*, user: Any, public: str, reason: str, text: str = "") -> Writing
     flag, _ = WritingFlag.objects.get_or_create(
         campaign=task.campaign, task=task, reason=reason, text=remark, resolved_at=None
     )
-    return flag
-
-
-def resolve_writing_flag(*, user: Any, flag: WritingFlag) -> WritingFlag:
-    with transaction.atomic():
-        open_ones = WritingFlag.objects.filter(pk=flag.pk, resolved_at=None)
-        if open_ones.update(resolved_at=timezone.now(), resolved_by=user):
-            audit.record(verb="flag.resolved", project=flag.campaign.project, actor=user, object=flag)
-    flag.refresh_from_db()
     return flag

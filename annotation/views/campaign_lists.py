@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -67,18 +70,15 @@ def flag_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """What annotators remarked; those already dealt with under `?resolved=1`."""
     project, campaign = get_parts(request, slug, pk)
     resolved = request.GET.get("resolved") == "1"
-    rows = list_flags(campaign, resolved=resolved)
+    context = {"project": project, "campaign": campaign, "pseudonyms": pseudonyms_of(campaign), "resolved": resolved}
+    return show_flags(request, "annotation/campaigns/flags.html", list_flags(campaign, resolved=resolved), context)
+
+
+def show_flags(request: HttpRequest, template: str, rows: QuerySet[Any], context: dict[str, Any]) -> HttpResponse:
+    """A page of flags, of judging or of writing, the newest first."""
     found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "page": found,
-        "flags": found.rows,
-        "pseudonyms": pseudonyms_of(campaign),
-        "resolved": resolved,
-        "may_write": may_write(request, project),
-    }
-    return page(request, "annotation/campaigns/flags.html", context)
+    more = {"page": found, "flags": found.rows, "may_write": may_write(request, context["project"])}
+    return page(request, template, {**context, **more})
 
 
 @login_required

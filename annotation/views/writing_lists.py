@@ -14,11 +14,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WrittenReference
 from annotation.selectors.writing import list_written
 from annotation.services import writing as services
+from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.models import Membership
 from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
+from .campaign_lists import show_flags
 from .campaigns import may_write
 from .writing_forms import ARM_NAMES
 from .writing_parts import get_parts
@@ -171,17 +173,8 @@ def flag_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     resolved = request.GET.get("resolved") == "1"
     rows = WritingFlag.objects.filter(campaign=campaign, resolved_at__isnull=not resolved)
     rows = rows.select_related("task__unit__item", "task__member")
-    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "page": found,
-        "flags": found.rows,
-        "pseudonyms": pseudonyms_of(campaign),
-        "resolved": resolved,
-        "may_write": may_write(request, project),
-    }
-    return page(request, "annotation/writing/flags.html", context)
+    context = {"project": project, "campaign": campaign, "pseudonyms": pseudonyms_of(campaign), "resolved": resolved}
+    return show_flags(request, "annotation/writing/flags.html", rows, context)
 
 
 @login_required
@@ -191,6 +184,6 @@ def flag_resolve(request: HttpRequest, slug: str, pk: int, flag: int) -> HttpRes
     row = WritingFlag.objects.select_related("campaign__project").filter(campaign=campaign, pk=flag).first()
     if row is None:
         raise NotThere("There is no such flag in this campaign.")
-    services.resolve_writing_flag(user=request.user, flag=row)
+    resolve_flag(user=request.user, flag=row)
     messages.success(request, "Marked as dealt with.")
     return redirect("annotation:writing-flags", slug, pk)
