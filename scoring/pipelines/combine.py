@@ -22,6 +22,7 @@ from ..selectors.score_sets import current_sets
 from ..selectors.summaries import summarise_scores
 from ..services.columns import keep_columns
 from ..services.combining import store_combination
+from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
     summary = summarise_scores(score_set)
     finish_score_set(score_set=score_set, data_hash=work.data_hash, systems=[], summary=summary, scored_at=began)
     keep_columns(score_set)
+    renew_leaderboards(project=context.project, run=context.run)
     context.log(f"Signature: {score_set.full_signature}")
     return {
         "evaluator": slug,

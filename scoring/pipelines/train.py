@@ -22,6 +22,7 @@ from evalapp.common.runner import RunContext
 from ..models import CurvePoint, Evaluator
 from ..selectors.catalogue import get_entry
 from ..selectors.datasets import DataChoice, build_dataset
+from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
 from .publishing import plain, publish
 
@@ -80,6 +81,8 @@ def run(
         else:
             context.log(f"Run {scoring.pk} applies it to every output.")
             applied = {"score_run": scoring.pk}
+    if not applied:
+        renew_leaderboards(project=context.project, run=context.run)  # scoring that ended meanwhile left it to this run
     return {
         **applied,
         "evaluator": done.slug,

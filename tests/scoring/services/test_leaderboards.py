@@ -11,6 +11,7 @@ from evalapp.common.runner import execute_run
 from scoring.models import Leaderboard, ScoreSet
 from scoring.selectors.leaderboards import SHAPES, AgreementQuery, EvaluatorsQuery, SystemsQuery, stamp_of
 from scoring.services import leaderboards
+from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
 from tests.factories import make_ratings
 
@@ -46,6 +47,13 @@ def test_the_last_of_several_scorings_renews_them(large, score):
     assert queued() == []
     Run.objects.filter(pk=waiting.pk).update(state="cancelled")
     assert len(renew_leaderboards(project=large.project)) == 1
+
+
+def test_a_combination_renews_them_too(large):
+    wishes = CombineWishes(("length", "random"), name="both")
+    run = execute_run(start_combination(project=large.project, wishes=wishes, send=False).pk)
+    assert run.state == "succeeded", run.error
+    assert queued() == [leaderboards.asdict(EvaluatorsQuery())]
 
 
 def test_tables_of_older_versions_are_left_alone(large, score):
