@@ -21,7 +21,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotTher
 from . import judging_rows
 from .judging import Then, Turn, check_right, hand_out, progress_of
 from .judging_later import free_slots, take_slot_of
-from .judging_rows import lock_held
+from .judging_rows import Held, lock_held
 
 DRAFT_BYTES = 64_000
 Flag = TypeVar("Flag", ItemFlag, WritingFlag)
@@ -51,27 +51,27 @@ def save_draft(*, user: Any, public: str, version: int, draft: Any) -> Draft:
     """Keep what is typed if nobody saved in between (compare and set by `version`); renews the lease."""
     if not isinstance(draft, dict):
         raise BadInput("A draft is an object.", faults=[Fault("Send an object.", field="draft")])
-    if len(json.dumps(draft)) > DRAFT_BYTES:
+    text = json.dumps(draft)
+    if len(text) > DRAFT_BYTES:
         raise BadInput("The draft is too long.", faults=[Fault(f"At most {DRAFT_BYTES} bytes.", field="draft")])
     check_storable("draft", draft)
-    row = get_own_assignment(user=user, public=public)
-    if row.campaign.state == Campaign.State.CLOSED and row.state == Assignment.State.SUBMITTED:
-        raise Conflict("The campaign is closed, so answers stay as they are.")
     now = timezone.now()
-    lease_until = now + timedelta(minutes=row.campaign.lease_minutes)
-    with transaction.atomic():
-        # What one person does in a campaign happens one after the other: a draft and an answer, or the next hand-out,
-        # at the same moment would each take a slot for the one assignment, and one slot would be lost.
-        member = CampaignMember.objects.filter(campaign=row.campaign_id, annotator=row.annotator_id)
-        list(member.select_for_update().values_list("pk"))
-        changed = Assignment.objects.filter(pk=row.pk, draft_version=version).update(
-            draft=draft, draft_version=version + 1, draft_saved_at=now
-        )
-        if changed:
-            holds = _renew(row, lease_until)
-    if changed:
-        return Draft(version + 1, now, lease_until, holds)
-    row.refresh_from_db(fields=["draft", "draft_version", "draft_saved_at", "lease_until", "state"])
+    # What one person does in a campaign happens one after the other: a draft and an answer, or the next hand-out, at
+    # the same moment would each take a slot for the one assignment, and one slot would be lost.
+    with transaction.atomic(), connection.cursor() as cursor:
+        held = lock_held(cursor, public, user.pk)
+        if held is None:
+            raise NotThere("There is no such assignment of yours.")
+        sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
+        check_right(user, held.who, sheet)
+        if held.who.campaign_state == Campaign.State.CLOSED and held.state == Assignment.State.SUBMITTED:
+            raise Conflict("The campaign is closed, so answers stay as they are.")
+        lease_until = now + timedelta(minutes=sheet.lease_minutes)
+        # A version that no column holds follows none.
+        state = judging_rows.keep_draft(cursor, held, version, text, now, lease_until) if version < 2**31 - 1 else None
+        if state is not None:
+            return Draft(version + 1, now, lease_until, _holds(cursor, held, state, lease_until))
+    row = Assignment.objects.get(pk=held.id)
     if row.draft_version == version + 1 and row.draft == draft and row.draft_saved_at:
         # The answer to this very call was lost on its way.
         return Draft(row.draft_version, row.draft_saved_at, row.lease_until, row.state == Assignment.State.OPEN)
@@ -87,19 +87,14 @@ def check_storable(name: str, value: Any) -> None:
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field=name)])
 
 
-def _renew(row: Assignment, lease_until: datetime) -> bool:
-    """More time for an open assignment; one that had expired gets a slot again if its unit has a free one."""
-    mine = Assignment.objects.filter(pk=row.pk)
-    if mine.filter(state=Assignment.State.OPEN).update(lease_until=lease_until):
-        return True
-    state = mine.values_list("state", flat=True).get()
+def _holds(cursor: Any, held: Held, state: str, lease_until: datetime) -> bool:
+    """Whether the assignment is its holder's; one that had expired gets a slot again if its unit has a free one."""
     if state != Assignment.State.EXPIRED:
-        return state == Assignment.State.SUBMITTED
-    with connection.cursor() as cursor:
-        slot = take_slot_of(cursor, row.unit_id)
+        return state in {Assignment.State.OPEN, Assignment.State.SUBMITTED}
+    slot = take_slot_of(cursor, held.unit_id)
     if slot is None:
         return False
-    mine.update(state=Assignment.State.OPEN, slot=slot, lease_until=lease_until)
+    Assignment.objects.filter(pk=held.id).update(state=Assignment.State.OPEN, slot=slot, lease_until=lease_until)
     return True
 
 

@@ -19,6 +19,7 @@ def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[
     run(
         cursor,
         f"""SELECT c.seed FROM annotation_campaign c
+ JOIN accounts_project p ON p.id = c.project_id AND p.deleting_at IS NULL
  JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = %s
  WHERE c.id = %s AND c.state <> 'draft' AND s.role IN ({marks})""",
         [user_id, campaign_id, *roles],

@@ -124,6 +124,7 @@ def lock_member(cursor: Any, campaign_id: int, user_id: int) -> Who | None:
         cursor,
         f"""SELECT {_WHO} FROM annotation_campaign c
  JOIN annotation_campaignmember m ON m.campaign_id = c.id AND m.annotator_id = %s
+ JOIN accounts_project p ON p.id = c.project_id AND p.deleting_at IS NULL
  JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = %s
  WHERE c.id = %s{lock}""",
         [user_id, user_id, campaign_id],
@@ -165,6 +166,7 @@ def lock_held(cursor: Any, public: str, user_id: int) -> Held | None:
  FROM annotation_assignment a
  JOIN annotation_unit u ON u.id = a.unit_id
  JOIN annotation_campaign c ON c.id = a.campaign_id
+ JOIN accounts_project p ON p.id = c.project_id AND p.deleting_at IS NULL
  JOIN annotation_campaignmember m ON m.campaign_id = a.campaign_id AND m.annotator_id = a.annotator_id
  JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = a.annotator_id
  LEFT JOIN annotation_reference r ON r.id = u.reference_id
@@ -316,6 +318,25 @@ def select_new(unit_id: int, repeat: int, user_id: int) -> Statement:
 def count_given(who: Who, practice: bool) -> Statement:
     column = "practised" if practice else "given"
     return f"UPDATE annotation_campaignmember SET {column} = {column} + 1 WHERE id = %s", [who.member_id]
+
+
+# ---- a draft ----------------------------------------------------------------------------------------------
+
+
+def keep_draft(
+    cursor: Any, held: Held, version: int, draft_json: str, now: datetime, lease_until: datetime
+) -> str | None:
+    """Compare and set by the draft's version; an open assignment gets its time again. Its state, or none if somebody
+    saved in between."""
+    run(
+        cursor,
+        """UPDATE annotation_assignment SET draft = %s, draft_version = draft_version + 1, draft_saved_at = %s,
+ lease_until = CASE state WHEN 'open' THEN %s ELSE lease_until END WHERE id = %s AND draft_version = %s
+ RETURNING state""",
+        [draft_json, now, lease_until, held.id, version],
+    )
+    row = cursor.fetchone()
+    return row[0] if row else None
 
 
 # ---- answering --------------------------------------------------------------------------------------------

@@ -132,11 +132,11 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
     """The text after the present one, fetched while that is judged; 204 when nothing is left."""
-    campaign = get_my_campaign(user=request.user, campaign_id=pk)
     turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
     if turn.shown is None or turn.shown.public == request.GET.get("after"):
         return HttpResponse(status=204)
-    context = turn_context(request, campaign, turn)
+    # The fragment wants the number alone, and handing out has asked whether one may: it is fetched with every answer.
+    context = turn_context(request, Campaign(pk=pk), turn)
     # It is shown after an answer to the present one, so there will be one to go back to.
     context["has_back"] = context["form"]["options"]["allow_revise"]
     return page(request, "annotation/judging/page/_assignment.html", context)

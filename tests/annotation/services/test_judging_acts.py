@@ -71,6 +71,24 @@ def test_a_draft_after_the_lease_takes_the_slot_again_or_is_kept(cast, campaign,
     assert Assignment.objects.get().draft == {"text": "ab"}
 
 
+def test_a_version_that_no_column_holds_follows_none(cast, shown):
+    for version in (2**31 - 1, 2**31, 2**70):
+        with pytest.raises(StaleDraft):
+            save(cast, shown, version, text="a")
+
+
+def test_nothing_is_handed_out_or_taken_in_a_project_that_is_being_deleted(cast, campaign, shown):
+    cast.project.deleting_at = timezone.now()
+    cast.project.save()
+    for act in (
+        lambda: next_assignment(user=cast.annotator, campaign_id=campaign.pk, ahead=True),
+        lambda: save(cast, shown, 0, text="a"),
+        lambda: send(cast.annotator, campaign, shown.public),
+    ):
+        with pytest.raises(NotThere):
+            act()
+
+
 def test_drafts_are_objects_of_limited_size(cast, shown):
     for draft in ("text", None, {"text": "x" * 70_000}, {"text": "\x00"}, {"\udc00": 1}):
         with pytest.raises(BadInput):
