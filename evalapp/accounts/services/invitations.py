@@ -94,7 +94,8 @@ def join_with_new_account(
 ) -> tuple[Membership, Invitation]:
     """The only way to an account: an invitation. Both are made together or not at all."""
     find_invitation(secret=secret)
-    user = User(username=username, email=email, first_name=name[:150])
+    # As the form of signing in writes it: else nobody gets in who types full-width letters or a ligature.
+    user = User(username=User.normalize_username(username), email=email, first_name=name[:150])
     faults = []
     try:
         user.clean_fields(exclude=["password"])

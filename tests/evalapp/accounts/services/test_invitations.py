@@ -120,3 +120,12 @@ def test_a_taken_name_and_a_dead_link_make_no_account(cast):
     with pytest.raises(NotThere):
         join_with_new_account(secret="invented", username="neu", password=PASSWORD)
     assert not User.objects.filter(username="neu").exists()
+
+
+def test_who_joins_by_a_name_signs_in_by_it(client, cast):
+    """Letters of a Japanese keyboard, and a ligature: the form of signing in makes plain ones of both."""
+    _, secret = invite(cast, max_uses=2)
+    for typed in ("ｎｅｕ", "ﬁnn"):
+        client.logout()
+        join_with_new_account(secret=secret, username=typed, password=PASSWORD)
+        assert client.post("/account/sign-in/", {"username": typed, "password": PASSWORD}).status_code == 302
