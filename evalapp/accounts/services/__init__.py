@@ -1,7 +1,14 @@
 """Writing people and projects. Every change is one transaction with its line in the audit."""
 
 from .account import change_password, update_account
-from .invitations import accept_invitation, create_invitation, find_invitation, join_with_new_account, revoke_invitation
+from .invitations import (
+    accept_invitation,
+    create_invitation,
+    find_invitation,
+    invitation_followed,
+    join_with_new_account,
+    revoke_invitation,
+)
 from .members import add_member, change_role, remove_member
 from .own_data import close_account, collect, withdraw_texts
 from .projects import create_project, delete_project, may_create_projects, update_project
@@ -19,6 +26,7 @@ __all__ = [
     "create_token",
     "delete_project",
     "find_invitation",
+    "invitation_followed",
     "join_with_new_account",
     "may_create_projects",
     "remove_member",

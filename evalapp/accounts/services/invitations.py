@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -21,7 +22,10 @@ from .members import add_member, check_role
 
 MAX_DAYS = 365
 MAX_USES = 10_000
-GONE = "This invitation is not valid any more, or the link is incomplete. Ask for a new one."
+GONE = (
+    "This invitation is not valid any more, or the link is incomplete. Have you joined by it already? Then sign in. "
+    "Ask for a new one if not."
+)
 
 
 @transaction.atomic
@@ -69,6 +73,15 @@ def find_invitation(*, secret: str) -> Invitation:
     if found is None or found.revoked_at or found.expires_at <= timezone.now() or found.uses >= found.max_uses:
         raise NotThere(GONE)
     return found
+
+
+def invitation_followed(*, secret: str, user: Any) -> Invitation | None:
+    """An invitation, used up or over by now, into a project to which this person belongs: who follows it again is led
+    on."""
+    if not user.is_authenticated:
+        return None
+    mine = Invitation.objects.filter(digest=digest(secret), revoked_at=None, project__memberships__user=user)
+    return mine.select_related("project").first()
 
 
 @transaction.atomic

@@ -14,7 +14,12 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts import limits
 from evalapp.accounts.forms import JoinForm, add_faults
 from evalapp.accounts.models import Invitation, Membership
-from evalapp.accounts.services import accept_invitation, find_invitation, join_with_new_account
+from evalapp.accounts.services import (
+    accept_invitation,
+    find_invitation,
+    invitation_followed,
+    join_with_new_account,
+)
 from evalapp.common.errors import EvalappError, NotThere
 from evalapp.common.pages import page
 
@@ -37,7 +42,12 @@ def _go(request: HttpRequest, member: Membership, invitation: Invitation) -> Htt
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:
-    found = _find(request, secret)
+    try:
+        found = _find(request, secret)
+    except NotThere:
+        if (mine := invitation_followed(secret=secret, user=request.user)) is None:
+            raise
+        return redirect(mine.landing or "home")
     if request.method == "POST" and request.user.is_authenticated:
         member, found = accept_invitation(secret=secret, user=request.user)
         return _go(request, member, found)

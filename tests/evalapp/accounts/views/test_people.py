@@ -62,8 +62,11 @@ def test_a_newcomer_follows_a_link(client, cast):
     assert answer.url == "/account/"
     assert Membership.objects.get(user__username="neu").role == "annotator"
     assert client.get("/account/").status_code == 200
+    assert client.get(link).url == "/account/", "who follows it again, or goes back, has joined already"
     client.logout()
-    assert client.get(link).status_code == 404, "one use is used up"
+    gone = client.get(link)
+    assert gone.status_code == 404, "one use is used up"
+    assert "Then sign in" in gone.content.decode()
 
 
 def test_somebody_signed_in_joins_with_one_click(client, cast):
