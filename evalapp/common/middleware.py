@@ -12,7 +12,7 @@ from django.shortcuts import render
 
 from .errors import EvalappError, TooLarge
 from .outages import unstorable
-from .problems import CONTENT_TYPE, from_domain
+from .problems import CONTENT_TYPE, from_domain, wait_headers
 
 #: What no page of ours ever asks a browser for.
 PERMISSIONS = ", ".join(
@@ -53,7 +53,10 @@ class ErrorPages:
             return None
         part = getattr(request, "htmx", False) and not request.htmx.boosted
         template = "errors/_domain.html" if part else "errors/domain.html"
-        return render(request, template, {"error": error}, status=error.status)
+        response = render(request, template, {"error": error}, status=error.status)
+        for name, value in wait_headers(error).items():
+            response.headers[name] = value
+        return response
 
 
 class BodyLimit:

@@ -50,6 +50,12 @@ def from_domain(error: EvalappError) -> dict:
     return problem(error.code, error.title, error.status, error.detail, errors, **error.extra)
 
 
+def wait_headers(error: EvalappError) -> dict[str, str]:
+    """When to come back, for who tried too often."""
+    wait = error.extra.get("wait")
+    return {"Retry-After": str(wait)} if wait else {}
+
+
 def exception_handler(error: Exception, context: dict) -> Response | None:
     headers: dict[str, str] = {}
     error = unstorable(error) or error
@@ -59,6 +65,7 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
         error = NotAllowed(str(error) or "Ask an owner of the project for a role that may do this.")
     if isinstance(error, EvalappError):
         body = from_domain(error)
+        headers |= wait_headers(error)
     elif isinstance(error, ValidationError):
         body = problem("bad-input", "The input has faults", 400, "See errors.", _flatten(error.messages))
     elif isinstance(error, exceptions.APIException):

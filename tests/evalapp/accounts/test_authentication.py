@@ -90,3 +90,4 @@ def test_too_many_wrong_tokens_close_the_door(cast):
     answer = client("ea_wrong").get("/api/v1/projects/")
     assert answer.status_code == 429
     assert "Try again in" in answer.json()["detail"]
+    assert 0 < int(answer.headers["Retry-After"]) <= TOKEN_FAILURES.seconds
