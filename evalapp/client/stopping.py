@@ -145,7 +145,8 @@ class Monitor:
                 self._take(row.check, row.texts)
         if self.journal is not None:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
-            self.journal.write_text("".join(_line(row) for row in rows), encoding="utf-8")
+            lines = "".join(_line(row) for row in rows)
+            self.journal.write_text(lines, encoding="utf-8", errors="backslashreplace")
 
     def check(self, step: int, generate: Callable[[float], Sequence[str]], *, beside: bool = True) -> Check:
         """Compare the checkpoint of `step` with its predecessors and apply the rule; `rule` says what follows.
@@ -165,9 +166,7 @@ class Monitor:
         except Exception as error:  # noqa: BLE001 - whatever a model, a comparer or a server does, training goes on
             self._miss(step, error)
         self._take(check, texts)
-        if self.journal is not None:
-            with self.journal.open("a", encoding="utf-8") as file:
-                file.write(_line(_Seen(check, texts)))
+        self._note(_Seen(check, texts))
         return check
 
     def _take(self, check: Check, texts: tuple[str, ...] | None) -> None:
@@ -209,11 +208,21 @@ class Monitor:
             error,
         )
 
+    def _note(self, row: _Seen) -> None:
+        if self.journal is None:
+            return
+        try:
+            # Half a pair of UTF-16, which a model may well give, becomes its escape in JSON.
+            with self.journal.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(_line(row))
+        except OSError as error:
+            log.warning("%s cannot be written (%s); a resumed training will not know this check", self.journal, error)
+
     def _journal(self) -> list[_Seen]:
         if self.journal is None or not self.journal.exists():
             return []
         found = []
-        for line in self.journal.read_text(encoding="utf-8").split("\n"):
+        for line in self.journal.read_text(encoding="utf-8", errors="replace").split("\n"):
             try:
                 row = json.loads(line)
                 check = Check(int(row["step"]), int(row["wins"]), int(row["ties"]), int(row["losses"]))

@@ -166,6 +166,21 @@ def test_a_journal_that_was_cut_off_or_is_of_other_inputs(tmp_path):
     assert other.rule.checks == []
     monitor.resume(0)
     assert journal.read_text() == ""
+    journal.write_bytes(whole.encode() + whole.encode()[:-6])  # within the last character
+    monitor.resume(5)
+    assert [check.checkpoint for check in monitor.rule.checks] == [1]
+
+
+def test_no_text_and_no_disk_stops_training(tmp_path, caplog):
+    journal = tmp_path / "checks.jsonl"
+    monitor = Monitor(Failing(), ["x"], journal=journal)
+    monitor.check(1, lambda left: ["half of a pair: \ud83d"])
+    monitor.resume(1)
+    assert [check.checkpoint for check in monitor.rule.checks] == [1]
+    assert json.loads(journal.read_text())["texts"] == ["half of a pair: \ud83d"]
+    monitor.journal = tmp_path  # what cannot be written
+    assert monitor.check(2, texts(1)).checkpoint == 2
+    assert "will not know this check" in caplog.text
 
 
 def test_what_is_no_comparer(tmp_path):
