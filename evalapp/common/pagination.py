@@ -36,6 +36,7 @@ def _decode(cursor: str, length: int) -> tuple[bool, list]:
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if not isinstance(values, list) or len(values) != length + 1:
             raise ValueError
+        json.dumps(values, ensure_ascii=False).encode()  # half a pair of UTF-16 can be asked of no database
     except (ValueError, TypeError, RecursionError) as error:
         raise BadInput("The cursor is not one of ours. Start again without it.") from error
     return bool(values[0]), values[1:]

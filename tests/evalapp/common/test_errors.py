@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from tests.cast import make_cast
@@ -17,3 +19,11 @@ def test_the_character_nul_is_a_fault_of_the_request(postgres_db, client):
     refused = client.post("/api/v1/projects/alpha/runs/", wishes, content_type="application/json")
     assert (refused.status_code, refused.json()["type"]) == (400, "/docs/errors#bad-input")
     assert "NUL" in refused.json()["detail"]
+
+
+@pytest.mark.django_db
+def test_half_a_character_in_a_cursor_is_a_fault_of_the_request(client):
+    client.force_login(make_cast().researcher)
+    cursor = base64.urlsafe_b64encode(b'[0,"\\ud800"]').decode()
+    refused = client.get("/api/v1/projects/", {"cursor": cursor})
+    assert (refused.status_code, refused.json()["type"]) == (400, "/docs/errors#bad-input")
