@@ -36,8 +36,9 @@ def runs_of(project: Project, *, state: str = "", kind: str = "") -> QuerySet[Ru
 
 
 def deletions_of(user: Any) -> QuerySet[Run]:
-    """Deletions of projects under way that this person asked for; nobody sees the projects themselves any more."""
-    return Run.objects.filter(created_by=user, kind="delete", state__in=Run.ACTIVE).order_by("pk")
+    """Deletions of projects that this person asked for, under way or given up; one that is through has left no run.
+    Nobody sees the projects themselves any more."""
+    return Run.objects.filter(created_by=user, kind="delete").order_by("pk")
 
 
 def log_tail(run: Run, lines: int | None = 20) -> list[RunLog]:

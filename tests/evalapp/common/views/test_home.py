@@ -6,6 +6,7 @@ import pytest
 from django.utils.safestring import mark_safe
 
 from evalapp.common import overview
+from evalapp.common.models import Run
 from evalapp.common.overview import Step
 
 
@@ -26,6 +27,17 @@ def test_my_projects_with_role(client, cast):
 def test_the_home_of_somebody_without_projects(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("neu"))
     assert "Follow the invitation link" in client.get("/").content.decode()
+
+
+def test_a_deletion_that_was_given_up_is_told_with_the_way_out(client, cast):
+    failed = Run.objects.create(
+        project=cast.foreign, kind="delete", title="Delete Beta", input_hash="1", state="failed", error="No room.",
+        created_by=cast.owner,
+    )  # fmt: skip
+    client.force_login(cast.owner)
+    page = client.get("/").content.decode()
+    assert "Delete Beta: it did not come to its end." in page
+    assert f"manage.py retry {failed.pk}" in page
 
 
 def test_the_overview_shows_the_next_step(client, cast):
