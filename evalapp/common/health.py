@@ -119,7 +119,7 @@ def exposition() -> str:
         lines += [f"# HELP {name} {words}", f"# TYPE {name} gauge"]
         for labels, value in samples:
             named = ",".join(f'{key}="{_quoted(text)}"' for key, text in labels.items())
-            lines.append(f"{name}{{{named}}} {value:g}" if named else f"{name} {value:.0f}")
+            lines.append(f"{name}{{{named}}} {value:.12g}" if named else f"{name} {value:.0f}")
     return "\n".join([*lines, ""])
 
 

@@ -52,6 +52,11 @@ def test_without_room_or_database_nobody_is_sent_here(client, alone, monkeypatch
     assert client.get("/health/live").status_code == 200
 
 
+def test_large_figures_keep_their_digits(monkeypatch):
+    monkeypatch.setattr(health, "metrics", lambda: [("evalapp_runs", "Runs.", [({"kind": "score"}, 1_234_567)])])
+    assert health.exposition().endswith('evalapp_runs{kind="score"} 1234567\n')
+
+
 @pytest.mark.promise("metrics")
 def test_figures_are_what_prometheus_reads(cast, client, alone):
     beat("cpu")
