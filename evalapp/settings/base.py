@@ -103,7 +103,7 @@ _SQLITE_OPTIONS = {
 
 def database() -> dict[str, Any]:
     url = env.address("DATABASE_URL", {"postgres", "postgresql", "sqlite"})
-    config: dict[str, Any] = dict(dj_database_url.parse(url or f"sqlite:///{DATA_DIR / 'evalapp.sqlite3'}"))
+    config: dict[str, Any] = dict(dj_database_url.parse(url or f"sqlite:///{quote(str(DATA_DIR / 'evalapp.sqlite3'))}"))
     password = env.password("DATABASE_PASSWORD")
     if "sqlite" in config["ENGINE"]:
         if password:

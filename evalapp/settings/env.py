@@ -132,7 +132,7 @@ def flag(name: str) -> bool:
 
 def number(name: str, default: int, low: int, high: int) -> int:
     value = text(name, str(default))
-    if not value.isdigit() or not low <= int(value) <= high:
+    if not value.isdecimal() or not low <= int(value) <= high:
         raise ImproperlyConfigured(f"{name}={value!r} must be a whole number from {low} to {high}.")
     return int(value)
 
@@ -184,9 +184,15 @@ KNOWN_PASSWORDS = frozenset({"password", "postgres", "changeme", "change-me", "s
 
 def address(name: str, schemes: set[str]) -> str:
     value = text(name)
-    if value and urlsplit(value).scheme not in schemes:
-        raise ImproperlyConfigured(f"{name}={value!r} must start with one of: {', '.join(sorted(schemes))} (then ://).")
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 - it is read only now
+    except ValueError:  # whose words may hold the password
+        raise ImproperlyConfigured(
+            f"{name} is no address. In user name and password write what is not a letter or digit as %XX (@ is %40)."
+        ) from None
+    if value and parts.scheme not in schemes:
+        raise ImproperlyConfigured(f"{name} must start with one of: {', '.join(sorted(schemes))} (then ://).")
     if parts.hostname not in (None, "127.0.0.1", "localhost", "::1") and parts.password in KNOWN_PASSWORDS:
         raise ImproperlyConfigured(
             f"{name} has a password that everybody knows. Give the server another one, for example from: "

@@ -76,6 +76,22 @@ def test_passwords_apart_reach_their_servers(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "wrong", ["mysql://anna:{}@host/db", "postgres://anna:{}[@host/db", "postgres://anna:{}#@host:x/db"]
+)
+def test_what_is_said_of_an_address_holds_no_password(monkeypatch, wrong):
+    monkeypatch.setenv("DATABASE_URL", wrong.format("hidden"))
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL") as error:
+        base.database()
+    assert "hidden" not in str(error.value)
+
+
+def test_the_data_folder_may_have_any_name(monkeypatch, tmp_path):
+    folder = tmp_path / "run #2, 50%41?"
+    monkeypatch.setattr(base, "DATA_DIR", folder)
+    assert base.database()["NAME"] == str(folder / "evalapp.sqlite3")
+
+
+@pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"DATABASE_PASSWORD": "kept-by-nobody"}, "names no PostgreSQL server"),
