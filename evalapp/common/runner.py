@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import queue
 import signal
@@ -80,7 +81,7 @@ class RunContext:
     def log(self, text: str) -> None:
         """A line for the people who watch. The heartbeat writes it, so that it shows while the pipeline is inside
         a transaction and stays when that is rolled back."""
-        self._lines.put(RunLog(run=self.run, text=text))
+        self._lines.put(RunLog(run=self.run, text=_storable(text)))
         if self._echo:
             self._echo(text)
 
@@ -249,7 +250,7 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
     except EvalappError as error:
         context.log(error.detail)
         faults = [fault.as_dict() for fault in error.faults[:1000]]
-        return Run.State.FAILED.value, {"error": error.detail, "faults": faults}
+        return Run.State.FAILED.value, {"error": _storable(error.detail), "faults": _storable(faults)}
     except MemoryError:
         return Run.State.FAILED.value, {
             "error": "The worker ran out of memory. Use smaller batches or a larger machine, then retry."
@@ -260,8 +261,20 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())
         text = f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it."
-        return Run.State.FAILED.value, {"error": text}
-    return Run.State.SUCCEEDED.value, {"result": result}
+        return Run.State.FAILED.value, {"error": _storable(text)}
+    return Run.State.SUCCEEDED.value, {"result": _storable(result)}
+
+
+def _storable(value: Any) -> Any:
+    """As every database keeps it: an end that cannot be written would leave the run running. An undefined figure is
+    null; NUL and half a pair of UTF-16 are shown by their numbers."""
+    if isinstance(value, dict):
+        return {_storable(key): _storable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(part) for part in value]
+    if isinstance(value, str):
+        return value.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _after_outage(run: Run, context: RunContext, outage: Unavailable, error: Exception) -> tuple[str, dict[str, Any]]:

@@ -34,6 +34,12 @@ def break_down(context: Any) -> dict[str, Any]:
     return {"x": 1 // int(context.run.params.get("zero", 0))}
 
 
+def find_nothing(context: Any) -> dict[str, Any]:
+    """What no database keeps."""
+    context.log("half a character: \ud800, and none: \0")
+    return {"mean": float("nan"), "by system": [{"name": "a\0b", "value": float("inf")}], "n": 0}
+
+
 def run_out_of_memory(context: Any) -> dict[str, Any]:
     raise MemoryError
 
@@ -44,5 +50,6 @@ for kind, function in {
     "test-refuse": refuse,
     "test-break": break_down,
     "test-memory": run_out_of_memory,
+    "test-nothing": find_nothing,
 }.items():
     register(Job(kind, "cpu", f"{HERE}:{function.__name__}", "Only in tests."))

@@ -43,6 +43,13 @@ def test_an_unexpected_error_leaves_its_trace_in_the_log_only(cast):
     assert "Traceback" in RunLog.objects.get(run=run).text
 
 
+def test_a_result_that_no_database_keeps_ends_the_run_all_the_same(cast):
+    run = execute_run(here(cast, "test-nothing").pk)
+    assert run.state == Run.State.SUCCEEDED
+    assert run.result == {"mean": None, "by system": [{"name": "a\\x00b", "value": None}], "n": 0}
+    assert RunLog.objects.get(run=run).text == "half a character: \\ud800, and none: \\x00"
+
+
 def test_out_of_memory_says_what_to_do(cast):
     assert "smaller batches" in execute_run(here(cast, "test-memory").pk).error
 
