@@ -5,6 +5,7 @@ the account goes everything that says who they were."""
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
@@ -77,9 +78,17 @@ def close_account(*, user: User, password: str) -> None:
     ApiToken.objects.filter(user=user).delete()
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         model.objects.filter(username=name).delete()
-    user.username, user.email, user.first_name, user.last_name = f"closed-{user.pk}", "", "", ""
+    user.username, user.email, user.first_name, user.last_name = _name_of_nobody(user), "", "", ""
     user.is_active, user.is_staff, user.is_superuser, user.preferences = False, False, False, {}
     user.set_unusable_password()
     user.save()
     audit.record(verb="account.closed", actor=user, object=user.username)
     erase_person(pk=user.pk, username=name)
+
+
+def _name_of_nobody(user: User) -> str:
+    """Somebody may have joined as `closed-7` before number 7 goes."""
+    name = f"closed-{user.pk}"
+    while User.objects.filter(username=name).exists():
+        name = f"closed-{user.pk}-{secrets.token_hex(4)}"
+    return name

@@ -131,6 +131,12 @@ def test_a_closed_account_leaves_ratings_without_a_name(anna, cast):
     ).content.decode()  # fmt: skip
 
 
+def test_nobody_holds_the_name_of_a_closed_account(anna, cast):
+    User.objects.create_user(f"closed-{cast.annotator.pk}")
+    assert anna.post("/account/data/", {"act": "close", "password": PASSWORD}).status_code == 302
+    assert User.objects.get(pk=cast.annotator.pk).username.startswith(f"closed-{cast.annotator.pk}-")
+
+
 def test_the_last_owner_hands_over_first(cast):
     olga = Client()
     olga.force_login(cast.owner)
