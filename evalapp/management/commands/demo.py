@@ -82,12 +82,16 @@ class Command(commands.Command):
     def _people(self, reset: bool) -> dict[str, str]:
         """New passwords, by user name; they are printed and kept nowhere."""
         made = {}
+        there = {user.username: user for user in User.objects.filter(username__in=[name for _, name in PEOPLE])}
+        for user in there.values() if reset else ():
+            if not self._is_ours(user):
+                raise BadInput(
+                    f"There is a user “{user.username}” who is not of the demonstration; nothing was changed."
+                )
         for _, name in PEOPLE:
-            user = User.objects.filter(username=name).first()
+            user = there.get(name)
             if user is not None and not reset:
                 continue
-            if user is not None and not self._is_ours(user):
-                raise BadInput(f"There is a user “{name}” who is not of the demonstration; nothing was changed.")
             user = user or User(username=name, preferences={"demo": True})
             made[name] = secrets.token_urlsafe(9)
             user.set_password(made[name])

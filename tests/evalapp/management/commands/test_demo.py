@@ -101,6 +101,10 @@ def test_somebody_elses_account_is_left_alone():
     with pytest.raises(CommandError, match="not of the demonstration"):
         run("--reset")
     assert User.objects.get(username="owner").check_password("mine-and-mine-only")
+    User.objects.filter(username="owner").update(username="annotator")
+    with pytest.raises(CommandError, match="nothing was changed"):
+        run("--reset")
+    assert list(User.objects.values_list("username", flat=True)) == ["annotator"]
 
 
 def test_a_worker_is_given_trainings_to_be_applied(monkeypatch):
