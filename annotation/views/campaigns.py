@@ -22,7 +22,7 @@ from annotation.services.campaigns_units import estimate_units
 from annotation.services.judging import Progress
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
-from evalapp.accounts.selectors import get_project
+from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
@@ -222,6 +222,8 @@ def campaign_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         context |= _figures(watch_campaign(campaign))
         context["refresh"] = campaign.state == Campaign.State.OPEN
         return page(request, "annotation/campaigns/figures.html", context, fragment="figures")
+    # Owners alone learn who stands behind a pseudonym, here as on the page of the members.
+    context["names"] = can(user=request.user, project=project, need="manage")
     return page(request, "annotation/campaigns/show.html", context | _watch(campaign), fragment="live")
 
 

@@ -351,6 +351,16 @@ def test_watch_page_tells_how_far_it_is(cast: Cast, rita: Client) -> None:
     assert 'hx-trigger="every' not in read(rita.get(f"{BASE}{campaign.pk}/", headers={"HX-Request": "true"}))
 
 
+def test_owners_alone_see_on_the_watch_page_who_judges_as_whom(cast: Cast, rita: Client) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    answer(cast.annotator, campaign, naturalness=2)
+    olga, vic = Client(), Client()
+    olga.force_login(cast.owner)
+    vic.force_login(cast.viewer)
+    named = [">anna<" in read(who.get(f"{BASE}{campaign.pk}/")) for who in (olga, rita, vic)]
+    assert named == [True, False, False]
+
+
 def test_agreement_without_answers_is_a_dash_with_the_reason(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     next_assignment(user=cast.annotator, campaign_id=campaign.pk)
