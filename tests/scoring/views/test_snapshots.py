@@ -56,6 +56,13 @@ def test_a_snapshot_stays_while_the_data_change(board, client):
     assert AuditEvent.objects.filter(verb="snapshot.deleted", project=board.project).exists()
 
 
+def test_simulated_ratings_are_marked_in_a_comparison(board, client):
+    Rating.objects.filter(rater="r0").update(simulated=True)
+    client.force_login(board.researcher)
+    client.post(place("snapshots"), {"board": "systems", "title": "One", "note": ""})
+    assert "badge simulated" in client.get(place("snapshots-compare") + "?first=one").content.decode()
+
+
 def test_members_only_and_viewers_take_none(board, client):
     row = take_snapshot(project=board.project, user=board.researcher, query=SystemsQuery())
     for who, status in ((board.viewer, 200), (board.annotator, 403), (board.stranger, 404)):

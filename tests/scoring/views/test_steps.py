@@ -49,6 +49,12 @@ def test_curves_of_people_and_evaluators(trained, client):
     assert reverse("scoring:steps", args=["alpha"]) in client.get(place("systems")).content.decode()
 
 
+def test_simulated_ratings_are_marked_beside_the_curve_and_the_choice(trained, client):
+    Rating.objects.filter(value=5).update(simulated=True)
+    client.force_login(trained.viewer)
+    assert client.get(place("steps")).content.decode().count("badge simulated") == 2
+
+
 def test_without_checkpoints_the_page_says_how_to_get_some(cast, client):
     client.force_login(cast.viewer)
     assert "No checkpoints yet." in client.get(place("steps")).content.decode()
