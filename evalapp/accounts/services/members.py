@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.errors import BadInput, Conflict, NotThere
 
 #: Without characters that are mistaken for one another when read aloud or copied by hand.
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -44,6 +44,14 @@ def add_member(*, project: Project, user: User, role: str, actor: User | None) -
     raise Conflict("No free pseudonym was found. Try again.")
 
 
+def _held(member: Membership) -> Membership:
+    """The row as it is now, until the transaction ends; another owner may have been quicker."""
+    found = Membership.objects.select_for_update().select_related("user", "project").filter(pk=member.pk).first()
+    if found is None:
+        raise NotThere("Somebody else has removed this member in the meantime.")
+    return found
+
+
 def _keep_an_owner(member: Membership) -> None:
     """Called in the transaction of the change. The row lock orders two owners who leave at once."""
     Project.objects.select_for_update().get(pk=member.project_id)
@@ -55,7 +63,7 @@ def _keep_an_owner(member: Membership) -> None:
 @transaction.atomic
 def change_role(*, member: Membership, role: str, actor: User) -> Membership:
     check_role(role)
-    member = Membership.objects.select_for_update().select_related("user", "project").get(pk=member.pk)
+    member = _held(member)
     before = member.role
     if before == role:
         return member
@@ -77,7 +85,7 @@ def change_role(*, member: Membership, role: str, actor: User) -> Membership:
 @transaction.atomic
 def remove_member(*, member: Membership, actor: User) -> None:
     """What the person judged stays under the pseudonym."""
-    member = Membership.objects.select_for_update().select_related("user", "project").get(pk=member.pk)
+    member = _held(member)
     if member.role == Role.OWNER:
         _keep_an_owner(member)
     audit.record(

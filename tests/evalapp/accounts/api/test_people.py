@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
+from evalapp.accounts.api import people
 from evalapp.accounts.models import Membership
 
 
@@ -63,3 +64,12 @@ def test_an_invitation_carries_its_link_once(api, client):
     assert "link" not in listed[0]
     assert api.delete(f"/api/v1/invitations/{listed[0]['id']}/").status_code == 204
     assert client.get(link).status_code == 404
+
+
+def test_a_member_whom_another_owner_was_quicker_to_remove(api, cast, monkeypatch):
+    gone = Membership.objects.get(user=cast.viewer)
+    monkeypatch.setattr(people, "_member", lambda project, pk: gone)
+    Membership.objects.filter(pk=gone.pk).delete()
+    address = f"/api/v1/projects/alpha/members/{gone.pk}/"
+    answers = [api.delete(address), api.patch(address, {"role": "annotator"}, format="json")]
+    assert [answer.status_code for answer in answers] == [404, 404]
