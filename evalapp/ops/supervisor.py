@@ -82,7 +82,8 @@ class Supervisor:
 
     def run(self) -> None:
         """Blocks until the end. Raises StartFailed when a needed service cannot be started."""
-        previous = {number: signal.signal(number, self._on_signal) for number in _STOP_SIGNALS}
+        heard = [n for n in _STOP_SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]  # nohup
+        previous = {number: signal.signal(number, self._on_signal) for number in heard}
         try:
             for stage in sorted({state.service.stage for state in self._states}):
                 if not self._start_stage(stage):

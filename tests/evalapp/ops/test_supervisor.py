@@ -83,6 +83,21 @@ def test_what_dies_is_started_again_and_everything_ends(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path):
+    def steps(run):
+        run.until(r"a\s+\| pid (\d+)")
+        os.kill(os.getpid(), signal.SIGHUP)
+        time.sleep(0.3)
+        assert "ending" not in run.out.getvalue()
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        Run(tmp_path, [Service("a", SLEEPER)])(steps)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_ctrl_c_and_a_closed_terminal_end_everything_too(tmp_path, number):
     pids = []
