@@ -156,6 +156,9 @@ class Supervisor:
                 pass_fds=service.pass_fds,
                 ending=service.ending,
             )
+        except OSError:
+            os.close(read)
+            raise
         finally:
             os.close(write)
         state.output, state.started, state.due = read, time.monotonic(), None
@@ -170,7 +173,11 @@ class Supervisor:
                 self._ended(state, now)
             if state.due is not None and state.due <= now:
                 self._say(f"starting {state.service.name} again")
-                self._start(state)
+                try:
+                    self._start(state)
+                except OSError as error:  # no memory for it, or its program is being replaced
+                    state.started = now
+                    self._once_more(state, now, f"cannot be started ({error.strerror})")
 
     def _ended(self, state: _State, now: float) -> None:
         service, child = state.service, state.child
@@ -185,10 +192,13 @@ class Supervisor:
             hint = f" {service.failed_hint}" if status and service.failed_hint else ""
             self._say(f"{service.name} is done" if status == 0 else f"{service.name} {_how(status)}.{hint}")
             return
+        self._once_more(state, now, _how(status))
+
+    def _once_more(self, state: _State, now: float, why: str) -> None:
         state.failures = 1 if now - state.started > SETTLED else state.failures + 1
         pause = min(FIRST_PAUSE * 2 ** (state.failures - 1), LONGEST_PAUSE)
         state.due = now + pause
-        self._say(f"{service.name} {_how(status)}; starting it again in {pause:.3g} s")
+        self._say(f"{state.service.name} {why}; starting it again in {pause:.3g} s")
 
     def _seconds_to_next(self) -> float:
         due = [state.due - time.monotonic() for state in self._states if state.due is not None]

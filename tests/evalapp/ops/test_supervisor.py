@@ -83,6 +83,22 @@ def test_what_dies_is_started_again_and_everything_ends(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_what_cannot_be_started_just_now_is_tried_again(tmp_path):
+    program = tmp_path / "program"
+    program.symlink_to(sys.executable)
+    run = Run(tmp_path, [Service("a", (str(program), *SLEEPER[1:])), Service("b", SLEEPER)])
+
+    def steps(run):
+        first = int(run.until(r"a\s+\| pid (\d+)")[1])
+        program.unlink()
+        os.kill(first, signal.SIGKILL)
+        run.until(r"a cannot be started \(No such file or directory\); starting it again in 1 s")
+        program.symlink_to(sys.executable)
+        run.until(rf"a\s+\| pid (?!{first}\b)(\d+)")
+
+    assert run(steps).endswith("all processes have ended\n")
+
+
 def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path):
     def steps(run):
         run.until(r"a\s+\| pid (\d+)")
