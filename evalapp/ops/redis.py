@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from .errors import OpsError, RedisMissing
 
@@ -41,7 +41,7 @@ def socket_path(folder: Path) -> Path:
 
 
 def url(folder: Path) -> str:
-    return f"unix://{socket_path(folder)}"
+    return f"unix://{quote(str(socket_path(folder)))}"
 
 
 def command(program: Path, folder: Path) -> list[str]:

@@ -136,7 +136,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 def redis_url() -> str:
     """REDIS_URL, with the password that stands apart, else the socket of the Redis that `manage.py up` runs in the data
     folder."""
-    url = env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{DATA_DIR / 'redis.sock'}"
+    url = env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{quote(str(DATA_DIR / 'redis.sock'))}"
     password = env.password("REDIS_PASSWORD")
     if not password:
         return url

@@ -1,7 +1,9 @@
 import shutil
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
+from redis.connection import parse_url
 
 from evalapp.ops import redis
 from evalapp.ops.errors import OpsError, RedisMissing
@@ -29,6 +31,8 @@ def test_without_both_the_message_says_what_to_do(monkeypatch):
 
 def test_a_path_too_long_for_a_socket_is_refused():
     assert redis.url(Path("/data")) == "unix:///data/redis.sock"
+    strange = redis.url(Path("/run #2, 50%41?"))
+    assert unquote(urlsplit(strange).path) == parse_url(strange)["path"] == "/run #2, 50%41?/redis.sock"
     with pytest.raises(OpsError, match="EVALAPP_DATA"):
         redis.socket_path(Path("/" + "x" * 100))
 
