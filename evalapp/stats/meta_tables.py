@@ -32,6 +32,10 @@ from evalapp.stats.tables import draws_of
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 FEW_SYSTEMS = 6
 FIXED = "the evaluator's own value of each system is held fixed in the resamples"
+LEARNED = (
+    "the mean of its scores: its own value of each system counts outputs of items that it learned from, so it is no "
+    "evidence"
+)
 NOTHING = "no output can be compared"
 NOT_SCORED = "not scored with this set"
 
@@ -86,7 +90,8 @@ class People:
 @dataclass(frozen=True)
 class Scored:
     """One evaluator's set of scores: what is told of it, and its values of the outputs of `People`, in their order
-    (nan = none). `own` are the values of an evaluator that looks at all outputs of a system at once."""
+    (nan = none). `own` are the values of an evaluator that looks at all outputs of a system at once; they count for
+    nothing where it learned from some of these outputs, since such a value cannot be parted."""
 
     evaluator: str
     name: str
@@ -101,9 +106,19 @@ class Scored:
     score_set: int | str | None = None
     own: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
+    @property
+    def has_own(self) -> bool:
+        """Whether its own values of systems can be compared with people's."""
+        return bool(self.own) and not self.n_in_training
+
+    @property
+    def note(self) -> str:
+        """What the level of systems says of its values."""
+        return FIXED if self.has_own else LEARNED if self.own else ""
+
     def column(self, people: People, level: str) -> FloatArray:
-        """The scores; at the level of systems the evaluator's own value of each, where it has one."""
-        if level != "system" or not self.own or not len(people):
+        """The scores; at the level of systems the evaluator's own value of each, where it has one that counts."""
+        if level != "system" or not self.has_own or not len(people):
             return self.metric
         return self.of_units(people.units)[people.system]
 
@@ -221,7 +236,7 @@ def _correlate(
     one: Scored, people: People, compared: People, rows: BoolArray, settings: Settings
 ) -> tuple[Correlations, str]:
     level = settings["level"]
-    note = FIXED if level == "system" and one.own else ""
+    note = one.note if level == "system" else ""
     found = correlate(
         one.column(people, level)[rows],
         compared.mean,
@@ -326,7 +341,7 @@ def enhanced_table(
                 **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
                 "n": found.n_pairs,
                 "signature": of_sets[name].signature,
-                "note": "",
+                "note": of_sets[name].note if level == "system" and not of_sets[name].has_own else "",
             }
         first = of_sets[next(iter(of_sets))]
         rows.append(

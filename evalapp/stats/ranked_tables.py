@@ -15,7 +15,6 @@ from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_tables import (
     COEFFICIENTS,
     FEW_SYSTEMS,
-    FIXED,
     NOTHING,
     Scored,
     by_pearson,
@@ -169,7 +168,7 @@ def _used(compared: Compared, kept: Comparisons) -> BoolArray:
 
 def _by_system(one: Scored, compared: Compared, used: BoolArray, codes: IntArray) -> FloatArray:
     """The evaluator's value of each ranked system, nan where it has none; rounding breaks no ties."""
-    if one.own:
+    if one.has_own:
         return one.of_units(compared.units)[codes] if len(codes) else np.zeros(0)
     rows = used & np.isfinite(one.metric)
     n = len(compared.units.units)
@@ -198,7 +197,7 @@ def _row(one: Scored, column: FloatArray, compared: Compared, used: BoolArray, s
     figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
     both = np.isfinite(column)
     pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
-    missing = 0 if one.own else int((used & ~np.isfinite(one.metric)).sum())
+    missing = 0 if one.has_own else int((used & ~np.isfinite(one.metric)).sum())
     return {
         **said_of(one),
         **{name: estimate.as_dict() for name, estimate in figures.items()},
@@ -210,7 +209,7 @@ def _row(one: Scored, column: FloatArray, compared: Compared, used: BoolArray, s
         "undefined_groups": {},
         "corrected": None,
         "whole": None,
-        "note": FIXED if one.own else "",
+        "note": one.note,
         "values": [None if np.isnan(value) else float(value) for value in column],
     }
 

@@ -182,7 +182,9 @@ def _ranked_points(table: dict[str, Any], score_set: ScoreSet) -> list[dict[str,
 def _system_points(
     score_set: ScoreSet, people: People, metric: NDArray[Any], both: NDArray[Any], labels: NDArray[Any]
 ) -> list[dict[str, Any]]:
-    own = {(row["system"], row["step"]): row["value"] for row in score_set.systems}
+    # As `Scored.has_own` of the table has it.
+    counted = () if score_set.n_in_training else score_set.systems
+    own = {(row["system"], row["step"]): row["value"] for row in counted}
     points = []
     for code in np.unique(people.system[both]):
         rows = both & (people.system == code)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from evalapp.stats import correlate_with_ranking, rank_by_comparisons, rank_by_m1, system_pairwise_accuracy
 from evalapp.stats.columns import Comparisons, Units
-from evalapp.stats.meta_tables import Scored
+from evalapp.stats.meta_tables import LEARNED, Scored
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 
 SETTINGS = {
@@ -107,6 +109,10 @@ def test_few_systems_have_a_reason_and_no_letters():
     assert by_name["good"]["pearson"]["note"] == "fewer than 4 systems have both values"
     assert by_name["own"]["values"]
     assert set(by_name["own"]["values"]) == {0.0, 1.0, 2.0}
+    learned = replace(whole, metric=compared.system * 10.0, n_in_training=5)
+    (row,) = evaluators_by_ranking(compared, [learned], SETTINGS, aspect="q", outside=everything)["rows"]
+    assert set(row["values"]) == {0.0, 10.0, 20.0}
+    assert row["note"] == LEARNED
     assert by_name["length"]["pearson"]["note"] == "not applied yet"
     assert table["test"]["note"] == "3 systems rank nothing, at least 6 are needed for a test"
     assert "ranks nothing" in table["note"]
