@@ -23,6 +23,7 @@ class ScoringConfig(AppConfig):
             documents="scoring.selectors.exports:documents",
             check="scoring.pipelines.restore:check",
             store="scoring.pipelines.restore:store",
+            undo="scoring.services.undo:take_back_scores",
         )
         ports.register_reliability("scoring.services.reliability:reliability_of")
         ports.register_reliability_evaluators("scoring.services.reliability:choices_for")

@@ -108,7 +108,10 @@ def _new(check: Check, table: str) -> list[tuple[int, str, str]]:
 def store(promotion: Any) -> None:
     staging, project = promotion.staging, promotion.project
     filters = staging.execute(f"SELECT row FROM filters WHERE act = '{NEW}' ORDER BY n").fetchall()
-    RaterFilter.objects.bulk_create(_filter(project, json.loads(row)) for (row,) in filters)
+    made = RaterFilter.objects.bulk_create(_filter(project, json.loads(row)) for (row,) in filters)
+    UploadChange.objects.bulk_create(
+        UploadChange(upload=promotion.upload, table="filters", row=row.pk, before={}) for row in made
+    )
     _store_campaigns(promotion)
     if staging.has("score_sets") or promotion.documents:
         ports.store_found(promotion)

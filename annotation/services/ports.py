@@ -72,6 +72,8 @@ def tell_changed(*, project: Any, table: str, ids: list[int] | None = None) -> N
 # ---- what exports hold of rooms downstream, and what imports give back to them -----------------------------------
 
 _EXPORTED: dict[str, str | Callable[..., Any]] = {}
+#: `UploadChange.table` of what rooms downstream keep for their undo: scores of a set, tables.
+FOUND = ("scores", "tables")
 
 
 def register_export(
@@ -81,12 +83,15 @@ def register_export(
     documents: str | Callable[..., dict[str, Any]],
     check: str | Callable[..., None],
     store: str | Callable[..., None],
+    undo: str | Callable[..., dict[str, int]],
 ) -> None:
     """`prepare(*, project, tick)` may write, before the moment that is exported; `rows(*, project)` gives (table, row)
     in canonical order; `documents(*, project, raters)` files that are one object, by name, `raters` being what raters
     are called in this export. `check(check)` and `store(promotion)` are the two phases of an import: they get
-    `import_checks.Check` and `import_store.Promotion`."""
-    _EXPORTED.update(prepare=prepare, rows=rows, documents=documents, check=check, store=store)
+    `import_checks.Check` and `import_store.Promotion`. `undo(*, upload)` takes away what `store` brought, before the
+    outputs of the upload go, and says how many rows of what; what it needs for that, `store` keeps as `UploadChange`
+    under table names of its own (`FOUND`)."""
+    _EXPORTED.update(prepare=prepare, rows=rows, documents=documents, check=check, store=store, undo=undo)
 
 
 def prepare_export(*, project: Any, tick: Callable[[int, int], None]) -> None:
@@ -110,6 +115,10 @@ def check_found(check: Any) -> None:
 def store_found(promotion: Any) -> None:
     if _EXPORTED:
         _resolve(_EXPORTED["store"])(promotion)
+
+
+def undo_found(*, upload: Any) -> dict[str, int]:
+    return _resolve(_EXPORTED["undo"])(upload=upload) if _EXPORTED else {}
 
 
 # ---- what the pages of reference writing ask downstream ---------------------------------------------------

@@ -20,6 +20,7 @@ from annotation.models import (
     Dialogue,
     Item,
     Output,
+    RaterFilter,
     Rating,
     Reference,
     ReferenceSet,
@@ -38,7 +39,7 @@ from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
 from evalapp.common.queue import cancel_run
 
-from .ports import dependants, tell_changed
+from .ports import FOUND, dependants, tell_changed, undo_found
 from .texts import forget_texts, prepare_search_later
 from .uploads import only_one_promotion, remove_files
 
@@ -96,8 +97,9 @@ def undo_upload(*, upload: Upload, user: Any) -> None:
             resting = what_rests_on(upload)
             if resting:
                 raise Conflict(refused, faults=resting)
+            removed = undo_found(upload=upload)
             _restore(upload)
-            removed = _remove(upload)
+            removed |= _remove(upload)
             forget_texts(project=upload.project)
             prepare_search_later(project=upload.project, user=user)
             audit.record(verb="upload.undone", project=upload.project, actor=user, object=upload, removed=removed)
@@ -214,7 +216,9 @@ def _later_changes(upload: Upload) -> QuerySet:
 
 def _restore(upload: Upload) -> None:
     """Put back what the upload replaced, the last change first."""
-    for change in UploadChange.objects.filter(upload=upload).order_by("-id").iterator(500):
+    # A filter that was made has nothing before it, and what rooms downstream keep is theirs.
+    changes = UploadChange.objects.filter(upload=upload).exclude(table__in=("filters", *FOUND))
+    for change in changes.order_by("-id").iterator(500):
         if change.table == "references":
             _restore_references(upload, change)
         elif change.table == "project":
@@ -270,6 +274,7 @@ def _remove(upload: Upload) -> dict[str, int]:
         "written": _delete(WrittenElsewhere.objects.filter(project=project, upload=upload)),
         "references": _delete(Reference.objects.filter(pk__in=references.values("id"))),
         "sets": _delete(ReferenceSet.objects.filter(project=project, upload=upload)),
+        "filters": _delete(RaterFilter.objects.filter(project=project, pk__in=_rows_changed(upload, "filters"))),
     }
     for table in ("comparisons", "ratings", "outputs", "dialogues", "items", "corpus"):
         rows = _TABLES[table].objects.filter(project=project, upload=upload)  # type: ignore[attr-defined]

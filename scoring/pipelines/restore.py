@@ -8,18 +8,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
+from annotation.models import Upload, UploadChange
 from annotation.pipelines.import_staging import NEW, SAME
-from annotation.services.bulk import insert_rows
+from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.leaderboards import SHAPES, key_of
+from ..selectors.score_sets import SCORES, TABLES
 from ..selectors.summaries import summarise_scores
 from ..services.scores import COLUMNS, finish_score_set
 
 AWAY = "It was trained in another installation, and its weights did not come with the export. Upload its folder."
+
+#: Scores that go into the database together.
+BATCH = 20_000
 
 #: An evaluator stands in the addresses of its pages.
 SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
@@ -90,28 +96,48 @@ def store(promotion: Any) -> None:
     if promotion.staging.has("score_sets"):
         _store_scores(promotion)
     if "leaderboard" in promotion.documents:
-        _store_tables(promotion.project, promotion.documents["leaderboard"])
+        _store_tables(promotion.upload, promotion.project, promotion.documents["leaderboard"])
 
 
 def _store_scores(promotion: Any) -> None:
     staging, project = promotion.staging, promotion.project
-    made: list[ScoreSet] = []
+    #: Sets that this upload makes, and whether their evaluator, too.
+    made: dict[int, bool] = {}
     rows = staging.execute(f"SELECT key, row FROM score_sets WHERE act = '{NEW}' ORDER BY n").fetchall()
     for name, text in rows:
-        found = _make_set(project, json.loads(text))
-        made.append(found)
+        found, with_evaluator = _make_set(project, json.loads(text))
+        made[found.pk] = with_evaluator
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
-    sql = (
-        "SELECT k.id, o.id, s.value, s.note, s.seen, s.empty, s.truncated, s.in_training FROM scores s"
-        f" JOIN kept_sets k ON k.name = s.name JOIN outputs o ON o.n = s.out WHERE s.act = '{NEW}' ORDER BY s.n"
-    )
-    insert_rows(Score, COLUMNS, promotion._counted(_as_booleans(staging.stream(sql))))
-    touched = [pk for (pk,) in staging.execute("SELECT DISTINCT id FROM kept_sets").fetchall()]
-    for found in ScoreSet.objects.filter(pk__in=touched):
+    touched = staging.execute("SELECT id, name FROM kept_sets ORDER BY id, name").fetchall()
+    for pk, name in touched:
+        ids = _insert_scores(promotion, name, pk)
+        if ids or pk in made:
+            before = {"made": pk in made, "evaluator": made.get(pk, False), "ids": ids}
+            UploadChange.objects.create(upload=promotion.upload, table=SCORES, row=pk, before=before)
+    for found in ScoreSet.objects.filter(pk__in={pk for pk, _ in touched}):
         finish_score_set(
             score_set=found, data_hash=found.data_hash, systems=found.systems, summary=summarise_scores(found),
             scored_at=found.scored_at,
         )  # fmt: skip
+
+
+def _insert_scores(promotion: Any, name: str, pk: int) -> list[list[int]]:
+    """The new scores of one set; gives the ranges of their numbers, by which an undo finds them again."""
+    sql = (
+        "SELECT o.id, s.value, s.note, s.seen, s.empty, s.truncated, s.in_training FROM scores s"
+        f" JOIN outputs o ON o.n = s.out WHERE s.act = '{NEW}' AND s.name = ? ORDER BY s.n"
+    )
+    rows = promotion._counted(_as_booleans(promotion.staging.stream(sql, [name])))
+    ranges: list[list[int]] = []
+    while batch := list(islice(rows, BATCH)):
+        ids = reserve_ids(Score, len(batch))
+        insert_rows(Score, ("id", *COLUMNS), ((id, pk, *row) for id, row in zip(ids, batch, strict=True)))
+        for id in ids:
+            if ranges and ranges[-1][1] == id - 1:
+                ranges[-1][1] = id
+            else:
+                ranges.append([id, id])
+    return ranges
 
 
 def _as_booleans(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -119,8 +145,10 @@ def _as_booleans(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         yield (*plain, bool(empty), bool(truncated), bool(in_training))
 
 
-def _make_set(project: Project, told: dict[str, Any]) -> ScoreSet:
+def _make_set(project: Project, told: dict[str, Any]) -> tuple[ScoreSet, bool]:
+    """The set, and whether its evaluator was made, too."""
     evaluator = Evaluator.objects.filter(project=project, slug=told["evaluator"]).first()
+    made = evaluator is None
     if evaluator is None:
         away = told["kind"] == Evaluator.Kind.TRAINED
         evaluator = Evaluator.objects.create(
@@ -128,15 +156,16 @@ def _make_set(project: Project, told: dict[str, Any]) -> ScoreSet:
             options=told.get("options", {}), state=Evaluator.State.DAMAGED if away else Evaluator.State.READY,
             damage=AWAY if away else "", signature=bare_signature(told, "signature") if away else "",
         )  # fmt: skip
-    return ScoreSet.objects.create(
+    found = ScoreSet.objects.create(
         project=project, evaluator=evaluator, signature=bare_signature(told, "signature"),
         short_signature=bare_signature(told, "short_signature"), references=told.get("references", ""),
         aspect=told.get("aspect", ""), data_hash=told.get("data", ""), systems=told.get("systems", []),
         scored_at=datetime.fromisoformat(told["scored_at"]), n_in_training=told.get("n_in_training", 0),
     )  # fmt: skip
+    return found, made
 
 
-def _store_tables(project: Project, document: dict[str, Any]) -> None:
+def _store_tables(upload: Upload, project: Project, document: dict[str, Any]) -> None:
     """What was asked for is kept, with what was answered; a page computes it anew from the data that are here."""
     for entry in document.get("tables", []):
         shape = SHAPES.get(entry.get("kind", "")) if isinstance(entry, dict) else None
@@ -150,9 +179,10 @@ def _store_tables(project: Project, document: dict[str, Any]) -> None:
         params, key = asdict(query), key_of(query)
         if not Leaderboard.objects.filter(project=project, key=key).exists():
             table = {"project": project.slug, "lang": project.lang, **_without_sets(entry["table"])}
-            Leaderboard.objects.create(
+            row = Leaderboard.objects.create(
                 project=project, kind=entry["kind"], params=params, key=key, stamp="", table=table
             )
+            UploadChange.objects.create(upload=upload, table=TABLES, row=row.pk, before={})
 
 
 def _without_sets(value: Any) -> Any:

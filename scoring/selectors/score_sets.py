@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, Q
+from django.db.models import Max, Q, QuerySet
 
-from annotation.models import Output, ReferenceSet, Upload, WrittenReference
+from annotation.models import Output, ReferenceSet, Upload, UploadChange, WrittenReference
 from annotation.models.data import ORIGINAL
+from annotation.services.ports import FOUND
 from evalapp.accounts.models import Project
 
 from ..models import Evaluator, Score, ScoreSet
 
 #: The parts of an upload that a score can depend on.
 INPUTS = ("items", "outputs", "references")
+#: Names of `UploadChange.table`: a set into which an upload brought scores, a table that it brought.
+SCORES, TABLES = FOUND
 
 
 @dataclass(frozen=True)
@@ -164,13 +168,25 @@ def _reference_names(project: Project) -> list[str]:
     return sorted({name for name in names if name} | {ORIGINAL})
 
 
+def brought_by(upload: Upload) -> Iterator[tuple[UploadChange, QuerySet[Score]]]:
+    """The scores that an upload brought and that are still there, range by range of their numbers."""
+    for change in UploadChange.objects.filter(upload=upload, table=SCORES).order_by("pk"):
+        for first, last in change.before["ids"]:
+            yield change, Score.objects.filter(score_set=change.row, pk__range=(first, last))
+
+
 def count_of_upload(*, upload: Upload) -> int:
     """How many scores would lose what they are about if the rows of this upload went: outputs it brought, outputs of
-    items it brought, and everything measured against a reference set it brought or added to."""
+    items it brought, and everything measured against a reference set it brought or added to. Scores that it brought
+    itself go with it."""
     outputs = Output.objects.filter(Q(upload=upload) | Q(item__upload=upload))
     count = Score.objects.filter(output__in=outputs.values("pk")).count()
+    own: Counter[int] = Counter()
+    for change, rows in brought_by(upload):
+        count -= rows.filter(output__in=outputs.values("pk")).count()
+        own[change.row] += rows.count()
     brought = Q(upload=upload) | Q(references__upload=upload)
     sets = ReferenceSet.objects.filter(brought, project=upload.project_id)
     names = list(sets.order_by().values_list("name", flat=True).distinct())
     against = ScoreSet.objects.filter(project=upload.project_id, references__in=names) if names else ()
-    return count or sum(s.n_scores for s in against)
+    return count or sum(s.n_scores - own[s.pk] for s in against)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from annotation.models import Campaign, RaterFilter
+from annotation.models import Campaign, Output, RaterFilter
 from annotation.services.undo import take_back_upload
 from evalapp.common.errors import Conflict
+from evalapp.common.models import AuditEvent
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
 from scoring.selectors.score_sets import list_states
-from tests.taking import ITEMS, WHOLE, faults_of, take_in
+from tests.taking import ITEMS, WHOLE, faults_of, row_counts, take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -49,9 +50,17 @@ def test_scores_come_with_the_outputs_they_are_of(cast, client):
     for page in ("evaluators/", "evaluators/ream-1/", "evaluation/", "scores/"):
         assert client.get(f"/projects/alpha/{page}").status_code in (200, 404), page
     assert b"weights did not come" in client.get("/projects/alpha/evaluators/ream-1/").content
+    # One that was scored here since rests on it; its own go with it.
+    Score.objects.filter(score_set=found, value=0.25).delete()
+    output = Output.objects.get(item__key="i2")
+    Score.objects.create(score_set=found, output=output, value=0.75, input_hash=5)
     with pytest.raises(Conflict) as refused:
         take_back_upload(upload=upload, user=cast.owner)
-    assert ["3 scores" in fault.message for fault in refused.value.faults] == [True]
+    assert [fault.message for fault in refused.value.faults] == ["1 scores"]
+    Score.objects.filter(value=0.75).delete()
+    take_back_upload(upload=upload, user=cast.owner)
+    assert row_counts(cast.project) == {}
+    assert not Evaluator.objects.exists()
 
 
 def test_scores_are_as_old_as_the_upload_that_brought_them(cast):
@@ -99,6 +108,27 @@ def test_faults(cast, files, message):
     assert upload.state == "faulty"
     assert message in "; ".join(faults_of(upload))
     assert not ScoreSet.objects.exists()
+
+
+def test_undo_takes_back_an_upload_that_brought_only_what_was_found(cast):
+    """Each upload its own scores; the set and its evaluator with the last of them."""
+    take_in(cast.project, WHOLE)
+    slow = {"name": "slow", "raters": ["r"], "reason": "slow"}
+    table = {"kind": "systems", "params": {"aspect": "quality"}, "table": {"rows": []}}
+    files = {**scores(*SCORES[:2]), "filters.jsonl": [slow], "leaderboard.json": {"tables": [table]}}
+    first, second = take_in(cast.project, files), take_in(cast.project, scores())
+    assert ScoreSet.objects.get().n_scores == 3
+    with pytest.raises(Conflict) as refused:
+        take_back_upload(upload=first, user=cast.owner)
+    assert [fault.message for fault in refused.value.faults] == ["1 later changes of its rows"]
+    take_back_upload(upload=second, user=cast.owner)
+    left = ScoreSet.objects.get()
+    assert (left.n_scores, left.n_in_training, [row["n"] for row in left.summary]) == (2, 0, [1, 0])
+    take_back_upload(upload=first, user=cast.owner)
+    for model in (Score, ScoreSet, Evaluator, Leaderboard, RaterFilter):
+        assert not model.objects.exists()
+    removed = AuditEvent.objects.filter(verb="upload.undone").latest("pk").detail["removed"]
+    assert removed == {"scores": 2, "score sets": 1, "tables": 1, "filters": 1}
 
 
 def test_filters_never_change_and_campaigns_here_know_better(cast):
