@@ -126,7 +126,8 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     _write(folder / ARTIFACT, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     _write(folder / CARD, card)
     _write(folder / LOG, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in artefact.record.log))
-    split = {"train": list(artefact.record.groups), "dev": list(artefact.record.dev_groups)}
+    record = artefact.record
+    split = {"train": list(record.groups), "dev": list(record.dev_groups), "items": list(record.items)}
     _write(folder / SPLIT, json.dumps(split, indent=1, ensure_ascii=False) + "\n")
     rows = [{"record": asdict(fixture.record), "score": fixture.score} for fixture in artefact.fixtures]
     # Escaped, for a text may hold half a surrogate pair, which is no UTF-8.
@@ -147,8 +148,9 @@ def read_artefact(folder: Path, network_class: type[Network]) -> Artefact:
             for row in _read_lines(folder / FIXTURES)
         )
         record = TrainingRecord(
-            **content["record"], log=log, groups=tuple(split["train"]), dev_groups=tuple(split["dev"])
-        )
+            **content["record"], log=log, groups=tuple(split["train"]), dev_groups=tuple(split["dev"]),
+            items=tuple(split.get("items", ())),
+        )  # fmt: skip
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise ArtefactError(str(folder), f"is damaged ({error!r}); save the evaluator again") from error
     network = _read_network(folder, network_class)

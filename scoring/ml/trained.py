@@ -30,7 +30,7 @@ from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import TrainingRecord
+from scoring.ml.training.record import OWN, TrainingRecord, group_of
 from scoring.ml.training.store import write_folder
 from scoring.ml.types import Record
 
@@ -47,6 +47,7 @@ class TrainedEvaluator(Evaluator):
     def __init__(self, entry: Entry, artefact: Artefact, options: Mapping[str, OptionValue] | None = None) -> None:
         super().__init__(entry, entry.parse_options(options or {}))
         self.artefact = artefact
+        self._moved_to: frozenset[str] = frozenset()
 
     @classmethod
     @abstractmethod
@@ -80,8 +81,18 @@ class TrainedEvaluator(Evaluator):
 
     @property
     def trained_on(self) -> frozenset[str]:
-        """Split groups whose scores are no evidence: those it learned from and those that chose its weights."""
-        return frozenset(self.record.groups) | frozenset(self.record.dev_groups)
+        """Split groups whose scores are no evidence: those it learned from and those that chose its weights, and those
+        that items out of these are in now (`regroup`)."""
+        return frozenset(self.record.groups) | frozenset(self.record.dev_groups) | self._moved_to
+
+    def regroup(self, groups: Mapping[str, str]) -> None:
+        """Tell it the present group of every item of the data it was trained on, "" where it has none. Of an item that
+        it has seen in another group the whole present one counts as seen, since what shares a group shares content.
+        Evaluators that were saved before items were noted know those only that were groups of their own."""
+        known = frozenset(self.record.groups) | frozenset(self.record.dev_groups)
+        seen = {*self.record.items, *(name.removeprefix(OWN) for name in known if name.startswith(OWN))}
+        now = {group_of(group, item) for item, group in groups.items() if item in seen}
+        self._moved_to = frozenset(now - known)
 
     @cached_property
     def weights(self) -> str:

@@ -18,7 +18,15 @@ from evalapp.common.runner import RunContext
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
-from ..selectors.inputs import DataHash, Input, count_outputs, get_reference_set, input_hash, iterate_inputs
+from ..selectors.inputs import (
+    DataHash,
+    Input,
+    count_outputs,
+    get_reference_set,
+    groups_of_items,
+    input_hash,
+    iterate_inputs,
+)  # fmt: skip
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder
 from ..services.columns import keep_columns
@@ -90,7 +98,7 @@ def _open(
         signatures = [("", measure.signature, measure.short_signature)]
         if entry.aspect == "many" and parsed.get("aspect", "") is None:
             of_aspect = [
-                (aspect, load_trained(trained, {**parsed, "aspect": aspect}, verify=False))
+                (aspect, load_artefact(trained, {**parsed, "aspect": aspect}, verify=False))
                 for aspect in measure.component_names
             ]
             signatures = [(aspect, found.signature, found.short_signature) for aspect, found in of_aspect]
@@ -118,7 +126,16 @@ def _open(
     return measure, targets
 
 
-def load_trained(trained: Evaluator, options: dict[str, Any], *, verify: bool = True) -> Scorer:
+def load_trained(trained: Evaluator, options: dict[str, Any]) -> Any:
+    """The evaluator of a folder. One that was trained here is told in which groups the items are now, so that one it
+    has seen is not taken for new where it was moved; elsewhere other items go by the same names."""
+    found = load_artefact(trained, options)
+    if trained.record.get("choice"):
+        found.regroup(groups_of_items(trained.project))
+    return found
+
+
+def load_artefact(trained: Evaluator, options: dict[str, Any], *, verify: bool = True) -> Any:
     """The evaluator of a folder. One that is damaged is marked so for the pages; one found whole no longer is."""
     from scoring.ml import ArtefactError, EncoderError, load
 

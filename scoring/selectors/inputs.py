@@ -48,6 +48,11 @@ def count_outputs(project: Project) -> int:
     return Output.objects.filter(project=project).count()
 
 
+def groups_of_items(project: Project) -> dict[str, str]:
+    """Item -> the group that it is in now, "" where it has none."""
+    return dict(Item.objects.filter(project=project).order_by().values_list("key", "group").iterator(chunk_size=20_000))
+
+
 def iterate_inputs(
     project: Project,
     *,

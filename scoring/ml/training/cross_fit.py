@@ -65,6 +65,11 @@ class CrossFitted(Evaluator):
         """Groups that every member saw; with whole folds there are none."""
         return frozenset.intersection(*(member.trained_on for member in self.members))
 
+    def regroup(self, groups: Mapping[str, str]) -> None:
+        """As each member's: a moved item leaves to its new group the members only that saw neither."""
+        for member in self.members:
+            member.regroup(groups)
+
     @property
     def worst(self) -> float:
         return min(member.worst for member in self.members)

@@ -78,12 +78,15 @@ def fit(
 def run_job(job: FitJob) -> TrainedEvaluator:
     """Dry check, training, correlations with people on the held-out part, fixtures."""
     from scoring.ml.training.claim import claim_folder
+    from scoring.ml.training.record import grouped_items
 
     implementation = job.entry.load_implementation()
     implementation.plan(job)
     claim_folder(job)
     artefact = implementation.train(job)
     _check_numbers(job, artefact.network)
+    seen = grouped_items(artefact.record, job.train, job.dev)
+    artefact = replace(artefact, record=replace(artefact.record, items=seen))
     evaluator = implementation(job.entry, artefact)
     held_out = job.dev
     if held_out is not None and held_out.ratings and job.entry.level == "segment":

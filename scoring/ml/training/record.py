@@ -19,12 +19,15 @@ from scoring.ml.training.gold import rated_records
 from scoring.ml.types import Dataset
 
 Row = Mapping[str, Any]
+#: What stands before the name of an item that is a split group of its own.
+OWN = "item:"
 
 
 @dataclass(frozen=True)
 class TrainingRecord:
     """Plain values only. `groups` are the split groups the evaluator learned from (`dev_groups`: those that chose its
-    epoch or its options), so that scores on its own training items can be marked. `log` is the training curve."""
+    epoch or its options), so that scores on its own training items can be marked; `items` the items in them that were
+    in a group with others, in case one is moved later. `log` is the training curve."""
 
     dataset: str
     data_hash: str
@@ -39,11 +42,12 @@ class TrainingRecord:
     correlations: tuple[Row, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     log: tuple[Row, ...] = ()
+    items: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the log and the groups, which have files of their own."""
         content = asdict(self)
-        for key in ("log", "groups", "dev_groups"):
+        for key in ("log", "groups", "dev_groups", "items"):
             del content[key]
         return content
 
@@ -58,7 +62,14 @@ def groups_of(dataset: Dataset | None) -> tuple[str, ...]:
 
 def group_of(group: str, item: str) -> str:
     """The split group of an item, named as `Dataset.split` names it."""
-    return group or f"item:{item}"
+    return group or f"{OWN}{item}"
+
+
+def grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
+    """The items of these data, sorted, that are in one of the record's groups and do not give it its name."""
+    groups = {*record.groups, *record.dev_groups}
+    found = (item for dataset in datasets if dataset is not None for item in dataset.items)
+    return tuple(sorted({item.id for item in found if item.group in groups}))
 
 
 def data_hash(dataset: Dataset) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.models import Rating
+from annotation.models import Item, Rating
 from evalapp.common.cleaners import clean
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run, RunLog
@@ -70,6 +70,13 @@ def test_one_model_is_trained_on_part_of_the_groups_and_its_scores_are_marked(to
     assert marked == set(split["train"]) | set(split["dev"])
     assert ScoreSet.objects.get(evaluator=evaluator).n_in_training == 22
     assert score(toy.project, "first-one").result["scored"] == 0
+    # An item that it learned from is moved into the one group it never saw: what is there now counts as seen.
+    (unseen,) = set(Item.objects.values_list("group", flat=True)) - marked
+    Item.objects.filter(group=split["train"][0]).update(group=unseen)
+    assert score(toy.project, "first-one").result["in_training"] == 24
+    # An evaluator that came from elsewhere learned from other items by these names.
+    Evaluator.objects.update(record={**record, "choice": {}})
+    assert score(toy.project, "first-one").result["in_training"] == 20
 
 
 def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):

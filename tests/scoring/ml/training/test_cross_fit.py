@@ -85,6 +85,23 @@ def test_too_few_groups_are_refused(tmp_path: Path) -> None:
         cross_fit("toy", toy_data(4), folder=tmp_path)
 
 
+def test_an_item_that_was_moved_takes_along_who_saw_it() -> None:
+    def model(*groups: str, items: tuple[str, ...]) -> Toy:
+        record = SimpleNamespace(groups=groups, dev_groups=(), items=items)
+        return Toy(ENTRY, artefact=SimpleNamespace(record=record))  # type: ignore[arg-type]
+
+    one, two = model("g1", items=("a",)), model("g2", "item:c", items=("b",))
+    folds = CrossFitted(ENTRY, [one, two])
+    assert folds.trained_on == frozenset()
+    folds.regroup({"a": "g2", "b": "g2", "c": "", "new": "g4"})
+    # One of the two learned from g2, the other from an item that is there now: nobody may score what it holds.
+    assert (one.trained_on, two.trained_on) == ({"g1", "g2"}, {"g2", "item:c"})
+    assert folds.trained_on == {"g2"}
+    # Into a group, and out of one.
+    folds.regroup({"a": "", "b": "g2", "c": "g3"})
+    assert (one.trained_on, two.trained_on) == ({"g1", "item:a"}, {"g2", "item:c", "g3"})
+
+
 def test_items_of_a_dialogue_stay_with_it_and_count_as_seen() -> None:
     """An item whose group is a dialogue's name was cut from it."""
     items = tuple(Item(f"d{n}-{turn}", ("tea",), group=f"d{n}") for n in range(10) for turn in range(2))
