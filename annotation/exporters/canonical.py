@@ -86,7 +86,7 @@ def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator
     pairs = CorpusPair.objects.filter(project=project).order_by("position")
     for query, response, meta in pairs.values_list("query", "response", as_text("meta")).iterator(2000):
         yield "corpus", {"query": query, "response": response, **_meta(meta)}
-    yield from writing.rows(project)
+    yield from writing.rows(project, raters)
 
 
 def _meta(text: str) -> Row:

@@ -1,11 +1,11 @@
 """What an export holds of named reference sets and of writing: every set but `original` (references.jsonl), with the
 provenance of what people wrote, and every attempt of the writing campaigns (attempts.jsonl). What was loaded from
-elsewhere is written as it came, before the project's own."""
+elsewhere is written as it came, before the project's own; who wrote it is called as raters are."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -26,24 +26,27 @@ from annotation.parsers import canonical
 from annotation.selectors.writing_rows import attempt_row, pseudonyms_in, with_parts, written_row
 from evalapp.accounts.models import Project
 
+from .people import as_stored
+
 BATCH = 1000
 Row = dict[str, Any]
 
 
-def rows(project: Project) -> Iterator[tuple[str, Row]]:
+def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
     """(table, row): sets by name, items by key, references by position, then what does not stand in the set; attempts
-    by campaign. Both of the latter in the order in which they came."""
+    by campaign. Both of the latter in the order in which they came. `people` says what those are called who wrote
+    elsewhere; those of this installation have their pseudonyms."""
     pseudonyms = pseudonyms_in(project.pk)
     names = sorted(ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", "pk"))
     for name, pk in names:
-        yield from _references(name, pk, pseudonyms)
-        yield from _gone(name, pk, pseudonyms)
+        yield from _references(name, pk, pseudonyms, people)
+        yield from _gone(name, pk, pseudonyms, people)
     far = AttemptElsewhere.objects.filter(project=project)
     campaigns = dict(WritingCampaign.objects.filter(project=project).values_list("slug", "pk"))
     for slug in sorted({*campaigns, *far.order_by().values_list("campaign", flat=True).distinct()}):
         told = far.filter(campaign=slug).order_by("pk").values_list("row", flat=True)
         for text in told.iterator(BATCH):
-            yield "attempts", json.loads(text)
+            yield "attempts", _called(json.loads(text), people)
         attempts = with_parts(WritingAttempt.objects.filter(campaign=campaigns.get(slug))).order_by("pk")
         for attempt in attempts.iterator(BATCH):
             yield "attempts", canonical_row(attempt_row(attempt, pseudonyms))
@@ -54,7 +57,15 @@ def canonical_row(row: Row) -> Row:
     return {name: canonical(value) for name, value in row.items()}
 
 
-def _references(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tuple[str, Row]]:
+def _called(told: Row, people: Callable[[str], str]) -> Row:
+    """What another installation told, with its annotator named as this export names people."""
+    name = told.get("annotator")
+    return {**told, "annotator": people(name)} if isinstance(name, str) and name else told
+
+
+def _references(
+    name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]
+) -> Iterator[tuple[str, Row]]:
     stored = Reference.objects.filter(set=pk).select_related("item")
     # By code point on every database, as the items of the export are.
     keyed = stored.order_by(*_by_key(stored.db), "position")
@@ -75,7 +86,7 @@ def _references(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tupl
             if own is not None:
                 line["written"] = canonical_row(written_row(own, pseudonyms))
             elif row.pk in told:
-                line["written"] = json.loads(told[row.pk])
+                line["written"] = _called(json.loads(told[row.pk]), people)
             yield "references", line
 
 
@@ -86,13 +97,13 @@ def _by_key(using: str) -> tuple[Any, ...]:
     return (Collate(column, "C"),) if connections[using].vendor == "postgresql" else (column,)
 
 
-def _gone(name: str, pk: int, pseudonyms: dict[int, str]) -> Iterator[tuple[str, Row]]:
+def _gone(name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     """What was written and does not stand in the set: withdrawn, refused, or waiting for others; without a place."""
     far = WrittenElsewhere.objects.filter(set=pk, reference=None).order_by("pk")
     for key, text, meta, told in far.values_list("item__key", "text", "meta", "told").iterator(BATCH):
         yield "references", {
             "set": name, "item": key, "position": None, "text": text, "meta": canonical(meta),
-            "written": json.loads(told),
+            "written": _called(json.loads(told), people),
         }  # fmt: skip
     gone = WrittenReference.objects.filter(set=pk, reference=None).order_by("pk")
     parts = gone.select_related("campaign", "task", "member", "attempt", "unit__item")

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from annotation.exporters.people import naming
+from annotation.exporters.wishes import Wishes
 from annotation.models import (
     AttemptElsewhere,
     Item,
@@ -18,6 +20,7 @@ from annotation.models import (
     WrittenReference,
 )
 from annotation.parsers.writer import COLUMNS, WRITTEN
+from annotation.pipelines.exports import write_export
 from annotation.selectors.writing_rows import attempt_row, written_row
 from annotation.services.undo import take_back_upload, undo_upload
 from annotation.services.writing import create_writing, withdraw_reference
@@ -116,6 +119,24 @@ def test_what_was_written_here_stays_as_it_is(cast, dump):
     assert "The set “chosen” was made in this project" in third
     assert attempt.startswith("attempts.jsonl:1: ")
     assert "sent in a campaign here" in attempt
+
+
+@pytest.mark.parametrize("how", ["kept", "pseudonyms", "as-uploaded"])
+def test_who_wrote_elsewhere_is_called_as_raters_are(cast, tmp_path, how):
+    """An address tells who somebody is; other ids of an upload stay unless pseudonyms are asked for."""
+    address = {**TOLD, "annotator": "eva@example.org"}
+    rows = [ROWS[1], {**ROWS[2], "written": {**address, "submission": "s-3"}},
+            {**ROWS[3], "written": {**address, "submission": "s-2"}}]  # fmt: skip
+    attempts = [ATTEMPTS[0], {**ATTEMPTS[1], "annotator": "eva@example.org"}]
+    take_in(cast.project, {**FILES, "references.jsonl": rows, "attempts.jsonl": attempts})
+    write_export(cast.project, tmp_path, Wishes(raters=how, scores=False), lambda done: None)
+    lines = [json.loads(line) for line in (tmp_path / "references.jsonl").read_text().splitlines()]
+    names = [row["written"]["annotator"] for row in lines]
+    names += [json.loads(line)["annotator"] for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
+    called = naming(cast.project, how)
+    plain, eva = called("p-1"), called("eva@example.org")
+    assert names == [plain, eva, eva, plain, eva]
+    assert ("@" in eva, plain == "p-1") == (how == "as-uploaded", how != "pseudonyms")
 
 
 def test_own_attempts_come_after_those_from_elsewhere(cast, again, monkeypatch, tmp_path):
