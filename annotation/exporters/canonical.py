@@ -44,15 +44,33 @@ def by_code_point(rows: QuerySet, column: str) -> QuerySet:
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Everything read inside shows the project as it was at the beginning. SQLite in WAL mode gives that to an
-    open cursor by itself, and a transaction of ours would lock writers out."""
-    if connection.vendor != "postgresql" or connection.in_atomic_block:
+    """Everything read inside shows the project as it was at the first question; nobody who writes waits for it."""
+    if connection.in_atomic_block:
         yield
+        return
+    if connection.vendor != "postgresql":
+        with _one_moment_of_sqlite():
+            yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         yield
+
+
+@contextmanager
+def _one_moment_of_sqlite() -> Iterator[None]:
+    """A transaction that only reads. One of Django's would begin IMMEDIATE here and keep writers out."""
+    connection.ensure_connection()
+    if connection.connection.in_transaction:
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN DEFERRED")
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
 
 
 def dataset_document(project: Project) -> Row:

@@ -66,10 +66,10 @@ def write_export(
     """Write everything that is wished for; returns name, rows and bytes of each file, dataset.json first."""
     if wishes.scores:
         ports.prepare_export(project=project, tick=prepare)
-    called = naming(project, wishes.raters)
     facts = Facts()
     documents: dict[str, str] = {}
     with canonical.one_moment():
+        called = naming(project, wishes.raters)
         head = canonical.dataset_document(Project.objects.get(pk=project.pk))
         documents["dataset.json"] = encode_document(head)
         files = _write_tables(folder, wishes.format, _rows(project, wishes, called, facts), tick)

@@ -1,0 +1,34 @@
+"""An export shows one moment, also of a small project on SQLite, and nobody who writes waits for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from annotation.exporters import canonical
+from tests.faults.backup_world import on_sqlite
+
+
+def test_a_small_export_of_sqlite_is_of_one_moment(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -> None:
+    from tests.cast import make_cast
+    from tests.factories import make_items
+
+    source = on_sqlite(tmp_path / "source", migrated_file)
+    with django_db_blocker.unblock(), source.django():
+        project = make_cast().project
+        make_items(project, 2)
+        with canonical.one_moment():
+            rows = canonical.rows(project)
+            found = [next(rows)]
+            with sqlite3.connect(source.folder / "evalapp.sqlite3", timeout=0) as other:  # somebody else, meanwhile
+                other.execute("UPDATE annotation_item SET key = key || '-new'")
+                other.execute(
+                    "INSERT INTO annotation_corpuspair (project_id, position, query, response, meta)"
+                    f" VALUES ({project.pk}, 0, 'q', 'r', '{{}}')"
+                )
+            other.close()
+            with canonical.one_moment():  # a reader inside of it sees the same
+                found += rows
+        assert [(table, row["id"]) for table, row in found] == [("items", "i000"), ("items", "i001")]
+        assert [table for table, _ in canonical.rows(project)] == ["items", "items", "corpus"]
