@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 MOST = 20_000
-_ANSWER = "hits.hits._id,hits.hits._score,hits.hits._source,hits.hits.sort"
+_ANSWER = "hits.hits._id,hits.hits._score,hits.hits._source,hits.hits.fields,hits.hits.sort"
 _ANSWERS = ",".join(f"responses.{part}" for part in (*_ANSWER.split(","), "error", "status"))
 
 

@@ -7,13 +7,14 @@ a q / b <= l <= b q / a. From that, three searches are made:
 *Estimate*: the best rows of a sample (every 16th row) tell where the k-th best will lie about. Nothing depends on it
 but the time.
 
-*Gather* (t, size): for each bucket of lengths first..last that can hold J >= t a disjunction of its terms, of which
-at least a(q + first) / (a + b), rounded up, must match; each matching term counts 1 / (q + first), so that the score is
-i / (q + first) >= i / (q + l). The rows come back with their texts and J is computed here from the tokens, so no
-digit depends on the server. If fewer than `size` rows came, all with J >= t are among them. Otherwise every row that
-did not come has a score of at most the last one, s: hence J <= s / (1 - s), with s made larger by 1e-6 because the
-server computes it in single precision (the sum of i equal terms and two roundings are off by less than 2e-7). The
-first k are final when the k-th is better than that bound.
+*Gather* (t, size): for each bucket of lengths first..last that can hold J >= t a disjunction of its terms, of which at
+least a(q + first) / (a + b), rounded up, must match; each matching term counts 1 / (q + first), so that the score is i
+/ (q + first) >= i / (q + l). The rows come back with score and l; i is the whole number nearest to the score times (q +
+first), and J is computed here from whole numbers, so no digit depends on the server's single precision (the sum of i
+equal terms is off by less than 2e-7 of itself, so i by less than 1e-3 of CLAUSES terms). If fewer than `size` rows
+came, all with J >= t are among them. Otherwise every row that did not come has a score of at most the last one, s:
+hence J <= s / (1 - s), with s made larger by 1e-6 because the server computes it in single precision (the sum of i
+equal terms and two roundings are off by less than 2e-7). The first k are final when the k-th is better than that bound.
 
 *Settle* (t): t is the J of the k-th best among rows that were really seen, so the true k-th is at least that. Two
 searches: rows with J > t (fewer than k, or t was too low and is raised), and rows with J >= t among lengths where
@@ -41,8 +42,9 @@ CLAUSES = 1000
 #: Corpora below this size are gathered at once.
 _SMALL = 20_000
 _ROUNDING = 1e-6
-#: The sample is searched among rows at most so many times shorter or longer.
-_FAR = 5
+#: The sample is searched among rows at most so many times shorter or longer: with 5 a page waits a fifth longer, with
+#: 1.5 no less.
+_FAR = 2
 _PAGE = 1000
 _TERMS_AT_ONCE = 50_000
 _RESTARTS = 5
@@ -128,16 +130,17 @@ class Search:
     def _gather(self, lowest: Fraction, size: int, barred: Sequence[str]) -> tuple[list[Seen], float | None]:
         """Rows seen in order, and what no unseen row exceeds (none: no unseen row reaches `lowest`)."""
         low, high = self._lengths(lowest)
-        parts = []
+        parts, firsts = [], {}
         for bucket in layout.buckets(low, high):
             first = max(bucket.first, low)
             least = max(1, self._least(lowest, first))
             if least <= min(self._q, bucket.last):
                 parts.append(_part(bucket, self._wanted, least, 1 / (self._q + first)))
+                firsts[bucket.number] = first
         bound, seen = None, []
         groups = self._groups(parts)
         for hits in self._ask([self._body(group, barred, size) for group in groups]) if groups else ():
-            seen += self._seen(hits)
+            seen += [self._seen(hit, firsts[layout.bucket_of(_length(hit))]) for hit in hits]
             if len(hits) >= size:
                 score = hits[-1]["_score"] * (1 + _ROUNDING)
                 bound = max(bound or 0.0, score / (1 - score) if score < 0.5 else 1.0)
@@ -184,8 +187,8 @@ class Search:
         bodies = [self._body(group, barred, size) for group in self._groups(parts)]
         for body in bodies:
             if sort:
-                body["sort"] = [sort]
-        seen = [one for hits in (self._ask(bodies) if bodies else ()) for one in self._seen(hits)]
+                body |= {"sort": [sort], "track_scores": True}
+        seen = [self._seen(hit, _length(hit)) for hits in (self._ask(bodies) if bodies else ()) for hit in hits]
         return sorted(seen, key=lambda one: one.place)
 
     # ---- texts beyond the server's limit of clauses ------------------------------------------------------------
@@ -195,7 +198,7 @@ class Search:
         for length, rows in groupby(self._by_length(barred), key=lambda found: found[0]):
             if length < self._q and len(taken) >= k and taken[k - 1].hit.jaccard > length / self._q:
                 break
-            taken += [one for _, row in rows for one in self._seen([row])]
+            taken += [self._compared(row) for _, row in rows]
             taken = sorted(taken, key=lambda one: one.place)[:k]
         return [one.hit for one in taken]
 
@@ -243,19 +246,25 @@ class Search:
         query: Body = {"dis_max": {"queries": parts}}
         if barred:
             query = {"bool": {"must": [query], "must_not": _barring(barred)}}
-        return {"query": query, "size": size, "track_total_hits": False}
+        return {"query": query, "size": size, "docvalue_fields": ["length"], "track_total_hits": False}
 
-    def _seen(self, hits: list[dict[str, Any]]) -> list[Seen]:
-        found = []
-        for hit in hits:
-            query, response, meta = layout.texts(hit["_source"])
-            own = self._tokens(query)
-            common = len(own & self._set)
-            if common:
-                value = jaccard(common, self._q, len(own))
-                exact = Fraction(common, self._q + len(own) - common)
-                found.append(Seen(Hit(int(hit["_id"]), value, query, response, meta), exact))
-        return found
+    def _seen(self, hit: dict[str, Any], first: int) -> Seen:
+        """A row with its J, from a score in which each token it shares counts 1 / (q + first)."""
+        return self._made(hit, round(hit["_score"] * (self._q + first)), _length(hit))
+
+    def _compared(self, hit: dict[str, Any]) -> Seen:
+        """A row with its J, from its text."""
+        own = self._tokens(hit["_source"]["query"])
+        return self._made(hit, len(own & self._set), len(own))
+
+    def _made(self, hit: dict[str, Any], common: int, length: int) -> Seen:
+        query, response, meta = layout.texts(hit["_source"])
+        value = jaccard(common, self._q, length)
+        return Seen(Hit(int(hit["_id"]), value, query, response, meta), Fraction(common, self._q + length - common))
+
+
+def _length(hit: dict[str, Any]) -> int:
+    return int(hit["fields"]["length"][0])
 
 
 def _size(k: int) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from retrieval.index import elastic_layout as layout
@@ -78,8 +77,7 @@ def rebuild(
             index=behind, mappings=layout.mapping(meta), settings=layout.settings(shards), aliases={loading: {}}
         )
         try:
-            cut = partial(tokenisation.tokens, tokenizer=tokenizer)
-            sent = _Sender(client, address, loading, patience).send(_operations(rows, cut), progress)
+            sent = _Sender(client, address, loading, patience).send(_operations(rows, tokenizer), progress)
             slow = client.options(request_timeout=_SLOW)
             slow.indices.refresh(index=behind)
             found = int(client.count(index=behind)["count"])
@@ -109,8 +107,7 @@ def append(
     address = Address.parse(where, access or Access())
     with _client(address) as client:
         found = read_state(client, address)
-        cut = partial(tokenisation.tokens, tokenizer=found.tokenizer)
-        sent = _Sender(client, address, address.name, patience).send(_operations(rows, cut), None)
+        sent = _Sender(client, address, address.name, patience).send(_operations(rows, found.tokenizer), None)
         _finish(client, found, version)
     return Loaded(sent, time.monotonic() - began, version)
 
@@ -211,9 +208,9 @@ def _line(value: dict[str, Any]) -> bytes:
     return orjson.dumps(value)
 
 
-def _operations(rows: Iterable[Row], cut: Callable[[str], frozenset[str]]) -> Iterator[Operation]:
-    for row in rows:
-        yield [b'{"index":{"_id":"%d"}}' % row.row, _line(layout.document(row, cut))]
+def _operations(rows: Iterable[Row], tokenizer: str) -> Iterator[Operation]:
+    for row, found in layout.documents(rows, tokenizer):
+        yield [b'{"index":{"_id":"%d"}}' % row.row, _line(found)]
 
 
 class _Sender:

@@ -221,7 +221,7 @@ def test_an_empty_corpus_is_an_index_without_hits(where):
 
 def test_a_field_the_mapping_does_not_name_is_refused(where, monkeypatch):
     usual = elastic_layout.document
-    monkeypatch.setattr(elastic_layout, "document", lambda row, cut: usual(row, cut) | {"stray": 1})
+    monkeypatch.setattr(elastic_layout, "document", lambda *given: usual(*given) | {"stray": 1})
     with pytest.raises(IndexUnavailable, match="stray"):
         load(where("strict"), FEW)
 

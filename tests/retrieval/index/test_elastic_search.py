@@ -26,7 +26,7 @@ class Server:
     Rows of equal score come in no particular order."""
 
     def __init__(self, texts: list[tuple[str, str]], seed: int = 0) -> None:
-        self.documents = [layout.document(layout.Row(n, q, r), cut) for n, (q, r) in enumerate(texts)]
+        self.documents = [layout.document(layout.Row(n, q, r), cut(q), cut(r)) for n, (q, r) in enumerate(texts)]
         self.shuffled = random.Random(seed).sample(self.documents, len(self.documents))
         self.clauses = 0
 
@@ -47,6 +47,7 @@ class Server:
                 "_id": str(doc["row"]),
                 "_score": float(np.float32(self.score(body["query"], doc))),
                 "_source": doc,
+                "fields": {field: [doc[field]] for field in body.get("docvalue_fields", ())},
                 "sort": [doc[field] for field, _ in keys],
             }
             for _, doc in order
