@@ -127,7 +127,7 @@
     const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(event.key));
     if (wanted) {
       event.preventDefault();
-      choose(wanted);
+      if (!event.repeat) choose(wanted); // held down it answers one question, not the next text as well
       return;
     }
     if (event.repeat) return;

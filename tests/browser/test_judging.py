@@ -92,6 +92,22 @@ def test_answer_on_key(cast: Cast, page_for: Open) -> None:
 
 
 @pytest.mark.promise("submission")
+def test_a_key_that_is_held_down_answers_one_question(cast: Cast, page_for: Open) -> None:
+    campaign = open_comparison(cast, items=3, options={"answer_on_key": True})
+    page = judging(page_for(cast.annotator), campaign)
+    before = card_id(page)
+    page.keyboard.down("a")
+    page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
+    for _ in range(5):
+        page.keyboard.down("a")  # as the keyboard does of its own after a while
+        page.wait_for_timeout(50)
+    assert len(answers(campaign)) == 1
+    page.keyboard.up("a")
+    page.keyboard.press("d")
+    assert wait_for_answers(page, campaign, 2) == [{"quality": "a"}, {"quality": "b"}]
+
+
+@pytest.mark.promise("submission")
 def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)
