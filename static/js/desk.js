@@ -68,7 +68,9 @@
     /** The seconds so far. */
     function spent() {
       const now = Date.now();
-      if (!document.hidden && watch.since && now - watch.last < IDLE) watch.seconds += (now - watch.since) / 1000;
+      // Looked at every second: after a longer gap the machine has slept, or somebody has set its clock.
+      const gap = now - watch.since;
+      if (!document.hidden && watch.since && now - watch.last < IDLE && gap > 0 && gap < IDLE) watch.seconds += gap / 1000;
       watch.since = document.hidden ? 0 : now;
       const shown = document.getElementById("elapsed");
       if (shown) {

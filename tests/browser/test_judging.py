@@ -107,6 +107,19 @@ def test_a_key_that_is_held_down_answers_one_question(cast: Cast, page_for: Open
     assert wait_for_answers(page, campaign, 2) == [{"quality": "a"}, {"quality": "b"}]
 
 
+def test_sleep_is_no_time_spent_on_a_text(cast: Cast, page_for: Open) -> None:
+    page = page_for(cast.annotator)
+    page.clock.install(time="2026-03-01T12:00:00Z")
+    judging(page, open_rating(cast))
+    # The lid was closed, and whoever opens it moves the mouse; then the machine corrects its clock.
+    for place, hour in enumerate((13, 11)):
+        page.clock.set_system_time(f"2026-03-01T{hour}:00:00Z")
+        page.mouse.move(10 * place + 10, 10)
+        page.wait_for_timeout(1200)
+        minutes, seconds = page.inner_text("#elapsed").split(":")
+        assert (int(minutes), 0 <= int(seconds) < 10) == (0, True)
+
+
 @pytest.mark.promise("submission")
 def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
