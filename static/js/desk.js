@@ -140,6 +140,8 @@
           const answer = await response.json().catch(() => ({}));
           if (response.ok) {
             card.dataset.draftVersion = answer.draft_version;
+            // What the server has needs no copy here, which would one day stand before what another device saved since.
+            if (JSON.stringify(draft.local(card.dataset.id)) === JSON.stringify(content)) draft.forget(card.dataset.id);
             say("Saved " + clock());
           } else if (response.status === 409 && answer.stored) {
             // What the person sees now is this one, so it goes on top of that version.

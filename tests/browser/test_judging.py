@@ -215,6 +215,18 @@ def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
     assert other.is_checked("[name='answer.naturalness'][value='6']")
 
 
+@pytest.mark.promise("draft")
+def test_a_draft_of_another_device_stands_before_an_older_one_of_this(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast)
+    first, second = (judging(page_for(cast.annotator), campaign) for _ in range(2))
+    for page, value in ((first, 5), (second, 2)):
+        page.reload()
+        page.check(f"[name='answer.naturalness'][value='{value}']")
+        page.wait_for_selector("text=/Saved \\d\\d:/")
+    first.reload()
+    assert first.is_checked("[name='answer.naturalness'][value='2']")
+
+
 @pytest.mark.promise("submission")
 def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
