@@ -32,6 +32,9 @@ GONE = timedelta(seconds=5)
 SILENT = timedelta(minutes=10)
 WORKER_STALE = timedelta(seconds=20)
 RESEND = timedelta(seconds=30)
+#: Characters of its hash that a run keeps while it is being cancelled, and its number instead of the others: so the
+#: same input can be asked for again, and whoever does is known to come after it.
+KEPT = 40
 
 
 def input_hash(kind: str, project_id: int, params: dict[str, Any]) -> str:
@@ -42,8 +45,9 @@ def input_hash(kind: str, project_id: int, params: dict[str, Any]) -> str:
 def enqueue_run(
     *, kind: str, project: Any, user: Any = None, params: dict[str, Any], title: str, send: bool = True, queue: str = ""
 ) -> Run:
-    """A new run, or the one already waiting or running for the same input. It is sent after commit; with
-    `send=False` the caller executes it itself (`--here`). `queue` where the work decides it, not the kind."""
+    """A new run, or the one already waiting or running for the same input; one that is being cancelled is none, its
+    end is waited for. It is sent after commit; with `send=False` the caller executes it itself (`--here`). `queue`
+    where the work decides it, not the kind."""
     job = get_job(kind)
     digest = input_hash(kind, project.pk, params)
     while True:
@@ -86,8 +90,11 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def claim_run(run_id: int) -> Run | None:
-    """Take a waiting run for this process; None when somebody else has it or it ended."""
+def claim_run(run_id: int, *, in_turn: bool = False) -> Run | None:
+    """Take a waiting run for this process; None when somebody else has it or it ended. `in_turn`: nor while another is
+    being cancelled that was asked for the same; its end sends this one again."""
+    if in_turn and _is_early(run_id):
+        return None
     now = timezone.now()
     changed = Run.objects.filter(pk=run_id, state=Run.State.QUEUED).update(
         state=Run.State.RUNNING,
@@ -105,11 +112,27 @@ def claim_run(run_id: int) -> Run | None:
     return Run.objects.select_related("project", "created_by").get(pk=run_id) if changed else None
 
 
+def _is_early(run_id: int) -> bool:
+    digest = Run.objects.filter(pk=run_id, state=Run.State.QUEUED).values_list("input_hash", flat=True).first()
+    if digest is None:
+        return False
+    return Run.objects.filter(state=Run.State.RUNNING, input_hash__startswith=f"{digest[:KEPT]}:").exists()
+
+
+def _send_next(run: Run) -> None:
+    """This run ended: who asked for the same while it was being cancelled need not wait any longer."""
+    digest = input_hash(run.kind, run.project_id, run.params)
+    for waiting in Run.objects.filter(state=Run.State.QUEUED, input_hash=digest).exclude(pk=run.pk):
+        send_run(waiting)
+
+
 def finish_run(run: Run, state: str, **fields: Any) -> bool:
     """End a run if this attempt still owns it (a lost worker that wakes up again must not)."""
     changed = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt).update(
         state=state, finished_at=timezone.now(), **fields
     )
+    if changed:
+        _send_next(run)
     return changed == 1
 
 
@@ -120,7 +143,9 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
         waiting = Run.objects.filter(pk=run.pk, state=Run.State.QUEUED).update(
             state=Run.State.CANCELLED, cancel_requested=True, finished_at=now
         )
-        running = not waiting and Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(cancel_requested=True)
+        running = not waiting and Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(
+            cancel_requested=True, input_hash=f"{run.input_hash[:KEPT]}:{run.pk}"
+        )
         if not waiting and not running:
             run.refresh_from_db()
             raise Conflict(f"The run has already ended: {run.get_state_display().lower()}.")
@@ -139,6 +164,7 @@ def retry_run(*, run: Run, user: Any = None) -> Run:
                 state=Run.State.QUEUED, attempt=0, cancel_requested=False, error="", faults=[], result=None,
                 finished_at=None, started_at=None, worker="", heartbeat=None, sent_at=None, done=0, total=None,
                 rate=None, phase="", created_at=timezone.now(),
+                input_hash=input_hash(run.kind, run.project_id, run.params),
             )  # fmt: skip
             if not changed:
                 raise Conflict("Only a failed or cancelled run can be tried again.")
@@ -228,6 +254,7 @@ def _give_up(run: Run, changed: int) -> str:
         return ""
     run.refresh_from_db()
     tidy_up(run)
+    _send_next(run)
     return run.state
 
 

@@ -195,7 +195,7 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
     """Claim and work. Returns the run as it is then, or None when there was nothing to claim. `by_worker`: in a process
     that works for the queue, so that the run goes back to it when the process is told to end (TERM)."""
     try:
-        run = claim_run(run_id)
+        run = claim_run(run_id, in_turn=by_worker)
     except DatabaseTrouble as error:
         if (outage := outages.explain(error)) is None or connection.in_atomic_block:
             raise

@@ -131,7 +131,8 @@ def names_made(into: str, controls: bool) -> list[str]:
 
 
 def _under_way(project: Project) -> list[Run]:
-    return list(Run.objects.filter(project=project, kind="annotate", state__in=Run.ACTIVE).order_by("pk"))
+    rows = Run.objects.filter(project=project, kind="annotate", state__in=Run.ACTIVE, cancel_requested=False)
+    return list(rows.order_by("pk"))
 
 
 def check_name(project: Project, name: str) -> None:

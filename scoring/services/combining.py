@@ -73,7 +73,7 @@ def request_combination(*, project: Project, user: Any, params: Mapping[str, Any
 def start_combination(*, project: Project, user: Any = None, wishes: CombineWishes, send: bool = True) -> Run:
     """Queue the combination under a name that is free. The same request joins the run that is already there."""
     params = _checked(project, wishes)
-    for run in Run.objects.filter(project=project, kind="combine", state__in=Run.ACTIVE):
+    for run in Run.objects.filter(project=project, kind="combine", state__in=Run.ACTIVE, cancel_requested=False):
         asked = {key: value for key, value in run.params.items() if key != "slug"}
         if asked == params and wishes.name in ("", run.params["slug"]):
             return run

@@ -101,6 +101,8 @@ def start_training(
     whose user owns the machine; people of the web choose among the setting ENCODERS."""
     params = plan_params(project, wishes, any_encoder=any_encoder)
     for run in trainings_under_way(project):
+        if run.cancel_requested:
+            continue
         asked = {key: value for key, value in run.params.items() if key != "slug"}
         if asked == params and wishes.name in ("", run.params["slug"]):
             return run
@@ -224,7 +226,8 @@ def check_name(project: Project, name: str, taken: Collection[str] = ()) -> None
 
 def free_slug(project: Project, stem: str, name: str) -> str:
     """The name that was asked for, or the stem with the next number; nothing that is there or under way has it."""
-    active = Run.objects.filter(project=project, kind__in=["train", "artefact", "combine"], state__in=Run.ACTIVE)
+    kinds = ["train", "artefact", "combine"]
+    active = Run.objects.filter(project=project, kind__in=kinds, state__in=Run.ACTIVE, cancel_requested=False)
     taken = {str(run.params.get("slug")) for run in active.only("params")}
     check_name(project, name, taken)
     if name:

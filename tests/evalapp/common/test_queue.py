@@ -99,6 +99,34 @@ def test_a_waiting_run_is_cancelled_at_once_and_a_running_one_is_asked(cast):
         queue.cancel_run(run=waiting)
 
 
+def test_a_wish_while_the_same_is_being_cancelled_waits_for_its_turn(cast, sent):
+    """It joined the run that was about to stop, and was lost with it."""
+    first = enqueue(cast)
+    claimed = queue.claim_run(first.pk)
+    queue.cancel_run(run=first)
+    second = enqueue(cast)
+    assert second.pk != first.pk
+    assert enqueue(cast).pk == second.pk
+    assert queue.claim_run(second.pk, in_turn=True) is None
+    sent.clear()
+    assert queue.finish_run(claimed, Run.State.CANCELLED)
+    assert sent == [second.pk]
+    with pytest.raises(Conflict, match="already waiting or running"):
+        queue.retry_run(run=first)
+    assert queue.finish_run(queue.claim_run(second.pk, in_turn=True), Run.State.SUCCEEDED)
+    assert queue.retry_run(run=first).input_hash == queue.input_hash("test-count", cast.project.pk, {"steps": 3})
+
+
+def test_who_waits_for_a_cancelled_run_is_sent_when_its_worker_is_lost(cast, sent):
+    first = enqueue(cast)
+    queue.claim_run(first.pk)
+    queue.cancel_run(run=first)
+    second = enqueue(cast)
+    Run.objects.filter(pk=first.pk).update(heartbeat=timezone.now() - LONG_AGO, worker="elsewhere:1")
+    assert queue.reconcile_runs()["cancelled"] == 1
+    assert second.pk in sent
+
+
 def test_a_failed_run_is_tried_again_with_fresh_attempts(cast):
     run = enqueue(cast)
     queue.finish_run(queue.claim_run(run.pk), Run.State.FAILED, error="broken", result=None)
