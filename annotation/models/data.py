@@ -16,6 +16,9 @@ from .uploads import Upload
 from .visible import ProjectRows
 
 ORIGINAL = "original"
+#: In the meta of an aspect that no dataset.json declared: its range is what the ratings of uploads show, and it widens
+#: with them until a campaign states it.
+OBSERVED = "observed"
 
 
 def upload_column() -> models.ForeignKey:

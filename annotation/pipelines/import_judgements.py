@@ -7,7 +7,8 @@ import hashlib
 import json
 from typing import Any
 
-from annotation.models import Aspect, Comparison, CorpusPair, Rating
+from annotation.models import Aspect, CampaignAspect, Comparison, CorpusPair, Rating
+from annotation.models.data import OBSERVED
 from annotation.parsers.fields import NO_STEP
 from annotation.parsers.kinds import DatasetRow
 from annotation.selectors import stored
@@ -16,14 +17,14 @@ from .import_checks import Check, other_content, report_twice, same_json, same_t
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME
 
 MAX_ASPECTS = 1000
-#: In the meta of an aspect that no dataset.json declared: its range is what the ratings show, and it widens.
-OBSERVED = "observed"
 
 
 def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) -> None:
     """Stored aspects, those of dataset.json, and - only in a project where nothing was ever declared - those that
     ratings and comparisons name, with the range that is observed."""
     staging = check.staging
+    asked = CampaignAspect.objects.filter(aspect__project=check.project, low__isnull=False)
+    scales = {aspect: (low, high) for aspect, low, high in asked.values_list("aspect", "low", "high")}
     stored_rows = {aspect.name: aspect for aspect in Aspect.objects.filter(project=check.project)}
     declared = [row.name for row in dataset.aspects] if dataset else []
     rows: list[tuple[Any, ...]] = []
@@ -46,6 +47,11 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
                     f"Stored ratings of “{row.name}” lie outside its new range. Keep the range that covers them.",
                 )
                 act = FAULTY
+            elif act == REPLACE and scales.get(old.pk, (row.low, row.high)) != (row.low, row.high):
+                low, high = scales[old.pk]
+                text = f"A campaign asks for “{row.name}” from {low:g} to {high:g}. Keep this range."
+                check.faults.add(staging.name(dataset_file), None, "aspects", text)
+                act = FAULTY
         rows.append(
             (dataset_file, act, id, row.name, row.low, row.high, meta, position if old is None else old.position)
         )
@@ -57,7 +63,7 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
     staging.execute("CREATE INDEX aspects_key ON aspects (key)")
     open_project = not declared and all(old.meta.get(OBSERVED) for old in stored_rows.values())
     if open_project:
-        _observe(check, position)
+        _observe(check, position, frozenset(scales))
     names = [name for (name,) in staging.execute("SELECT key FROM aspects ORDER BY position LIMIT 8").fetchall()]
     for table in ("ratings", "comparisons"):
         staging.execute(f"UPDATE {table} SET asp = (SELECT n FROM aspects a WHERE a.key = {table}.aspect)")
@@ -78,7 +84,8 @@ def _outside(aspect: Aspect, low: float | None, high: float | None) -> bool:
     return rows.filter(value__lt=low).exists() or rows.filter(value__gt=high).exists()
 
 
-def _observe(check: Check, position: int) -> None:
+def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
+    """Those that campaigns have asked for keep the scale on which people judge."""
     staging = check.staging
     found = staging.execute(
         "SELECT aspect, min(value), max(value) FROM ratings WHERE act <> 'faulty' GROUP BY aspect UNION ALL"
@@ -89,14 +96,14 @@ def _observe(check: Check, position: int) -> None:
         check.faults.add("", None, "aspect", f"There are more than {MAX_ASPECTS} aspects. Is the column the right one?")
         return
     for name, low, high in found:
-        old = staging.execute("SELECT n, low, high FROM aspects WHERE key = ?", [name]).fetchone()
+        old = staging.execute("SELECT n, low, high, id FROM aspects WHERE key = ?", [name]).fetchone()
         if old is None:
             staging.execute(
                 "INSERT INTO aspects (act, key, low, high, meta, position) VALUES (?,?,?,?,?,?)",
                 [MENTIONED, name, low, high, json.dumps({OBSERVED: True}), position],
             )
             position += 1
-        elif low is not None and (old[1] is None or low < old[1] or high > old[2]):
+        elif low is not None and old[3] not in asked and (old[1] is None or low < old[1] or high > old[2]):
             staging.execute(
                 f"UPDATE aspects SET act = '{REPLACE}', low = ?, high = ? WHERE n = ?",
                 [low if old[1] is None else min(low, old[1]), high if old[2] is None else max(high, old[2]), old[0]],

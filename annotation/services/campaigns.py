@@ -25,7 +25,7 @@ from annotation.models import (
     System,
     Unit,
 )
-from annotation.models.data import ORIGINAL
+from annotation.models.data import OBSERVED, ORIGINAL
 from annotation.selectors.campaigns import campaign_plan
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
@@ -121,7 +121,8 @@ def _check_systems(campaign: Campaign, plan: Plan) -> None:
 
 
 def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
-    """The project's aspect of this name; its scale must be the same, because ratings are pooled by aspect."""
+    """The project's aspect of this name; its scale must be the same, because ratings are pooled by aspect. A scale that
+    is only what the ratings of uploads show is stated by the plan."""
     last = Aspect.objects.filter(project=campaign.project_id).aggregate(last=Max("position"))["last"]
     aspect, _ = Aspect.objects.get_or_create(
         project_id=campaign.project_id,
@@ -130,7 +131,7 @@ def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
     )
     if form.low is None or (aspect.low, aspect.high) == (form.low, form.high):
         return aspect
-    if aspect.low is None or _is_unused(aspect, campaign):
+    if aspect.low is None or _is_unused(aspect, campaign) or _may_be_stated(aspect, campaign, form):
         aspect.low, aspect.high = form.low, form.high
         aspect.save(update_fields=["low", "high"])
     else:
@@ -139,7 +140,7 @@ def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
                 (
                     f"{where}.low",
                     f"“{form.name}” is rated from {aspect.low:g} to {aspect.high:g} in this project, so it cannot be "
-                    f"rated from {form.low:g} to {form.high:g} here. Use the same scale or another name.",
+                    f"rated from {form.low:g} to {form.high:g} here. " + _way_out(aspect, campaign),
                 )
             ]
         )
@@ -148,9 +149,25 @@ def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
 
 def _is_unused(aspect: Aspect, campaign: Campaign) -> bool:
     """Whether its scale is only what an earlier plan of this campaign, or of one that is gone, had said."""
-    others = CampaignAspect.objects.filter(aspect=aspect, low__isnull=False).exclude(campaign=campaign)
-    ratings = Rating.objects.filter(aspect=aspect)
-    return aspect.upload_id is None and not aspect.meta and not others.exists() and not ratings.exists()
+    if aspect.upload_id is not None or aspect.meta or _asked_elsewhere(aspect, campaign):
+        return False
+    return not Rating.objects.filter(aspect=aspect).exists()
+
+
+def _asked_elsewhere(aspect: Aspect, campaign: Campaign) -> bool:
+    return CampaignAspect.objects.filter(aspect=aspect, low__isnull=False).exclude(campaign=campaign).exists()
+
+
+def _may_be_stated(aspect: Aspect, campaign: Campaign, form: AspectForm) -> bool:
+    """Whether nobody has said its scale yet, and this one holds every rating there is."""
+    outside = Rating.objects.filter(Q(value__lt=form.low) | Q(value__gt=form.high), aspect=aspect)
+    return bool(aspect.meta.get(OBSERVED)) and not _asked_elsewhere(aspect, campaign) and not outside.exists()
+
+
+def _way_out(aspect: Aspect, campaign: Campaign) -> str:
+    if aspect.meta.get(OBSERVED) and not _asked_elsewhere(aspect, campaign):
+        return "Use a scale that holds these ratings, or another name."
+    return "Use the same scale or another name."
 
 
 def _checks(campaign: Campaign, checks: Sequence[Check], kind: str, where: str) -> list[Unit]:

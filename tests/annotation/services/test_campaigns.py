@@ -12,6 +12,7 @@ from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
 from tests.factories import make_items, make_outputs
+from tests.taking import ITEMS, OUTPUTS, faults_of, take_in
 
 SYSTEMS = ("sys-a", "sys-b", "sys-c")
 
@@ -256,3 +257,27 @@ def test_only_a_campaign_without_judgements_can_be_deleted(project, cast):
     services.delete_campaign(campaign=campaign, user=cast.researcher)
     assert not Campaign.objects.exists()
     assert not Slot.objects.exists()
+
+
+def test_a_scale_that_ratings_only_showed_is_stated_by_the_plan(cast):
+    """CSV files without dataset.json: 2 and 5 were seen, people shall rate from 1 to 5."""
+    ratings = "item,system,rater,aspect,value\ni1,s,r,natural,2\ni2,s,r,natural,5\n"
+    files = {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.csv": ratings.encode()}
+    assert take_in(cast.project, files).state == "done"
+
+    def scaled(low, high, name):
+        return make(cast.project, cast, name=name, aspects=[{"name": "natural", "low": low, "high": high}])
+
+    with pytest.raises(BadInput, match=r"from 2 to 5 .* Use a scale that holds these ratings"):
+        scaled(3, 5, "Narrow")
+    scaled(0, 9, "Given up").delete()
+    scaled(1, 5, "Stated")
+    aspect = Aspect.objects.get(name="natural")
+    assert (aspect.low, aspect.high) == (1, 5)
+    with pytest.raises(BadInput, match=r"from 1 to 5 .* Use the same scale"):
+        scaled(1, 7, "Another")
+    # From now on uploads widen it no more, and no dataset.json changes it.
+    more = take_in(cast.project, {"ratings.csv": ratings.replace(",r,", ",q,").replace("5\n", "6\n").encode()})
+    assert faults_of(more) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
+    told = take_in(cast.project, {"dataset.json": {"aspects": [{"name": "natural", "min": 0, "max": 9}]}})
+    assert faults_of(told) == ["dataset.json: A campaign asks for “natural” from 1 to 5. Keep this range."]
