@@ -6,6 +6,7 @@ same signature scores only what changed."""
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 
 from annotation.models import Output, ReferenceSet, System
-from evalapp.common.errors import BadInput
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.queue import return_lost_run
 from evalapp.common.runner import RunContext
 
 from ..models import Evaluator, Score, ScoreSet
@@ -31,7 +33,7 @@ from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder
 from ..services.columns import keep_columns
 from ..services.leaderboards import renew_leaderboards
-from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores
+from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores, take_score_sets
 from ..services.training import mark_damaged, mark_ready
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from scoring.ml import Record
 
 log = logging.getLogger(__name__)
+
+#: Seconds that a run waits for another at the same sets.
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,6 @@ def _open(
                 name=entry.name,
                 options=parsed,
                 references=references,
-                run=context.run,
                 signature=signature,
                 short=short,
                 trained=trained,
@@ -119,6 +123,7 @@ def _open(
         )
         for aspect, signature, short in signatures
     ]
+    _take(context, targets)
     for target in targets:
         context.log(f"Signature: {target.score_set.full_signature}")
     for remark in measure.remarks:
@@ -146,6 +151,20 @@ def load_artefact(trained: Evaluator, options: dict[str, Any], *, verify: bool =
         raise
     mark_ready(evaluator=trained)
     return found
+
+
+def _take(context: RunContext, targets: Sequence[Target]) -> None:
+    """Another run may be at the same sets: of one aspect, of options that change no score, or just being cancelled.
+    Its end is waited for, though not for ever; all sets are taken together, so no two runs wait for each other."""
+    sets = [target.score_set for target in targets]
+    until = time.monotonic() + PATIENCE
+    while (other := take_score_sets(score_sets=sets, run=context.run)) is not None:
+        if time.monotonic() >= until:
+            text = f"Run {other.pk} is just filling the same scores ({sets[0].evaluator.slug}). "
+            raise Conflict(text + "Retry this run when that one has ended; it then scores what is missing.")
+        context.progress(0, None, "outputs", f"waiting for run {other.pk}")
+        return_lost_run(other.pk)
+        time.sleep(1)
 
 
 def _finish(work: _Work, target: Target) -> None:

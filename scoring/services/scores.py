@@ -163,14 +163,13 @@ def open_score_set(
     name: str,
     options: Mapping[str, Any],
     references: str,
-    run: Run,
     signature: str,
     short: str,
     trained: Evaluator | None = None,
     aspect: str = "",
 ) -> ScoreSet:
     """The set for this signature, made when it is the first time. Of a `trained` evaluator that learned several
-    aspects each has a set of its own."""
+    aspects each has a set of its own. Who fills it takes it first."""
     with transaction.atomic():
         evaluator = trained
         if evaluator is None:
@@ -186,9 +185,22 @@ def open_score_set(
             aspect=aspect,
             defaults={"project": project, "short_signature": short},
         )
-    ScoreSet.objects.filter(pk=score_set.pk).update(run=run)
-    score_set.run = run
     return score_set
+
+
+def take_score_sets(*, score_sets: Sequence[ScoreSet], run: Run) -> Run | None:
+    """These sets are this run's to fill, or, where another that is running has one of them, none is; that run."""
+    numbers = [score_set.pk for score_set in score_sets]
+    with transaction.atomic():
+        rows = ScoreSet.objects.select_for_update().filter(pk__in=numbers).order_by("pk")
+        others = {number for number in rows.values_list("run_id", flat=True) if number not in (None, run.pk)}
+        other = Run.objects.filter(pk__in=others, state=Run.State.RUNNING).order_by("pk").first()
+        if other is not None:
+            return other
+        ScoreSet.objects.filter(pk__in=numbers).update(run=run)
+    for score_set in score_sets:
+        score_set.run = run
+    return None
 
 
 def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
@@ -196,6 +208,8 @@ def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
     if not scores:
         return
     with transaction.atomic():
+        # A worker that was taken for lost may still be storing the same rows; then one comes after the other.
+        ScoreSet.objects.select_for_update().filter(pk=score_set.pk).values_list("pk").first()
         Score.objects.filter(score_set=score_set, output__in=[row.output for row in scores]).delete()
         insert_rows(Score, COLUMNS, (score_row(score_set, row) for row in scores))
 

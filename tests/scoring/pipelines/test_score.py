@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from annotation.models import Item, Output, Reference
@@ -17,7 +20,8 @@ from evalapp.common.runner import RunContext, execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.inputs import iterate_inputs
 from scoring.selectors.score_sets import list_states
-from scoring.services.scores import apply_evaluator, open_score_set, slug_of
+from scoring.services.scores import NewScore, apply_evaluator, open_score_set, slug_of, store_scores
+from tests.cast import make_cast
 from tests.factories import make_items, make_outputs
 from tests.scoring.training import make_trained
 
@@ -166,6 +170,57 @@ def test_cancelled_run_does_nothing(cast):
     assert not Score.objects.exists()
 
 
+def test_two_runs_never_fill_one_set_at_once(cast, monkeypatch):
+    from scoring.pipelines import score
+
+    make_outputs(cast.project, make_items(cast.project, 2))
+    apply(cast.project, "length")
+    Output.objects.update(text="one")
+    other = Run.objects.create(project=cast.project, kind="score", title="The same", state="running", worker="far:1")
+    ScoreSet.objects.update(run=other)
+    monkeypatch.setattr(score, "PATIENCE", 0.0)
+    run = execute_run(apply_evaluator(project=cast.project, evaluator="length", send=False).pk)
+    assert (run.state, ScoreSet.objects.get().run_id) == ("failed", other.pk)
+    assert run.error.startswith(f"Run {other.pk} is just filling the same scores (length). Retry this run")
+    assert set(Score.objects.values_list("value", flat=True)) == {6.0}
+    # It waits for a moment, too.
+    monkeypatch.setattr(score, "PATIENCE", 60.0)
+    monkeypatch.setattr(score.time, "sleep", lambda _: Run.objects.filter(pk=other.pk).update(state="cancelled"))
+    assert apply(cast.project, "length").result["scored"] == 4
+    assert set(Score.objects.values_list("value", flat=True)) == {1.0}
+
+
+@pytest.mark.server("postgres")
+def test_a_worker_that_was_taken_for_lost_stores_beside_the_next(postgres_db):
+    """Both put the same rows in the place of what is there."""
+    cast = make_cast()
+    outputs = make_outputs(cast.project, make_items(cast.project, 2))
+    apply(cast.project, "length")
+    score_set = ScoreSet.objects.get()
+    Score.objects.all().delete()
+    scores = [NewScore(output.pk, 1.0, "", output.pk, False, False) for output in outputs]
+    stored, failed = threading.Event(), []
+
+    def beside() -> None:
+        stored.wait(10)
+        try:
+            store_scores(score_set=score_set, scores=scores)
+        except IntegrityError as error:
+            failed.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    with transaction.atomic():
+        store_scores(score_set=score_set, scores=scores)
+        stored.set()
+        time.sleep(0.3)
+    thread.join(10)
+    assert failed == []
+    assert Score.objects.count() == len(outputs)
+
+
 def test_what_depends_on_the_others_is_scored_together_or_not_at_all(cast, monkeypatch):
     from scoring.ml.baselines.token_f1 import TokenF1
 
@@ -304,7 +359,7 @@ def test_an_aspect_that_was_scored_alone_takes_no_row_from_the_others(cast, monk
         targets = [
             score.Target(
                 open_score_set(
-                    project=cast.project, name="maude", options={}, references="", run=row, trained=trained,
+                    project=cast.project, name="maude", options={}, references="", trained=trained,
                     signature=f"two|of:{aspect}", short="two", aspect=aspect,
                 ),
                 aspect,
