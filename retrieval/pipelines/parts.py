@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import F
 
 from annotation.parsers import KINDS, FileName, Limits, StopReading, name_file, open_plain, read_rows
+from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict, Fault
 
 from ..models import Corpus, CorpusPart
@@ -156,13 +157,28 @@ def _project_pairs(part: CorpusPart, work: Work) -> Iterator[Pair]:
         raise Conflict("The project whose rows were wanted is gone.")
     total = count_rows(part.project, part.kind)
     part.blank = 0
+    facts = _facts(part, part.project)
     for number, (query, response, meta) in enumerate(pairs_of(part.project, part.kind)):
         if query.strip() and response.strip():
-            yield query, response, meta
+            # What a row of corpus.jsonl says itself comes first.
+            yield query, response, {**meta, **{name: text for name, text in facts.items() if not meta.get(name)}}
         else:
             part.blank += 1
         if number % STEP == 0:
             work.progress(min(number, total), total, "rows", "Reading")
+
+
+def _facts(part: CorpusPart, project: Project) -> dict[str, str]:
+    """Licence and source of a project's rows, where they may be others than those of the corpus: something of another
+    origin was added to it before. Each row then says its own, as rows of files may."""
+    before = part.corpus.parts.filter(pk__lt=part.pk).exclude(state=CorpusPart.State.REFUSED)
+    if not before.exclude(project=project).exists():
+        return {}
+    found = {
+        "licence": project.licence.strip()[:500] or "not stated",
+        "source": project.source.strip()[:500] or f"project {project.slug}",
+    }
+    return {name: text for name, text in found.items() if text != getattr(part.corpus, name)}
 
 
 def stored_pairs(corpus: Corpus, after: int = 0) -> Iterator[dict[str, Any]]:

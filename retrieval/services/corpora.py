@@ -129,7 +129,8 @@ def add_rows(
     *, corpus: Corpus, user: Any, project: Project, kind: str, through: Project | None = None, send: bool = True
 ) -> CorpusPart:
     """Queue a look at the rows of `project`. What they are when the run begins is taken in; doing it again later adds
-    what came since. A new corpus without a licence gets the project's."""
+    what came since. A new corpus without a licence gets the project's; rows of a project that come to others carry
+    their own licence and source."""
     if kind not in DERIVED:
         raise BadInput(f"A corpus can be made of {', '.join(DERIVED)}.", faults=[Fault("Choose one.", field="derive")])
     if not count_rows(project, kind):

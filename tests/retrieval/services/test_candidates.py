@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.models import Item, Output, System
+from annotation.models import Dialogue, Item, Output, System
 from annotation.services import ports
+from evalapp.accounts.models import Project
 from retrieval.models import Corpus
 from retrieval.services.candidates import context_text
-from retrieval.services.corpora import add_file, create_corpus
+from retrieval.services.corpora import add_file, add_rows, create_corpus
 from retrieval.services.places import index_path
-from tests.retrieval.corpora import PAIRS, as_jsonl, incoming, make_corpus
+from tests.retrieval.corpora import PAIRS, as_jsonl, execute, incoming, make_corpus
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
 
@@ -56,12 +57,29 @@ def test_licence_and_source_come_with_each(cast, item):
     corpus = make_corpus(cast.project, licence="CC BY 4.0", source="daily talk")
     add = b'{"query": "Where are you going?", "response": "Out.", "licence": "CC0", "source": "a film"}\n'
     add_file(corpus=corpus, user=None, file=incoming(add), send=False)
-    from tests.retrieval.corpora import execute
-
     execute(corpus)
     sources = {row.text: row.source for row in ask(item, turns=1).rows}
     assert sources["To the lake."] == {"corpus": "talk", "row": 0, "licence": "CC BY 4.0", "origin": "daily talk"}
     assert sources["Out."] == {"corpus": "talk", "row": 5, "licence": "CC0", "origin": "a film"}
+
+
+def test_rows_of_several_projects_carry_their_own_licence_and_source(cast, item):
+    Project.objects.filter(pk=cast.project.pk).update(licence="CC BY 4.0", source="daily talk")
+    cast.project.refresh_from_db()
+    others = [
+        Project.objects.create(slug=name, name=name, licence=licence, source=source)
+        for name, licence, source in (("beta", "CC0", "a film"), ("gamma", "", ""))
+    ]
+    corpus = create_corpus(project=cast.project, user=None, name="talk", shared=True, source="talk of people")
+    for project in (cast.project, *others):
+        Dialogue.objects.create(project=project, key="d", turns=["Where are you going?", f"To {project.slug}."])
+        add_rows(corpus=corpus, user=None, project=project, kind="dialogues", send=False)
+        execute(corpus)
+    sources = {row.text: (row.source["licence"], row.source["origin"]) for row in ask(item, turns=1).rows}
+    assert sources == {
+        "To alpha.": ("CC BY 4.0", "talk of people"), "To beta.": ("CC0", "a film"),
+        "To gamma.": ("not stated", "project gamma"),
+    }  # fmt: skip
 
 
 def test_one_line_says_why_there_are_none(cast, item):
@@ -90,8 +108,6 @@ def test_an_open_index_follows_its_corpus(cast, item):
     corpus = make_corpus(cast.project)
     before = len(ask(item, turns=1).rows)
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl([("Where are you?", "Here.")])), send=False)
-    from tests.retrieval.corpora import execute
-
     execute(corpus)
     assert len(ask(item, turns=1).rows) == before + 1
 
