@@ -2,7 +2,7 @@
 no Django, no database; whether a row's keys exist elsewhere is the pipelines' business."""
 
 from .faults import Fault, Limits, StopReading
-from .files import FileName, is_derived, name_file, open_plain
+from .files import FileName, is_derived, name_file, open_plain, shorten_name
 from .kinds import KINDS, check_dataset
 from .rows import read_document, read_rows
 from .writer import canonical, encode_cell, encode_document, encode_row, guard_cell
@@ -24,4 +24,5 @@ __all__ = [
     "open_plain",
     "read_document",
     "read_rows",
+    "shorten_name",
 ]

@@ -26,6 +26,7 @@ _NAME = re.compile(
     rf"(?P<kind>{'|'.join(TABLES)})(?:[-_.][^/\\]*?)?(?:\.(?:jsonl|ndjson|csv|tsv)(?:\.gz)?|\.parquet)", re.IGNORECASE
 )
 _DERIVED = re.compile(rf"(?:{'|'.join(re.escape(name) for name in DERIVED)})(?:(?:\.safe)?\.[a-z]+)?")
+_ENDING = re.compile(r"(?:\.safe)?\.(?:jsonl|ndjson|json|csv|tsv|parquet)(?:\.gz)?$", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _ARCHIVES = {b"PK\x03\x04": "a ZIP archive", b"PAR1": "a Parquet file", b"7z\xbc\xaf": "a 7z archive"}
@@ -65,6 +66,15 @@ def _format_of(base: str) -> tuple[Format, bool]:
             form = cast(Format, named)
             break
     return form, base.lower().endswith(".gz")
+
+
+def shorten_name(name: str, longest: int = 200) -> str:
+    """At most `longest` characters by which `name_file` finds the same: beginning and ending stay."""
+    if len(name) <= longest:
+        return name
+    found = _ENDING.search(name)
+    ending = found[0] if found else ""
+    return f"{name[: longest - 1 - len(ending)]}…{ending}"
 
 
 def is_derived(name: str) -> bool:

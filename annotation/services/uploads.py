@@ -17,7 +17,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from annotation.models import Item, Upload
-from annotation.parsers import KINDS, is_derived, name_file
+from annotation.parsers import KINDS, is_derived, name_file, shorten_name
 from annotation.parsers.kinds import SYSTEM_KINDS
 from evalapp.accounts.models import Project
 from evalapp.common import audit
@@ -136,7 +136,8 @@ def _keep_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: s
         left -= size
         if left < 0:
             raise TooLarge(too_large())
-        kept.append({"name": name.name[:200], "kind": name.kind, "bytes": size, "sha256": "", "stored": target.name})
+        label = shorten_name(name.name)
+        kept.append({"name": label, "kind": name.kind, "bytes": size, "sha256": "", "stored": target.name})
     if not kept:
         raise BadInput(
             "None of the files has a name of the interchange format. Name them dataset.json, items.jsonl, outputs.csv, "

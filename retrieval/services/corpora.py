@@ -12,6 +12,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import transaction
 
+from annotation.parsers import shorten_name
 from annotation.services.uploads import Incoming, too_large
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
@@ -147,7 +148,9 @@ def add_rows(
 
 def _new_part(corpus: Corpus, user: Any, kind: str, title: str, project: Project | None = None) -> CorpusPart:
     by = user if getattr(user, "pk", None) else None
-    return CorpusPart.objects.create(corpus=corpus, kind=kind, title=title[:200], project=project, created_by=by)
+    return CorpusPart.objects.create(
+        corpus=corpus, kind=kind, title=shorten_name(title), project=project, created_by=by
+    )
 
 
 def _keep(file: Incoming, target: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annotation.parsers import name_file
+from annotation.parsers import name_file, shorten_name
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,15 @@ def test_known_names(name, kind, form, zipped):
 @pytest.mark.parametrize("name", ["excluded.jsonl", "LICENSE", "SOURCE.txt", "items.json", "myitems.jsonl", "items"])
 def test_unknown_names(name):
     assert name_file(name) is None
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".safe.csv", ".parquet", ".TSV"])
+def test_a_shortened_name_says_the_same(ending):
+    long = f"outputs-{'x' * 300}{ending}"
+    short = shorten_name(long)
+    assert (len(short), shorten_name(short), shorten_name("items.jsonl")) == (200, short, "items.jsonl")
+    found, wanted = name_file(short), name_file(long)
+    assert (found.kind, found.format, found.zipped) == (wanted.kind, wanted.format, wanted.zipped)
 
 
 def test_a_given_kind_replaces_the_name():

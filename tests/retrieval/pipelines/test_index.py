@@ -133,7 +133,7 @@ def test_strange_texts_are_taken_as_they_are(cast):
 def test_csv_and_gzip_are_read_with_their_further_columns(cast):
     corpus = create_corpus(project=cast.project, user=None, name="table")
     content = gzip.compress(b"query,response,licence\nwhere,here,CC0\n")
-    assert add(corpus, content, "pairs.csv.gz").state == Run.State.SUCCEEDED
+    assert add(corpus, content, f"{'pairs' * 50}.csv.gz").state == Run.State.SUCCEEDED
     assert find_like(corpus, "where", 1)[0][0].meta == {"licence": "CC0"}
 
 
