@@ -2,7 +2,8 @@
 
 Content words are the distinct words of a text in NFKC and case folded, without the function words of English below and
 without single Latin letters; a run of Chinese, Japanese or Thai writing gives its pairs of neighbouring characters,
-because it has no blanks. Function words of other languages are not known here and count as words."""
+because it has no blanks. A combining mark belongs to the letter before it. Function words of other languages are not
+known here and count as words."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from functools import cache
 
 _ENGLISH = """
     a about above after again against all almost also although always am an and another any anybody anyone anything
@@ -26,15 +28,28 @@ _ENGLISH = """
     you'll you're you've your yours yourself yourselves"""
 FUNCTION_WORDS = frozenset(_ENGLISH.split())
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"([{_UNSPACED}]+)|([^\W_{_UNSPACED}]+(?:'[^\W\d_{_UNSPACED}]+)*)")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in order, folded; each character of unspaced writing is one."""
+    """The words of a text in order, folded; each character of unspaced writing, with its marks, is one."""
     found: list[str] = []
-    for unspaced, word in _WORD.findall(_fold(text)):
-        found.extend(unspaced or [word])
+    for unspaced, word in _patterns()[0].findall(_fold(text)):
+        found.extend(_characters(unspaced) or [word])
     return found
+
+
+def _characters(unspaced: str) -> list[str]:
+    return _patterns()[1].findall(unspaced)
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A run of unspaced writing or a word; and one character of such a run. Combining marks are no `\\w`."""
+    codes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
+    letter, plain = (rf"(?:[^\W{digits}_{_UNSPACED}][{marks}]*)" for digits in ("", r"\d"))
+    run = re.compile(rf"([{_UNSPACED}][{_UNSPACED}{marks}]*)|({letter}+(?:'{plain}+)*)")
+    return run, re.compile(rf"[^{marks}][{marks}]*|[{marks}]+")
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -42,15 +57,17 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def _content(text: str) -> Iterator[str]:
-    for unspaced, word in _WORD.findall(_fold(text)):
+    for unspaced, word in _patterns()[0].findall(_fold(text)):
         if unspaced:
-            yield from (unspaced[k : k + 2] for k in range(max(1, len(unspaced) - 1)))
+            parts = _characters(unspaced)
+            yield from ("".join(parts[k : k + 2]) for k in range(max(1, len(parts) - 1)))
         elif word not in FUNCTION_WORDS and not (len(word) == 1 and word.isascii() and word.isalpha()):
             yield word
 
 
 def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return unicodedata.normalize("NFKC", folded).replace("\u2019", "'")
 
 
 def shared_words(text: str, original: str) -> list[str]:

@@ -29,6 +29,24 @@ def test_changed_words_counts_by_hand():
     assert changed_words("Nothing.", original) == 8
 
 
+def test_a_word_is_not_cut_at_a_combining_mark():
+    """Hindi “greetings, friends”, Arabic with its vowels, an x that has no form with a dot below, Thai “fish”."""
+    hindi = "\u0928\u092e\u0938\u094d\u0924\u0947"
+    assert words_of(f"{hindi}, \u0926\u094b\u0938\u094d\u0924\u094b!") == [
+        hindi,
+        "\u0926\u094b\u0938\u094d\u0924\u094b",
+    ]
+    assert words_of("\u0643\u064e\u062a\u064e\u0628\u064e x\u0323y") == [
+        "\u0643\u064e\u062a\u064e\u0628\u064e",
+        "x\u0323y",
+    ]
+    # Folding a Turkish capital makes a mark, and the same word in small letters is the same word.
+    assert words_of("\u0130STANBUL") == ["i\u0307stanbul"]
+    assert words_of("\u0e17\u0e35\u0e48\u0e19") == ["\u0e17\u0e35\u0e48", "\u0e19"]
+    assert changed_words(f"{hindi} a", f"{hindi} b") == 1
+    assert words_of("Caf\u00e9 CAFE\u0301") == ["caf\u00e9", "caf\u00e9"]
+
+
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_bounds(text, original):
     assert set(shared_words(text, original)) == content_words(text) & content_words(original)
