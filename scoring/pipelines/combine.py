@@ -18,7 +18,7 @@ from ..models import ScoreSet
 from ..selectors.columns import load_columns
 from ..selectors.inputs import input_hash
 from ..selectors.leaderboards import EvaluatorsQuery
-from ..selectors.score_sets import current_sets
+from ..selectors.score_sets import current_sets, sets_of_parts
 from ..selectors.summaries import summarise_scores
 from ..services.columns import keep_columns
 from ..services.combining import store_combination
@@ -62,11 +62,8 @@ def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
 
 def _parts(context: RunContext, params: dict[str, Any]) -> list[ScoreSet]:
     """The present set of every part, in the order named; of one that learned several aspects that of the aspect."""
-    found: dict[str, ScoreSet] = {}
-    for score_set in current_sets(context.project, params["references"]):
-        slug = score_set.evaluator.slug
-        if slug not in found or (score_set.aspect and score_set.aspect == params["aspect"]):
-            found[slug] = score_set
+    present = current_sets(context.project, params["references"])
+    found = sets_of_parts(present, params["references"], params["aspect"])
     missing = [slug for slug in params["parts"] if slug not in found]
     if missing:
         raise BadInput(f"These have no complete scores any more: {', '.join(missing)}. Score them, then retry.")

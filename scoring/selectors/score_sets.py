@@ -17,6 +17,8 @@ from evalapp.accounts.models import Project
 
 from ..models import Evaluator, Score, ScoreSet
 
+#: By evaluator and aspect, the newest first.
+_CURRENT = ("evaluator__slug", "aspect", "-scored_at", "-pk")
 #: The parts of an upload that a score can depend on.
 INPUTS = ("items", "outputs", "references")
 #: Names of `UploadChange.table`: a set into which an upload brought scores, a table that it brought.
@@ -43,7 +45,8 @@ class SetState:
 
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
-    """What changed after each set was scored, in one query for all of them, and one for named reference sets."""
+    """What changed after each set was scored, in one query for all of them, one for named reference sets, and one for
+    the parts of combined ones; wants the sets' `evaluator`."""
     sets = list(sets)
     done = [s.scored_at for s in sets if s.scored_at]
     uploads: list[Any] = []
@@ -55,7 +58,39 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
             row for row in rows.only("pk", "state", "counts", "created_at", "finished_at") if _touches(row, INPUTS)
         ]
     newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})
-    return [_state(s, uploads, n_outputs, newest, written) for s in sets]
+    moved = _moved_parts(project, [s for s in sets if s.scored_at and s.evaluator.is_combined])
+    return [_state(s, uploads, n_outputs, newest, written, moved) for s in sets]
+
+
+def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
+    """Set -> the first of its parts whose scores are others now than those that were combined."""
+    # What an upload brought tells nothing of its parts.
+    combined = [s for s in combined if s.evaluator.record.get("parts")]
+    slugs = {part["evaluator"] for s in combined for part in s.evaluator.record["parts"]}
+    if not slugs:
+        return {}
+    rows = ScoreSet.objects.filter(project=project, evaluator__slug__in=slugs, scored_at__isnull=False)
+    present = list(rows.select_related("evaluator").order_by(*_CURRENT))
+    found: dict[int, str] = {}
+    for s in combined:
+        sets = sets_of_parts(present, s.evaluator.options["references"], s.evaluator.options["aspect"])
+        for part in s.evaluator.record["parts"]:
+            now = sets.get(part["evaluator"])
+            if now is not None and now.full_signature != part["signature"]:
+                found.setdefault(s.pk, part["evaluator"])
+    return found
+
+
+def sets_of_parts(present: Iterable[ScoreSet], references: str, aspect: str) -> dict[str, ScoreSet]:
+    """By evaluator the set that a combination takes, out of complete ones in the order of `current_sets`: the newest
+    against these references or none; of one that learned several aspects that of the aspect, else of the first."""
+    found: dict[str, ScoreSet] = {}
+    for s in present:
+        slug = s.evaluator.slug
+        is_meant = s.aspect and s.aspect == aspect and slug in found and found[slug].aspect != aspect
+        if s.references in (references, "") and (slug not in found or is_meant):
+            found[slug] = s
+    return found
 
 
 def _written(project: Project, names: set[str]) -> dict[str, datetime]:
@@ -107,6 +142,7 @@ def _state(
     n_outputs: int,
     newest: dict[tuple[int, str, str], ScoreSet],
     written: dict[str, datetime],
+    moved: dict[int, str],
 ) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
@@ -120,6 +156,8 @@ def _state(
         return SetState(s, f"upload {changed[-1]} changed items, outputs or references later", missing)
     if s.references in written and written[s.references] > s.scored_at:
         return SetState(s, f"people changed the references of {s.references} later", missing)
+    if s.pk in moved:
+        return SetState(s, f"its part {moved[s.pk]} has other scores now", missing)
     if missing:
         return SetState(s, f"{missing} outputs came later and have no score", missing)
     return SetState(s, "", 0)
@@ -138,7 +176,7 @@ def current_sets(project: Project, references: str = ORIGINAL, aspect: str | Non
     rows = (
         ScoreSet.objects.filter(project=project, references__in=[references, ""], scored_at__isnull=False)
         .select_related("evaluator")
-        .order_by("evaluator__slug", "aspect", "-scored_at", "-pk")
+        .order_by(*_CURRENT)
     )
     if aspect is not None:
         rows = rows.filter(aspect__in=["", aspect])

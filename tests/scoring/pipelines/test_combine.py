@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from annotation.models import System
+from annotation.models import Output, System
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.common.queue import cancel_run, enqueue_run, retry_run
@@ -21,6 +21,7 @@ from scoring.pipelines.combine import _drawn
 from scoring.selectors.columns import file_of, load_columns, output_file, read_columns
 from scoring.selectors.leaderboards import EvaluatorsQuery, MatrixQuery, SystemsQuery, find_leaderboard
 from scoring.selectors.meta_evaluation import rank_evaluators
+from scoring.selectors.score_sets import list_states
 from scoring.services import columns
 from scoring.services.combining import CombineWishes, signature_of, start_combination
 from scoring.services.leaderboards import compute_leaderboard
@@ -74,6 +75,24 @@ def test_stacked_marks_what_it_learned_from_and_can_be_done_again(scored):
     assert again.kind == "combine"
     assert (again.result["signature"], values_of(scored.project, "stack").tolist()) == first
     assert ScoreSet.objects.filter(evaluator__slug="stack").count() == 1
+
+
+def test_a_combination_is_as_old_as_its_parts(scored, score):
+    """It stayed as up to date whatever became of the scores that it was made of."""
+    project = scored.project
+
+    def stale(name):
+        return [s.stale for s in list_states(project, Output.objects.count()) if s.score_set.evaluator.slug == name]
+
+    combine(project, "length", "token-f1", name="both")
+    combine(project, "random", "token-f1", name="other")
+    Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
+    assert stale("both") == [""]
+    score(project, "length")
+    assert (stale("both"), stale("other")) == (["its part length has other scores now"], [""])
+    done = execute_run(apply_evaluator(project=project, evaluator="both", send=False).pk)
+    assert done.state == "succeeded"
+    assert stale("both") == ["", "another signature was scored later"]
 
 
 def test_what_cannot_be_combined_says_why(scored, settings, tmp_path):
