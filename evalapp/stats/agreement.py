@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from evalapp.stats.coding import FloatArray, IntArray, encode, float_column, identifiers, parents
+from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, float_column, identifiers, parents
+from evalapp.stats.coincidences import Coincidences, count_coincidences, rows_per_unit
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.rating_columns import ALL_EQUAL, NO_PAIR
 from evalapp.stats.resampling import (
@@ -26,17 +27,16 @@ from evalapp.stats.resampling import (
 Scale: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 SCALES: tuple[Scale, ...] = ("nominal", "ordinal", "interval", "ratio")
 
+BELOW_ZERO = "the ratio scale needs values of at least 0"
+
 # Expected disagreement below this share of the second moment is rounding.
 _FLOOR = 1e-12
 # Units with the same ratings are drawn together where there are this many times fewer kinds of them than units.
 _COMPRESSION = 16
 # A unit with more ratings than this is a kind of its own.
 _LARGEST_KIND = 64
-# Shorter columns are not counted but sorted; a table of units by values has at most so many cells a rating.
-_COUNTED_ROWS = 1000
-_TABLE_SHARE = 8
-# Most ratings of a unit for which all pairs are compared side by side.
-_MOST_EVEN = 8
+# Shorter columns are not looked at for their order; most ratings of a unit for which all pairs are compared.
+_EVEN_ROWS, _MOST_EVEN = 1000, 8
 # Cells of one block of distances between values.
 _BLOCK_CELLS = 1 << 20
 
@@ -59,8 +59,8 @@ def krippendorff_alpha(
     D_o = (1/N) sum_u 1/(m_u - 1) sum_{i != j in u} d(x_i, x_j),   D_e = 1/(N(N-1)) sum_{i != j} d(x_i, x_j),
     d = [x != y] (nominal), (x - y)^2 (interval), (midrank(x) - midrank(y))^2 among the N ratings (ordinal; this is
     Krippendorff's sum of the marginals between x and y with half of each end), ((x - y) / (x + y))^2 (ratio, for
-    values of at least 0; two zeros do not differ). Except for the ratio scale both sums follow from counts or from
-    first and second moments per unit, never from pairs.
+    values of at least 0; two zeros do not differ). Where values are few whole numbers both sums follow from the table
+    of coincidences, else, except for the ratio scale, from first and second moments per unit, never from pairs.
 
     `cluster`: (n,) identifier of what is drawn with replacement in the bootstrap (the item of the unit), default the
     unit itself. Undefined, with the reason, when no unit has two ratings, all ratings are equal, or a value is
@@ -69,15 +69,19 @@ def krippendorff_alpha(
     """
     if scale not in SCALES:
         raise ValueError(f"scale is one of {', '.join(SCALES)}, not '{scale}'")
-    raw, present = _present(value, scale)
-    rows = np.arange(len(raw)) if present.all() else np.flatnonzero(present)
-    unit_column = _pick(identifiers(unit, "unit", len(raw)), rows, len(raw))
+    raw = _values(value, scale)
+    unit_column = identifiers(unit, "unit", len(raw))
+    # Where a value is missing nothing is counted, so this may come before they are looked for.
+    if resamples == 0 and (counted := count_coincidences(unit_column, raw)) is not None:
+        return _of_coincidences(counted, scale)
+    rows = np.flatnonzero(_present(raw))
+    unit_column = _pick(unit_column, rows, len(raw))
     if resamples == 0:
         value_column = _pick(raw, rows, len(raw))
+        if len(rows) < len(raw) and (counted := count_coincidences(unit_column, value_column)) is not None:
+            return _of_coincidences(counted, scale)
         if (even := _even(unit_column, value_column, scale)) is not None:
             return even
-        if (counted := _table(unit_column, value_column)) is not None:
-            return _of_table(*counted, scale)
     units, unit_labels = encode(unit_column, "unit")
     sizes = np.bincount(units, minlength=len(unit_labels))
     if not len(sizes) or sizes.max() < 2:
@@ -92,7 +96,7 @@ def krippendorff_alpha(
     if len(labels) == 1:
         return Estimate.undefined(ALL_EQUAL, n_units)
     if scale == "ratio" and float(labels[0]) < 0:
-        return Estimate.undefined("the ratio scale needs values of at least 0", n_units)
+        return Estimate.undefined(BELOW_ZERO, n_units)
     if resamples == 0:
         return Estimate.point(_point(units, sizes, codes, np.asarray(labels), scale), n_units)
     clusters = None
@@ -105,30 +109,52 @@ def krippendorff_alpha(
     return with_interval(point, replicates, clusters={"units": n_clusters}, confidence=confidence)
 
 
-def _present(value: ArrayLike, scale: Scale) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _values(value: ArrayLike, scale: Scale) -> NDArray[Any]:
+    """Labels for the nominal scale, else numbers."""
     raw = identifiers(value, "value")
-    if raw.dtype.kind in "OUS" and scale == "nominal":
-        return raw, np.array([entry is not None and entry == entry for entry in raw.tolist()], dtype=np.bool_)
-    numbers = float_column(value, "value")
-    return numbers, np.isfinite(numbers)
+    return raw if raw.dtype.kind in "OUS" and scale == "nominal" else float_column(value, "value")
+
+
+def _present(raw: NDArray[Any]) -> BoolArray:
+    if raw.dtype.kind in "OUS":
+        return np.array([entry is not None and entry == entry for entry in raw.tolist()], dtype=np.bool_)
+    return np.isfinite(raw)
 
 
 def _pick(column: NDArray[Any], rows: IntArray, n: int) -> NDArray[Any]:
     return column if len(rows) == n else column[rows]
 
 
+def _of_coincidences(counted: Coincidences, scale: Scale) -> Estimate:
+    """Alpha of the ratings that are counted: D_o and D_e weigh the same distances by the table and by its margins."""
+    table, values, n_units = counted
+    if n_units == 0:
+        return Estimate.undefined(NO_PAIR)
+    if len(values) == 1:
+        return Estimate.undefined(ALL_EQUAL, n_units)
+    marginals = np.rint(table.sum(axis=1))
+    if scale == "ratio":
+        if values[0] < 0:
+            return Estimate.undefined(BELOW_ZERO, n_units)
+        distances = _ratio_distance(values[:, None], values[None, :])
+    elif scale == "nominal":
+        distances = 1.0 - np.eye(len(values))
+    else:
+        score = _centred(values, marginals, scale)
+        distances = (score[:, None] - score[None, :]) ** 2
+    observed, expected = float((table * distances).sum()), float(marginals @ distances @ marginals)
+    return Estimate.point(1.0 - observed * (float(marginals.sum()) - 1.0) / expected, n_units)
+
+
 def _even(unit: NDArray[Any], value: NDArray[Any], scale: Scale) -> Estimate | None:
     """Alpha of rows sorted by unit with equally many ratings each, m: then D_o needs no sums per unit but the sum of
     their squares. None for other rows."""
-    if unit.dtype.kind not in "iu" or value.dtype.kind != "f" or len(unit) < _COUNTED_ROWS or scale == "ratio":
+    if unit.dtype.kind not in "iu" or value.dtype.kind != "f" or len(unit) < _EVEN_ROWS or scale == "ratio":
         return None
-    m = int(np.argmax(unit[: _MOST_EVEN + 1] != unit[0]))
-    if m < 2 or len(unit) % m:
+    m = rows_per_unit(unit)
+    if not m or (scale == "nominal" and m > _MOST_EVEN):
         return None
-    table = unit.reshape(-1, m)
-    if not (table[1:, 0] > table[:-1, 0]).all() or not (table == table[:, :1]).all():
-        return None
-    low, high, n, n_units = float(value.min()), float(value.max()), float(len(value)), len(table)
+    low, high, n, n_units = float(value.min()), float(value.max()), float(len(value)), len(value) // m
     if low == high:
         return Estimate.undefined(ALL_EQUAL, n_units)
     if scale == "interval":
@@ -147,53 +173,6 @@ def _even(unit: NDArray[Any], value: NDArray[Any], scale: Scale) -> Estimate | N
     first, second = float(of_unit.sum()), float(score @ score)
     observed = (m * second - float(of_unit @ of_unit)) / (m - 1)
     return Estimate.point(1.0 - observed * (n - 1) / (n * second - first * first), n_units)
-
-
-def _table(unit: NDArray[Any], value: NDArray[Any]) -> tuple[FloatArray, FloatArray] | None:
-    """Units by values as counts, and the values, by one count over all rows; None unless units are whole numbers close
-    together and values are few whole numbers. Units and values that do not occur are rows and columns of zeros."""
-    if unit.dtype.kind not in "iu" or value.dtype.kind != "f" or len(unit) < _COUNTED_ROWS:
-        return None
-    low, high, first, last = float(value.min()), float(value.max()), int(unit.min()), int(unit.max())
-    width = high - low + 1
-    if (last - first + 1) * width > _TABLE_SHARE * len(unit):
-        return None
-    whole = value.astype(np.int64)
-    if not np.array_equal(whole, value):
-        return None
-    key = np.multiply(unit, int(width), dtype=np.int64)
-    key += whole
-    key -= first * int(width) + int(low)
-    table = np.bincount(key, minlength=(last - first + 1) * int(width)).reshape(-1, int(width))
-    return table.astype(np.float64), np.arange(low, high + 1)
-
-
-def _of_table(table: FloatArray, labels: FloatArray, scale: Scale) -> Estimate:
-    size = table @ np.ones(len(labels))
-    used = size >= 2
-    if not used.any():
-        return Estimate.undefined(NO_PAIR)
-    if not used.all():
-        table, size = table[used], size[used]
-    marginals = np.ones(len(size)) @ table
-    if np.count_nonzero(marginals) == 1:
-        return Estimate.undefined(ALL_EQUAL, len(size))
-    if scale == "ratio":
-        if labels[0] < 0:
-            return Estimate.undefined("the ratio scale needs values of at least 0", len(size))
-        distances = _ratio_distance(labels[:, None], labels[None, :])
-        pairs = np.einsum("uv,uv->u", table @ distances, table)
-        expected = float(marginals @ distances @ marginals)
-    elif scale == "nominal":
-        pairs = size * size - np.einsum("uv,uv->u", table, table)
-        expected = float(marginals.sum() ** 2 - marginals @ marginals)
-    else:
-        score = _centred(labels, marginals, scale)
-        moments = table @ np.stack([score, score * score], axis=1)
-        pairs = 2.0 * (size * moments[:, 1] - moments[:, 0] ** 2)
-        expected = 2.0 * float(marginals.sum() * (marginals @ score**2) - (marginals @ score) ** 2)
-    observed = float(pairs @ (1.0 / (size - 1.0)))
-    return Estimate.point(1.0 - observed * (float(marginals.sum()) - 1.0) / expected, len(size))
 
 
 def _centred(labels: NDArray[Any], marginals: FloatArray, scale: Scale) -> FloatArray:
