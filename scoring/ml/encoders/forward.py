@@ -2,7 +2,8 @@
 
 For BERT, RoBERTa and DistilBERT on a CPU the tokens of a batch lie end to end: products with weights see no padding,
 attention runs over groups of equal length without a mask, and where only the first token of each input is asked for,
-the last layer computes only that. Weights are read from the model itself, so nothing is copied or can grow stale.
+the last layer computes only that, without keys and values of the other tokens. Weights are read from the model itself,
+so nothing is copied or can grow stale.
 Equal to the model's own forward within 1e-5. Any other model, device or a model in training runs its own forward.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -58,6 +59,14 @@ class _Group(NamedTuple):
     rows: int
     length: int
 
+    @property
+    def tokens(self) -> slice:
+        return slice(self.start, self.start + self.rows * self.length)
+
+    @property
+    def inputs(self) -> slice:
+        return slice(self.row, self.row + self.rows)
+
 
 def token_vectors(model: nn.Module, batch: Batch, *, layer: int | None = None) -> Tensor:
     """(tokens, width) last hidden states of all tokens without padding, input after input.
@@ -87,7 +96,7 @@ def first_vectors(model: nn.Module, batch: Batch) -> Tensor:
     *before, last = parts.layers
     for each in before:
         hidden = _feed_forward(each, _attend(each, hidden, groups))
-    return _feed_forward(last, _attend(last, hidden, groups, first_only=True))
+    return _feed_forward(last, _attend_from_firsts(last, hidden, groups))
 
 
 def sequence_logits(model: nn.Module, batch: Batch) -> Tensor:
@@ -219,27 +228,70 @@ def _embed(parts: _Parts, batch: Batch) -> Tensor:
     return normed
 
 
-def _attend(layer: _Layer, hidden: Tensor, groups: list[_Group], *, first_only: bool = False) -> Tensor:
+def _attend(layer: _Layer, hidden: Tensor, groups: list[_Group], *, firsts: Tensor | None = None) -> Tensor:
     """Attention of every token, or only of each input's first, with residual and norm."""
     import torch
 
     width = hidden.shape[1]
-    heads, size = layer.heads, width // layer.heads
-    asking = hidden
-    if first_only:
-        firsts = [torch.arange(g.start, g.start + g.rows * g.length, g.length) for g in groups]
-        asking = hidden[torch.cat(firsts)]
+    asking = hidden if firsts is None else hidden[firsts]
     query, key, value = layer.query(asking), layer.key(hidden), layer.value(hidden)
     found = torch.empty_like(query)
     for group in groups:
-        tokens = slice(group.start, group.start + group.rows * group.length)
-        asked = slice(group.row, group.row + group.rows) if first_only else tokens
-        shape = (group.rows, -1, heads, size)
+        tokens = group.tokens
+        asked = tokens if firsts is None else group.inputs
+        shape = (group.rows, -1, layer.heads, width // layer.heads)
         q, k, v = (part.view(shape).transpose(1, 2) for part in (query[asked], key[tokens], value[tokens]))
         context = torch.nn.functional.scaled_dot_product_attention(q, k, v)
         found[asked] = context.transpose(1, 2).reshape(-1, width)
+    return _attended(layer, found, asking)
+
+
+def _attend_from_firsts(layer: _Layer, hidden: Tensor, groups: list[_Group]) -> Tensor:
+    """Attention of each input's first token alone, with residual and norm.
+
+    Of token j with the vector h_j the score is q (W_k h_j + b_k) = (W_k' q) h_j + q b_k, whose last summand is the same
+    for all j and so without effect; and the weights p_j, which sum to 1, give sum_j p_j (W_v h_j + b_v) =
+    W_v sum_j p_j h_j + b_v. So the matrices of keys and values are applied once an input, not once a token.
+    """
+    import torch
+
+    firsts = _firsts(groups)
+    if not _is_plain(layer, hidden):
+        return _attend(layer, hidden, groups, firsts=firsts)
+    asking, own = hidden[firsts], cast(Any, layer)
+    rows, width = asking.shape
+    size = width // layer.heads
+    key, value = (part.weight.view(layer.heads, size, width) for part in (own.key, own.value))
+    query = layer.query(asking).view(rows, layer.heads, size).transpose(0, 1) * size**-0.5
+    asked = torch.matmul(query, key).transpose(0, 1).contiguous()
+    found = torch.empty_like(asked)
+    for group in groups:
+        tokens = hidden[group.tokens].view(group.rows, group.length, width)
+        weights = torch.matmul(asked[group.inputs], tokens.transpose(1, 2)).softmax(dim=-1)
+        found[group.inputs] = torch.matmul(weights, tokens)
+    context = torch.matmul(found.transpose(0, 1), value.transpose(1, 2)).transpose(0, 1).reshape(rows, width)
+    return _attended(layer, context if own.value.bias is None else context + own.value.bias, asking)
+
+
+def _firsts(groups: list[_Group]) -> Tensor:
+    """The first token of every input."""
+    import torch
+
+    return torch.cat([torch.arange(g.tokens.start, g.tokens.stop, g.length) for g in groups])
+
+
+def _is_plain(layer: _Layer, hidden: Tensor) -> bool:
+    """Whether keys and values are plain products in full precision, in which alone their order does not show."""
+    import torch
+
+    parts = (layer.key, layer.value)
+    return hidden.dtype == torch.float32 and all(type(part) is torch.nn.Linear for part in parts)
+
+
+def _attended(layer: _Layer, found: Tensor, hidden: Tensor) -> Tensor:
+    """What attention found, with residual and norm."""
     attended = layer.out(found)
-    attended += asking
+    attended += hidden
     normed: Tensor = layer.attention_norm(attended)
     return normed
 

@@ -73,6 +73,31 @@ def test_bf16_stays_near(tiny_family, family):
     assert torch.nn.functional.cosine_similarity(exact, half.float()).min() > 0.98
 
 
+@pytest.mark.parametrize("family", UNPADDED)
+def test_first_tokens_need_no_keys_and_values_of_the_others(tiny_family, family, monkeypatch):
+    """Matrices applied once an input give what they give token by token, large biases included; a part that is more
+    than a product, as an adapter makes it, is asked itself."""
+    source = find_encoder(tiny_family(family))
+    tokenizer, model = PairTokenizer(source), load_model(source)
+    batch = collate(make_pairs(tokenizer), tokenizer.pad_id, "cpu")
+    asked = []
+    with torch.inference_mode():
+        last = module._parts(model, batch).layers[-1]
+        for part in (last.key, last.value):
+            part.bias.copy_(torch.linspace(-3, 3, len(part.bias)))
+            part.register_forward_hook(lambda part, given, found: asked.append(len(found)))
+        short = first_vectors(model, batch)
+        assert asked == []
+        monkeypatch.setattr(module, "_is_plain", lambda layer, hidden: False)
+        torch.testing.assert_close(short, first_vectors(model, batch), atol=1e-5, rtol=0)
+        assert asked == [batch.lengths.sum()] * 2
+    monkeypatch.undo()
+    other = torch.nn.Sequential(last.key)
+    assert module._is_plain(last, short)
+    assert not module._is_plain(last._replace(key=other), short)
+    assert not module._is_plain(last, short.bfloat16())
+
+
 def test_gradients_and_training_take_the_models_own_forward(tiny_family):
     source = find_encoder(tiny_family("bert"))
     tokenizer, model = PairTokenizer(source), load_model(source)
