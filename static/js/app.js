@@ -16,6 +16,18 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+/** Whether it was copied; else it is selected. Browsers give a clipboard to pages by TLS and of this machine alone. */
+async function copy(source) {
+  try {
+    await navigator.clipboard.writeText(source.value ?? source.textContent.trim());
+    return true;
+  } catch (error) {
+    if (!source.select) return false;
+    source.select();
+    return document.execCommand("copy");
+  }
+}
+
 document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-dialog]");
   if (opener) {
@@ -25,12 +37,12 @@ document.addEventListener("click", (event) => {
   }
   const copier = event.target.closest("[data-copy]");
   if (copier) {
-    const source = document.getElementById(copier.dataset.copy);
-    navigator.clipboard.writeText(source.value ?? source.textContent.trim()).then(() => {
+    copy(document.getElementById(copier.dataset.copy)).then((done) => {
+      if (!done) return;
       const before = copier.textContent;
       copier.textContent = "Copied";
       setTimeout(() => { copier.textContent = before; }, 1500);
-    }, () => { if (source.select) source.select(); });
+    });
     return;
   }
   if (event.target.matches("dialog")) event.target.close();

@@ -48,6 +48,9 @@ def test_plans_opens_and_invites(cast: Cast, page_for: Open) -> None:
     page.click("nav[aria-label=Campaign] >> text=Invitations")
     page.click("text=Make the link")
     link = page.input_value("#secret-invitation")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without TLS
+    page.click("button[data-copy]")
+    page.wait_for_selector("button:has-text('Copied')")
     campaign = Campaign.objects.get()
     other = page_for(cast.stranger)
     other.goto(link)
