@@ -93,7 +93,15 @@ document.addEventListener("htmx:responseError", (event) => {
       `That did not work (${status}). Reload the page and try again.`, "error");
 });
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful) for (const old of document.querySelectorAll("#messages [data-from=network]")) old.remove();
+  if (event.detail.successful && !isSignIn(event.detail.xhr)) for (const old of document.querySelectorAll("#messages [data-from=network]")) old.remove();
+});
+
+// Signed out meanwhile, here or in another tab: what comes in place of a part is the page of signing in.
+const isSignIn = (xhr) => new URL(xhr.responseURL, location.href).pathname.endsWith("/account/sign-in/");
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!isSignIn(event.detail.xhr)) return;
+  event.detail.shouldSwap = false;
+  say("You are signed out. Reload the page to sign in and go on.", "warning");
 });
 
 // A part that is fetched again keeps open or closed what somebody opened or closed in it (`<details id>`).

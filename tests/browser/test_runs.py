@@ -14,10 +14,23 @@ from evalapp.common.queue import input_hash
 from tests.browser.acting import working
 from tests.cast import Cast
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 PARAMS = {"steps": 1200, "pause": 0.1}
 
 
+def test_who_was_signed_out_meanwhile_is_told(cast: Cast, page_for: Callable[..., Any]) -> None:
+    run = Run.objects.create(project=cast.project, kind="test-count", title="Count", params=PARAMS, input_hash="1")
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/runs/{run.pk}/")
+    page.wait_for_selector("text=Waiting")
+    page.context.clear_cookies()
+    page.wait_for_selector("text=You are signed out.")
+    page.wait_for_timeout(1500)  # it asks again, and says it once
+    assert page.locator("text=You are signed out.").count() == 1
+    assert page.locator("h1").all_inner_texts() == ["Count"]
+
+
+@pytest.mark.slow
 def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any) -> None:
     run = Run.objects.create(
         project=cast.project,
