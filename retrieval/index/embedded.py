@@ -15,6 +15,7 @@ import secrets
 import shutil
 import time
 import unicodedata
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -88,7 +89,9 @@ def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress
                 segment.close()
         if entry:
             entries = _merged(place, [*manifest["segments"], entry], manifest["tokenizer"], progress)
-            manifest = _manifest(manifest["language"], manifest["tokenizer"], entries)
+            # One segment was cut into tokens just now; of several the older ones keep theirs.
+            known = manifest.get("unicode", "") if len(entries) > 1 else unicodedata.unidata_version
+            manifest = _manifest(manifest["language"], manifest["tokenizer"], entries, known)
             _swap(place, manifest)
     return _built(manifest, written, began)
 
@@ -101,7 +104,7 @@ def _built(manifest: dict[str, Any], written: Written, began: float) -> Built:
 
 class EmbeddedIndex:
     """An index in a folder, opened: `retrieval.index.hits.Index`. It keeps the content it was opened with; threads may
-    share it."""
+    share it. One that was cut into tokens by another version of Unicode answers, with a `UserWarning`."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -111,6 +114,8 @@ class EmbeddedIndex:
         self.count: int = manifest["count"]
         self.version: str = manifest["version"]
         self._closed = False
+        if note := unicode_note(manifest):
+            warnings.warn(f"{self.folder}: {note}; build it again", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
         return tokens(text, self.tokenizer)
@@ -202,6 +207,14 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise IndexFormatError(place, f"is an index of format {found}, this program reads {FORMAT}; build it again")
     return manifest
+
+
+def unicode_note(manifest: dict[str, Any]) -> str:
+    """Why a query may be cut otherwise than the rows were; empty where both are by the same version of Unicode."""
+    made, here = manifest.get("unicode", ""), unicodedata.unidata_version
+    if made == here:
+        return ""
+    return f"its rows were cut into words by Unicode {made or '(unknown)'}, queries are by {here}"
 
 
 def verify(folder: str | os.PathLike[str]) -> None:
@@ -328,14 +341,16 @@ def _merged(
     return [*entries[:first], *([entry] if entry else [])]
 
 
-def _manifest(language: str, tokenizer: str, segments: list[dict[str, Any]]) -> dict[str, Any]:
+def _manifest(
+    language: str, tokenizer: str, segments: list[dict[str, Any]], known: str = unicodedata.unidata_version
+) -> dict[str, Any]:
     """`version` is made of the content: language, tokenizer and the checksums of all texts in order."""
     content = [language, tokenizer, *(entry["files"]["texts.jsonl"]["sha256"] for entry in segments)]
     return {
         "format": FORMAT,
         "language": language,
         "tokenizer": tokenizer,
-        "unicode": unicodedata.unidata_version,
+        "unicode": known,
         "count": sum(entry["rows"] for entry in segments),
         "version": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16],
         "segments": segments,

@@ -9,6 +9,7 @@ from ..models import Corpus, OutboxRow
 from ..selectors.corpora import condition_of
 from . import elastic
 from .handles import open_embedded
+from .places import index_path
 
 OUTBOX = "corpora outbox"
 
@@ -59,7 +60,15 @@ def _check(corpus: Corpus, away: str) -> Check | None:
     index.close()
     if count != corpus.count:
         return Check(name, MISSING, f"{count:,} pairs in the index, {corpus.count:,} expected", way_out)
-    return _check_elastic(corpus, name, way_out, away)
+    return _check_elastic(corpus, name, way_out, away) or _check_unicode(corpus, name, way_out)
+
+
+def _check_unicode(corpus: Corpus, name: str, way_out: str) -> Check | None:
+    """After an update of Python: characters that are new since are no letters in what was indexed before."""
+    from ..index.embedded import read_manifest, unicode_note
+
+    note = unicode_note(read_manifest(index_path(corpus.pk)))
+    return Check(name, OPTIONAL, note, way_out) if note else None
 
 
 def _check_elastic(corpus: Corpus, name: str, way_out: str, away: str) -> Check | None:

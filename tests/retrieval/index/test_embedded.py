@@ -262,6 +262,19 @@ def test_readers_keep_what_they_opened_and_old_files_go(tmp_path):
         old.search("old")
 
 
+def test_an_index_cut_by_another_unicode_says_so_until_it_is_cut_anew(tmp_path):
+    folder = tmp_path / "index"
+    for rows, left in ((2, False), (100, True)):  # two rows are joined with a third, which cuts them anew
+        build(rows_of([(f"q{row}", "r") for row in range(rows)]), folder)
+        open_index(folder).close()
+        written = read_manifest(folder)
+        (folder / "manifest.json").write_text(json.dumps({**written, "unicode": "1.1"}))
+        with pytest.warns(UserWarning, match=r"cut into words by Unicode 1\.1, queries are by .*; build it again"):
+            open_index(folder).close()
+        append(folder, rows_of([("new", "r")]))
+        assert (read_manifest(folder)["unicode"] == "1.1") is left
+
+
 def test_small_segments_are_joined(tmp_path):
     folder = tmp_path / "index"
     build(rows_of([(f"q{row}", "r") for row in range(100)]), folder)

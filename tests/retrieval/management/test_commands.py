@@ -100,6 +100,12 @@ def test_doctor_tells_what_is_well_and_what_is_not(cast):
     wrong = checks()[1]
     assert wrong.found == "5 pairs in the index, 6 expected"
     assert "reindex alpha --corpus talk" in wrong.way_out
+    Corpus.objects.update(count=5)
+    manifest = index_path(corpus.pk) / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "unicode": "1.1"}))
+    with pytest.warns(UserWarning, match="build it again"):
+        older = checks()[1]
+    assert (older.state, "by Unicode 1.1" in older.found, older.way_out) == ("optional", True, wrong.way_out)
     shutil.rmtree(index_path(corpus.pk))
     handles.forget()
     assert "holds no index" in checks()[1].found
