@@ -13,7 +13,7 @@ from evalapp.accounts.models import Project
 
 from .forms import AUTOSUBMIT
 from .selectors.leaderboards import JUDGED, RATINGS, SCALES
-from .selectors.planning import EFFECTS, TESTS, USUAL
+from .selectors.planning import EFFECTS, SIDES, TESTS, USUAL
 
 
 class AgreementForm(forms.Form):
@@ -78,6 +78,12 @@ class PowerForm(forms.Form):
         required=False,
         label="alpha",
         help_text="The chance of a false find.",
+    )
+    sides = forms.ChoiceField(
+        choices=[("", "as is usual"), *((str(sides), words) for sides, words in SIDES.items())],
+        required=False,
+        label="Sides",
+        help_text="Usual: one-sided for the comparison of two evaluators, else two-sided.",
     )
     ties = forms.FloatField(
         min_value=0, max_value=0.99, required=False, label="Share of ties", help_text="Empty: as so far."

@@ -88,6 +88,7 @@ def plan(
     scale: tuple[int, int] | None = None,
     power: float = DEFAULT_POWER,
     alpha: float = DEFAULT_ALPHA,
+    two_sided: bool = True,
     simulations: int = DEFAULT_SIMULATIONS,
     seed: int = 0,
 ) -> Plan:
@@ -96,7 +97,7 @@ def plan(
     Both systems answer the same `items`, every output gets `ratings` by different people. With the variances of
     `components` (O output, R rater, E residual) the mean difference of an item has variance
     2 (O + (E + R) / ratings), without R where `same_raters` judge both outputs of an item (their bias cancels).
-    Two-sided paired t test over items at `alpha`; power from the noncentral t distribution.
+    Paired t test over items at `alpha`, two-sided or of the one direction; power from the noncentral t distribution.
 
     Where the pilot could not tell outputs from items, the items' variance stands for O (too cautious). Simulation:
     ratings are drawn part by part, raters from a pool of `raters` (None: new ones each time), rounded and cut to the
@@ -108,7 +109,7 @@ def plan(
         raise EffectError("a design has at least 2 items and 1 rating an output")
     if raters is not None and raters < ratings:
         raise EffectError(f"{ratings} ratings an output by different people need as many raters, there are {raters}")
-    model = _Model(components, abs(difference), alpha, same_raters, raters, scale, seed)
+    model = _Model(components, abs(difference), alpha, two_sided, same_raters, raters, scale, seed)
     if not model.noise(1) > 0:
         raise EffectError("the pilot shows no variance beside systems and items: there is nothing to plan with")
     asked, more_items, more_ratings = (
@@ -126,8 +127,8 @@ def plan(
         )
     return Plan(
         difference, power, alpha, asked, more_items, more_ratings, cheapest, detectable, reliability, tuple(advice),
-        {"same_raters": same_raters, "raters": raters, "item_cost": item_cost, "simulations": simulations,
-         "scale": None if scale is None else list(scale), "seed": seed},
+        {"two_sided": two_sided, "same_raters": same_raters, "raters": raters, "item_cost": item_cost,
+         "simulations": simulations, "scale": None if scale is None else list(scale), "seed": seed},
     )  # fmt: skip
 
 
@@ -139,12 +140,14 @@ class _Model:
         components: Components,
         difference: float,
         alpha: float,
+        two_sided: bool,
         same_raters: bool,
         raters: int | None,
         scale: tuple[int, int] | None,
         seed: int,
     ) -> None:
-        self.difference, self.alpha, self.same_raters = difference, alpha, same_raters
+        self.difference, self.two_sided, self.same_raters = difference, two_sided, same_raters
+        self.tail = alpha / 2.0 if two_sided else alpha
         self.cautious = not components.output.is_defined
         self.item, self.output = components.variance("item"), components.variance("output")
         if self.cautious:
@@ -162,10 +165,11 @@ class _Model:
 
         freedom = items - 1.0
         shift = (self.difference if difference is None else difference) * math.sqrt(items / self.noise(ratings))
-        critical = float(stdtrit(freedom, 1.0 - self.alpha / 2.0))
+        critical = float(stdtrit(freedom, 1.0 - self.tail))
         found = 1.0 - float(nctdtr(freedom, shift, critical))
         # The other tail is nothing for larger shifts, and cannot be computed there.
-        return found + float(nctdtr(freedom, shift, -critical)) if shift < _ONE_TAIL else found
+        both = self.two_sided and shift < _ONE_TAIL
+        return found + float(nctdtr(freedom, shift, -critical)) if both else found
 
     def design(self, items: int, ratings: int, simulations: int) -> Design:
         simulated = Estimate.undefined("no simulations were asked for")
@@ -209,15 +213,16 @@ class _Model:
         from scipy.special import stdtrit
 
         generator = np.random.default_rng([self.seed, items, ratings])
-        critical = float(stdtrit(items - 1.0, 1.0 - self.alpha / 2.0))
+        critical = float(stdtrit(items - 1.0, 1.0 - self.tail))
         step = max(_CHUNK // (2 * items * ratings), 1)
         hits = 0
         for begin in range(0, simulations, step):
             found = self._campaigns(generator, min(step, simulations - begin), items, ratings)
             mean, sd = found.mean(axis=1), found.std(axis=1, ddof=1)
             flat = sd == 0
-            t = np.abs(mean) * math.sqrt(items) / np.where(flat, 1.0, sd)
-            hits += int(np.where(flat, mean != 0, t > critical).sum())
+            shift = np.abs(mean) if self.two_sided else mean
+            t = shift * math.sqrt(items) / np.where(flat, 1.0, sd)
+            hits += int(np.where(flat, shift > 0, t > critical).sum())
         return hits
 
     def _campaigns(self, generator: np.random.Generator, size: int, items: int, ratings: int) -> FloatArray:

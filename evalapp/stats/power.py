@@ -47,7 +47,8 @@ def power_of(
     - `williams`: (r12, r13, r23), whether metric 2 correlates with 1 (people) more than metric 3 does, r23 between the
       metrics, over n segments; Phi(t - z_a) with t the statistic at those correlations, one-sided.
 
-    `two_sided` None takes the test's own form just named. `design_effect` divides n: 1 + (m - 1) rho for m judgements
+    `two_sided` None takes the test's own form just named; which of two metrics is better `compare` and the letters of
+    `compare_all` (under Holm's adjustment) ask two-sided. `design_effect` divides n: 1 + (m - 1) rho for m judgements
     of one item that correlate by rho among each other. Sources: EVALUATORS 7.10; Williams 1959. `EffectError` where
     the effect cannot be.
     """

@@ -26,7 +26,7 @@ from evalapp.common.api.fields import (
 from evalapp.common.pagination import one_page
 
 from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
-from ..selectors.planning import EFFECTS, TESTS, answer_plan, answer_power, read_question
+from ..selectors.planning import EFFECTS, SIDES, TESTS, answer_plan, answer_power, read_question
 from ..services.leaderboards import answer_leaderboard
 from ..services.planning import answer_pilot
 from .serializers import PendingSerializer
@@ -86,6 +86,7 @@ class PowerSerializer(serializers.Serializer):
     effect = serializers.JSONField()
     power = serializers.FloatField()
     alpha = serializers.FloatField()
+    sides = serializers.IntegerField()
     ties = serializers.FloatField()
     unit = serializers.CharField()
     needed = serializers.IntegerField(allow_null=True)
@@ -167,6 +168,9 @@ class Power(APIView):
             OpenApiParameter("effect", OpenApiTypes.STR, description=EFFECT_WORDS),
             OpenApiParameter("power", OpenApiTypes.FLOAT, default=0.8),
             OpenApiParameter("alpha", OpenApiTypes.FLOAT, default=0.05),
+            OpenApiParameter(
+                "sides", OpenApiTypes.INT, enum=list(SIDES), description="Default: 1 for williams, else 2."
+            ),
             OpenApiParameter("ties", OpenApiTypes.FLOAT, description="Default: the share so far."),
             OpenApiParameter("aspect", OpenApiTypes.STR),
         ],

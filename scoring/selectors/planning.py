@@ -29,6 +29,7 @@ EFFECTS = {
     "rating": "the difference of the means in points of the scale, such as 0.3; from a project's ratings so far",
 }
 USUAL = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5", "rating": "0.3"}
+SIDES = {1: "one-sided", 2: "two-sided"}
 UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items", "rating": "ratings"}
 #: Judgements whose median time is taken.
 TIMED = 2_000
@@ -36,7 +37,8 @@ TIMED = 2_000
 
 @dataclass(frozen=True)
 class PowerQuestion:
-    """`effect` as people write it; `ties` None: those of the project, or none."""
+    """`effect` as people write it; `ties` None: those of the project, or none; `sides` None: those of the test as it is
+    printed, one of Williams' and two of all others."""
 
     test: str = "preference"
     effect: str = ""
@@ -44,6 +46,12 @@ class PowerQuestion:
     alpha: float = 0.05
     ties: float | None = None
     aspect: str = ""
+    sides: int | None = None
+
+    @property
+    def used_sides(self) -> int:
+        """How many sides the test has."""
+        return self.sides or (1 if self.test == "williams" else 2)
 
 
 def read_question(given: Mapping[str, Any]) -> PowerQuestion:
@@ -59,13 +67,16 @@ def read_question(given: Mapping[str, Any]) -> PowerQuestion:
             numbers[name] = usual if raw in (None, "") else float(str(raw))
         except ValueError:
             faults.append(Fault(f"{name} is a number between 0 and 1.", field=name))
+    sides = str(given.get("sides") or "")
+    if sides not in ("", *map(str, SIDES)):
+        faults.append(Fault(f"sides is 1 or 2, not “{sides}”.", field="sides"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     effect, aspect = str(given.get("effect") or USUAL[test]), str(given.get("aspect") or "")
     power, alpha = numbers["power"], numbers["alpha"]
     assert power is not None
     assert alpha is not None
-    return PowerQuestion(test, effect, power, alpha, numbers["ties"], aspect)
+    return PowerQuestion(test, effect, power, alpha, numbers["ties"], aspect, int(sides) if sides else None)
 
 
 def answer_power(question: PowerQuestion, project: Project | None = None) -> dict[str, Any]:
@@ -75,7 +86,11 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
     effect = _effect(question)
     pilot = _pilot(question, project) if project is not None else {}
     ties = question.ties if question.ties is not None else pilot.get("ties", 0.0)
-    settings: dict[str, Any] = {"alpha": question.alpha, "ties": ties if question.test == "preference" else 0.0}
+    settings: dict[str, Any] = {
+        "alpha": question.alpha,
+        "two_sided": question.used_sides == 2,
+        "ties": ties if question.test == "preference" else 0.0,
+    }
     try:
         needed = needed_judgements(question.test, effect, power=question.power, **settings)  # type: ignore[arg-type]
         sizes = sorted({max(4, round(needed * share)) for share in (0.25, 0.5, 0.75, 1, 1.5, 2)} | {needed})
@@ -92,6 +107,7 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
         "effect": effect,
         "power": question.power,
         "alpha": question.alpha,
+        "sides": question.used_sides,
         "ties": settings["ties"],
         "unit": UNITS[question.test],
         "needed": needed,
@@ -120,7 +136,7 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
     try:
         found = plan(
             components, effect, items=max(2, table["n_items"]), ratings=per_output, power=question.power,
-            alpha=question.alpha,
+            alpha=question.alpha, two_sided=question.used_sides == 2,
         ).as_dict()  # fmt: skip
     except EffectError as error:
         raise BadInput(
@@ -136,6 +152,7 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
         "effect": effect,
         "power": question.power,
         "alpha": question.alpha,
+        "sides": question.used_sides,
         "ties": 0.0,
         "unit": UNITS["rating"],
         "needed": cheapest["judgements"] if cheapest else None,
@@ -216,7 +233,7 @@ def _words(found: Mapping[str, Any]) -> list[str]:
     with_ties = f", {found['ties']:.0%} of them ties," if found["ties"] else ""
     sentences = [
         f"{found['needed']:,} {found['unit']}{with_ties} find {named} with power {found['power']:.2f} "
-        f"(alpha {found['alpha']:g}).".replace(",,", ",")
+        f"(alpha {found['alpha']:g}, {SIDES[found['sides']]}).".replace(",,", ",")
     ]
     pilot = found["pilot"]
     if not pilot:

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines
-from scoring.selectors.planning import EFFECTS, TESTS, PowerQuestion, answer_plan, answer_power, read_question
+from scoring.selectors.planning import EFFECTS, SIDES, TESTS, PowerQuestion, answer_plan, answer_power, read_question
 from scoring.services.planning import pilot_of
 
 SIZES = ("items", "ratings", "judgements")
@@ -25,6 +25,9 @@ class Command(commands.Command):
         parser.add_argument("--power", type=float, default=0.8, help="the chance to find the effect (default .8)")
         parser.add_argument(
             "--alpha", type=float, default=0.05, help="the chance to find one that is none (default .05)"
+        )
+        parser.add_argument(
+            "--sides", type=int, choices=list(SIDES), help="default: 1 for williams (in tables letters are 2), else 2"
         )
         parser.add_argument("--ties", type=float, help="share of ties; default: that of the project, or none")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")

@@ -34,11 +34,20 @@ def test_power_is_that_of_the_paired_t_test():
     # Large differences: a noncentral t far out.
     assert plan(pilot(), 3.0, items=50, ratings=3, simulations=0).asked.power == pytest.approx(1)
     assert plan(pilot(), 300.0, items=500, ratings=3, simulations=0).asked.power == pytest.approx(1)
+    # Of one direction, the whole alpha on its side.
+    one = plan(pilot(), 0.3, items=100, ratings=3, simulations=0, two_sided=False)
+    spread = math.sqrt(2 * 0.45)
+    expected = TTestPower().power(0.3 / spread, 100, 0.05, alternative="larger")
+    assert one.asked.power == pytest.approx(expected, abs=1e-9)
+    assert one.cheapest.judgements < found.cheapest.judgements
     again = TTestPower().power(found.detectable / math.sqrt(2 * 0.45), 100, 0.05)
     assert again == pytest.approx(0.8, abs=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"same_raters": True}, {"raters": 60}, {"raters": 60, "same_raters": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"same_raters": True}, {"raters": 60}, {"raters": 60, "same_raters": True, "two_sided": False}],
+)
 def test_simulation_agrees_with_the_closed_form(options):
     found = plan(pilot(), 0.3, items=60, ratings=3, simulations=600, **options)
     for design in (found.asked, found.more_items):

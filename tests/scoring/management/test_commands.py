@@ -159,6 +159,7 @@ def test_agreement_and_power(cast):
     assert "Without 1 rater (filter hasty): 2 s each" in text_of("agreement", "alpha", "--filter", "hasty")
     assert "Without 1 rater" in text_of("systems", "alpha", "--filter", "hasty")
     assert command("power", "--effect", "0.6")["needed"] == 194
+    assert command("power", "--effect", "0.6", "--sides", "1")["sides"] == 1
     assert "are judged for quality" in text_of("power", "alpha", "--effect", ".3", "--test", "correlation")
     with pytest.raises(CommandError, match="true share"):
         command("power", "--effect", "much")

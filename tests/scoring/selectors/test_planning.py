@@ -20,7 +20,22 @@ def test_closed_forms_without_a_project(test, effect, needed):
     assert [row["power"] for row in found["curve"]] == sorted(row["power"] for row in found["curve"])
 
 
-@pytest.mark.parametrize("given", [{"test": "guess"}, {"effect": "much"}, {"power": "high"}, {"test": "williams"}])
+def test_the_sides_of_a_test_are_those_it_has_or_those_asked_for():
+    """z for .05 is 1.6449 on one side and 1.9600 on two; one-sided figures of EVALUATORS 7.10 as far as printed."""
+    asked = {"test": "williams", "effect": "0.5,0.3,0.5"}
+    usual, two = (answer_power(read_question({**asked, "sides": sides})) for sides in ("", "2"))
+    assert (usual["needed"], usual["sides"], two["sides"]) == (121, 1, 2)
+    assert two["needed"] == pytest.approx(121 * ((1.9600 + 0.8416) / (1.6449 + 0.8416)) ** 2, abs=2)
+    assert "one-sided" in usual["words"][0]
+    assert "two-sided" in two["words"][0]
+    one = answer_power(read_question({"test": "preference", "effect": "0.6", "sides": 1}))
+    assert one["needed"] < answer_power(read_question({"test": "preference", "effect": "0.6"}))["needed"] == 194
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"test": "guess"}, {"effect": "much"}, {"power": "high"}, {"test": "williams"}, {"sides": "3"}],
+)
 def test_what_cannot_be_reckoned_is_refused_with_the_field(given):
     if given == {"test": "williams"}:
         given = {"test": "williams", "effect": "0.4"}

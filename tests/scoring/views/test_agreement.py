@@ -128,6 +128,12 @@ def test_power_by_page_with_the_comparisons_so_far(rated, client):
     # Of two comparisons one is a tie: 194 decisive ones (EVALUATORS 7.10) are 388.
     assert "388 comparisons, 50% of them ties, find a true preference of 60% with power 0.80" in text
     assert "2 comparisons are judged for quality" in text
+    question = url + "?test=williams&effect=0.4,0.3,0.5"
+    assert "choose two-sided" in client.get(question).content.decode()
+    text = client.get(question + "&sides=2").content.decode()
+    assert "(alpha 0.05, two-sided)" in text
+    assert "choose two-sided" not in text
+    assert client.get(question + "&sides=3").status_code == 422
     assert client.get(url + "?test=preference&effect=half").status_code == 422
     assert "cannot be" in client.get(url + "?test=correlation&effect=1.5").content.decode()
 
