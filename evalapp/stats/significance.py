@@ -33,6 +33,7 @@ from evalapp.stats.paired import holm
 
 #: With fewer systems a ranking at the system level is not tested.
 MIN_SYSTEMS = 6
+_SINGLY = "pairs of outputs were exchanged one by one, which finds differences too easily: name clusters, such as items"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ def compare_all(
         p[inner, inner], k_each[inner, inner] = found.p, found.k
         adjusted[inner, inner] = _holm(found.p)
         needed = needed_draws(len(defined), alpha) if adjust == "holm" and test != "williams" else 0
+        if settings.coefficient == "acc-eq" and test == "perm-both" and cluster is None:
+            notes.append(_SINGLY)
         if k < needed:
             notes.append(f"k = {k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}")
     used = adjusted if adjust == "holm" else p

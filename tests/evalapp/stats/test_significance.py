@@ -283,6 +283,9 @@ def test_missing_and_constant_scores_are_set_apart():
     empty = compare_all({}, human, item, system)
     assert empty.names == ()
     pairs = compare_all(given, human, item, system, coefficient="acc-eq", grouping="item", k=20)
+    assert "exchanged one by one" in pairs.note
+    whole = compare_all(given, human, item, system, coefficient="acc-eq", grouping="item", k=20, cluster=item)
+    assert "one by one" not in whole.note
     json.dumps(pairs.as_dict(), allow_nan=False)
     never = {"one": np.where(item < 10, np.nan, human), "other": np.where(item < 10, human, np.nan)}
     for coefficient in ("pearson", "acc-eq"):
