@@ -56,7 +56,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         def started() -> None:
             nonlocal began
             began = time.perf_counter()
-            before.update(cpu(made))
+            before.update(cpu(made), people=time.process_time())
             # At the start: when every process has served everybody once.
             for part in (0.1, 0.55, 0.97):
                 timer = threading.Timer(part * options.seconds, look)
@@ -67,7 +67,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         habit = Habit(think=options.think)
         asyncio.run(crowd(made.url, names, PASSWORD, campaign, options.seconds, habit, report, started=started))
         took = time.perf_counter() - began
-        spent = {name: round(value - before[name], 1) for name, value in cpu(made).items()}
+        spent = {name: value - before[name] for name, value in {**cpu(made), "people": time.process_time()}.items()}
         path = made.folder / "sent.json"
         path.write_text(json.dumps(report.sent))
         found = inside(made, VERIFY, campaign=campaign, path=str(path))
