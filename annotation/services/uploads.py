@@ -72,7 +72,8 @@ def clear_project(*, project: Project) -> None:
 def check_system_kinds(kinds: dict[str, str]) -> None:
     wrong = sorted({kind for kind in kinds.values() if kind not in SYSTEM_KINDS})
     if wrong:
-        raise BadInput(f"“{wrong[0]}” is not a kind of system. Use {', '.join(SYSTEM_KINDS)}.")
+        text = f"“{wrong[0]}” is not a kind of system. Use {', '.join(SYSTEM_KINDS)}."
+        raise BadInput(text, faults=[Fault(text, field="system_kinds")])
 
 
 def receive_upload(

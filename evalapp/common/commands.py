@@ -1,8 +1,10 @@
 """What every command shares: `--json`, one JSON object on stdout, domain errors as messages with exit 1, wrong
-usage as exit 2, a quiet end when nobody reads on (`| head`), and finding people and projects by name."""
+usage as exit 2, places that may not be used as a message, a quiet end when nobody reads on (`| head`), and finding
+people and projects by name."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -16,16 +18,30 @@ from django.db import Error as DatabaseTrouble
 
 from evalapp.accounts.models import Project, User
 
-from .errors import EvalappError
+from .errors import BadInput, EvalappError
 from .outages import explain
 
 #: What a shell reports of a program whose reader went away: 128 and the number of SIGPIPE.
 NO_READER = 141
+#: What is wrong with a place somebody named, or with the rights of this user there.
+_PLACES = frozenset(
+    [
+        errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG,
+        errno.ELOOP,
+    ]
+)  # fmt: skip
+
+
+class WrongUsage(BadInput):
+    """Arguments that are wrong whatever the data: exit 2."""
 
 
 class Command(BaseCommand):
     """A door: parse, call, print. Subclasses write `work(**options) -> dict` and `show(result)`; a member
     `exit` of the result becomes the exit status (1: the work failed)."""
+
+    #: Faults with a field are about the arguments, and end with 2; of a command that reads a file they are about that.
+    fields_are_arguments = True
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> ArgumentParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
@@ -52,7 +68,7 @@ class Command(BaseCommand):
         except EvalappError as error:
             self._fail(error, options)
         except (DatabaseTrouble, OSError) as error:
-            if (outage := explain(error)) is None:
+            if (outage := explain(error) or _about_a_place(error)) is None:
                 raise
             self._fail(outage, options)
         except KeyboardInterrupt:
@@ -68,15 +84,21 @@ class Command(BaseCommand):
             sys.exit(code)
 
     def _fail(self, error: EvalappError, options: dict[str, Any]) -> NoReturn:
+        code = 2 if isinstance(error, WrongUsage) or self._is_about_arguments(error) else 1
         if options["json"]:
             body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
-            with self.reading(1):
+            with self.reading(code):
                 self.stdout.write(json.dumps(body, default=str))
         told = [f"{fault.field}: {fault}" if fault.field and not fault.file else str(fault) for fault in error.faults]
         # A single fault is often the message itself.
         faults = "".join(f"\n  {line}" for line in told[:50] if line != error.detail)
         more = f"\n  and {len(error.faults) - 50} more" if len(error.faults) > 50 else ""
-        raise CommandError(f"{error.detail}{faults}{more}", returncode=1) from error
+        raise CommandError(f"{error.detail}{faults}{more}", returncode=code) from error
+
+    def _is_about_arguments(self, error: EvalappError) -> bool:
+        if not self.fields_are_arguments or not isinstance(error, BadInput) or not error.faults:
+            return False
+        return all(fault.field and not fault.file for fault in error.faults)
 
     @contextmanager
     def reading(self, code: int) -> Iterator[None]:
@@ -88,6 +110,13 @@ class Command(BaseCommand):
         except BrokenPipeError:
             _to_nowhere(self.stdout)
             sys.exit(code or NO_READER)
+
+
+def _about_a_place(error: Exception) -> EvalappError | None:
+    """A file or folder that may not be read or written, or is none: the message names it, no trace is shown."""
+    if not isinstance(error, OSError) or error.errno not in _PLACES or error.filename is None:
+        return None
+    return EvalappError(f"{error.filename}: {error.strerror}. Name another place, or change the rights of this one.")
 
 
 def _to_nowhere(stream: Any) -> None:

@@ -19,6 +19,7 @@ from evalapp.common.errors import BadInput
 
 class Command(commands.Command):
     help = "Make campaigns from a plan in a JSON file; a campaign of the same short name is kept as it is."
+    fields_are_arguments = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", metavar="SLUG", help="Project to judge or write in")
@@ -79,7 +80,7 @@ def _read(path: Path) -> list[Any]:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+        raise commands.WrongUsage(f"{path} cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise BadInput(f"{path} is not JSON in UTF-8: {error}.") from error
     return raw if isinstance(raw, list) else [raw]

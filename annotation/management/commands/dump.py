@@ -11,7 +11,7 @@ from annotation.exporters.people import NAMINGS
 from annotation.exporters.wishes import LEVELS, Wishes
 from annotation.pipelines.exports import write_export
 from evalapp.common import commands
-from evalapp.common.errors import Conflict
+from evalapp.common.errors import Conflict, EvalappError
 
 
 class Command(commands.Command):
@@ -43,7 +43,10 @@ class Command(commands.Command):
         wishes = Wishes(format, level, not no_scores, raters, judgements, attributes, audit)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Conflict(f"{folder} is not empty. Name a new folder, so that old and new files do not mix.")
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EvalappError(f"{folder} cannot be made: {error.strerror}. Name another folder.") from error
         shown = 0
 
         def tick(done: int) -> None:

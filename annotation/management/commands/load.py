@@ -94,10 +94,12 @@ class Command(commands.Command):
 
 def _files(folder: Path) -> list[Incoming]:
     if not folder.is_dir():
-        raise commands.CommandError(f"{folder} is not a folder.", returncode=2)
+        raise commands.WrongUsage(f"{folder} is not a folder.")
     found = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     if not found:
         raise BadInput(f"{folder} is empty. It needs dataset.json, items.jsonl, outputs.jsonl and so on.")
+    for path in found:
+        path.open("rb").close()  # one that may not be read is told before anything begins
     return [Incoming(path.name, path=path) for path in found]
 
 
@@ -106,7 +108,7 @@ def _kinds(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, separator, kind = pair.rpartition("=")
         if not separator or not name:
-            raise commands.CommandError(f"--system-kind {pair!r}: write NAME=KIND.", returncode=2)
+            raise commands.WrongUsage(f"--system-kind {pair!r}: write NAME=KIND.")
         kinds[name] = kind
     return kinds
 

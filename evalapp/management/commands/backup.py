@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from evalapp.common import commands
 from evalapp.common.backup.writing import make_backup
 
@@ -23,9 +21,9 @@ class Command(commands.Command):
     def work(self, *, file: str, overwrite: bool, **options: Any) -> dict[str, Any]:
         if file == "-":
             if options["json"]:
-                raise CommandError("--json and - both want stdout. Name a file.", returncode=2)
+                raise commands.WrongUsage("--json and - both want stdout. Name a file.")
             if self.stdout.isatty():
-                raise CommandError("stdout is a terminal. Send it somewhere: backup - > FILE", returncode=2)
+                raise commands.WrongUsage("stdout is a terminal. Send it somewhere: backup - > FILE")
         target = None if file == "-" else Path(file).expanduser().absolute()
         return asdict(make_backup(target=target, overwrite=overwrite, say=self.say))
 

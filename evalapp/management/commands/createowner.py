@@ -33,7 +33,7 @@ class Command(commands.Command):
             user.full_clean(exclude=["password"])
             validate_password(password, user)
         except ValidationError as error:
-            raise BadInput("The owner could not be made.", faults=[Fault(text) for text in error.messages]) from error
+            raise BadInput("The owner could not be made.", faults=_faults(error)) from error
         user.set_password(password)
         with transaction.atomic():
             user.save()
@@ -44,3 +44,10 @@ class Command(commands.Command):
         self.stdout.write(f"The owner “{result['username']}” stands.")
         if "password" in result:
             self.stdout.write(f"Password (shown once): {result['password']}")
+
+
+def _faults(error: ValidationError) -> list[Fault]:
+    """By field where they are about the name or the address; a password may come from stdin and has none."""
+    if not hasattr(error, "error_dict"):
+        return [Fault(text) for text in error.messages]
+    return [Fault(text, field=name) for name, texts in error.message_dict.items() for text in texts]

@@ -76,7 +76,7 @@ class Command(commands.Command):
 
     def _slug_of(self, folder: Path) -> str:
         if not folder.is_dir():
-            raise BadInput(f"{folder} is no folder. DATA and --data take a folder in the interchange format.")
+            raise commands.WrongUsage(f"{folder} is no folder. DATA and --data take one in the interchange format.")
         return slugify(folder.resolve().name)[:63].strip("-") or "data"
 
     def _people(self, reset: bool) -> dict[str, str]:

@@ -42,11 +42,11 @@ class Command(commands.Command):
     def work(self, *, file: str | None, **options: Any) -> dict[str, Any]:
         if options["settle"]:
             if file:
-                raise CommandError("--settle takes no FILE.", returncode=2)
+                raise commands.WrongUsage("--settle takes no FILE.")
             settle(say=self.say)
             return {"settled": True}
         if not file:
-            raise CommandError("Name the FILE that `backup` made.", returncode=2)
+            raise commands.WrongUsage("Name the FILE that `backup` made.")
         with self._local(file) as path:
             if options["check"]:
                 return self._check(path, options["fingerprint"])
@@ -91,7 +91,7 @@ class Command(commands.Command):
 
     def _ask(self) -> None:
         if not sys.stdin.isatty():
-            raise CommandError("--replace loses everything that is there. Say --yes, too.", returncode=2)
+            raise commands.WrongUsage("--replace loses everything that is there. Say --yes, too.")
         database = settings.DATABASES["default"]["NAME"]
         self.say(f"Every row of {database} and every file below {settings.DATA_DIR} will be lost.")
         if input(f"Type {WORD} to go on: ").strip() != WORD:

@@ -98,7 +98,7 @@ class Command(BaseCommand):
     def _fill(options: dict[str, Any]) -> tuple[str, ...]:
         if options["data"] is not None:
             if not options["data"].is_dir():
-                raise CommandError(f"--data {options['data']} is not a folder.")
+                raise CommandError(f"--data {options['data']} is not a folder.", returncode=2)
             return ("demo", "--data", str(options["data"].resolve()))
         return ("demo",) if options["demo"] else ()
 

@@ -9,7 +9,7 @@ from typing import Any
 from annotation.services.uploads import Incoming
 from evalapp.accounts.models import Project
 from evalapp.common import commands
-from evalapp.common.errors import BadInput, EvalappError, Fault, NotThere
+from evalapp.common.errors import Conflict, EvalappError, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.run_lines import follow_run
 from evalapp.common.runner import execute_run
@@ -47,10 +47,14 @@ class Command(commands.Command):
 
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["project"]) if options["project"] else None
+        taken = {"list": (), "delete": ("name",), "add": ("name", "file")}[options["action"]]
+        for name in ("name", "file"):
+            if options[name] and name not in taken:
+                raise commands.WrongUsage(f"{options['action']} takes no {name.upper()}.")
         if options["action"] == "list":
             return {"corpora": [_row(corpus) for corpus in _listed(project)]}
         if not options["name"]:
-            raise BadInput("Name the corpus.")
+            raise commands.WrongUsage("Name the corpus.")
         if options["action"] == "delete":
             corpus = get_corpus(project, options["name"])
             row = _row(corpus)
@@ -61,11 +65,13 @@ class Command(commands.Command):
     def _add(self, project: Project | None, options: dict[str, Any]) -> dict[str, Any]:
         file, kind = options["file"], options["derive"]
         if (file is None) == (not kind):
-            raise BadInput("Name a file, or say --derive.")
+            raise commands.WrongUsage("Name a file, or say --derive.")
         if kind and project is None:
-            raise BadInput("--derive needs --project.")
+            raise commands.WrongUsage("--derive needs --project.")
         if file is not None and not file.is_file():
-            raise BadInput(f"{file} is no file that can be read.")
+            raise commands.WrongUsage(f"{file} is no file that can be read.")
+        if file is not None:
+            file.open("rb").close()  # one that may not be read is told before anything is made
         corpus, made = self._corpus(project, options)
         try:
             if file is not None:
@@ -81,12 +87,18 @@ class Command(commands.Command):
             raise
 
     def _corpus(self, project: Project | None, options: dict[str, Any]) -> tuple[Corpus, bool]:
+        facts = {name: options[name] for name in ("language", "tokenizer", "licence", "source")}
         try:
-            return get_corpus(None if options["shared"] else project, options["name"]), False
+            found = get_corpus(None if options["shared"] else project, options["name"])
         except NotThere:
-            facts = {name: options[name] for name in ("name", "language", "tokenizer", "licence", "source")}
             shared = options["shared"] or project is None
-            return create_corpus(project=project, user=None, shared=shared, **facts), True
+            return create_corpus(project=project, user=None, name=options["name"], shared=shared, **facts), True
+        for name, given in facts.items():
+            kept = getattr(found, name)
+            if given.strip() not in ("", kept):
+                text = f"“{found.name}” was made with the {name} “{kept}”, and keeps it. "
+                raise Conflict(text + f"Leave --{name} out, or make another corpus.")
+        return found, False
 
     def _see_through(self, corpus: Corpus, part: int, options: dict[str, Any]) -> dict[str, Any]:
         """Execute the run here, follow it, or leave it to the worker; without a project there is no run."""

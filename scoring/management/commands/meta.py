@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.lines import as_lines, filter_line, interval
@@ -68,7 +68,7 @@ class Command(commands.Command):
             return {**board.table, "computed_at": board.computed_at.isoformat()}
         several = len(options["references"]) > 1
         if several and options["people"] != "ratings":
-            raise CommandError("One reference set at a time with --people: name one after --references.", returncode=2)
+            raise commands.WrongUsage("One reference set at a time with --people: name one after --references.")
         options["references"] = ",".join(options["references"])
         query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options)
         board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from scoring.management.following import key_value
@@ -38,11 +38,11 @@ class Command(commands.Command):
         project = commands.find_project(options["slug"])
         action, names = options["action"], options["names"]
         if len(names) != ACTIONS[action]:
-            raise CommandError(f"{action} takes {ACTIONS[action] or 'no'} name(s) of snapshots.", returncode=2)
+            raise commands.WrongUsage(f"{action} takes {ACTIONS[action] or 'no'} name(s) of snapshots.")
         if action == "list":
             return {"action": action, "results": [described(row) for row in list_snapshots(project)]}
         if action == "take":
-            query = parse_query(SHAPES[options["board"]], dict(options["query"]), project)
+            query = parse_query(SHAPES[options["board"]], _known(options["board"], dict(options["query"])), project)
             get_leaderboard(project=project, query=query)  # a command may wait for a large one
             row = take_snapshot(
                 project=project, query=query, title=options["title"], note=options["note"], slug=options["name"]
@@ -81,6 +81,14 @@ class Command(commands.Command):
         else:
             self.stdout.write(f"{found['name']}: {found['title']}")
             self.stdout.write(found["signature"])
+
+
+def _known(board: str, given: dict[str, str]) -> dict[str, str]:
+    """A misspelt parameter would keep another table than was meant."""
+    known = SHAPES[board].__dataclass_fields__
+    if unknown := sorted(set(given) - set(known)):
+        raise commands.WrongUsage(f"{board} has no parameter {unknown[0]}. There are: {', '.join(known)}.")
+    return given
 
 
 def described(row: Any) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""What every command shares, where nobody reads what it prints."""
+"""What every command shares: exit codes, places that may not be used, and what it prints where nobody reads."""
 
 from __future__ import annotations
 
+import errno
 import io
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import pytest
 from django.core.management import CommandError
 
 from evalapp.common import commands
-from evalapp.common.errors import EvalappError
+from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,10 +28,10 @@ class Gone(io.StringIO):
 class Talking(commands.Command):
     requires_system_checks = ()
 
-    def work(self, *, fails: bool = False, code: int = 0, **_: Any) -> dict[str, Any]:
+    def work(self, *, fails: Exception | None = None, code: int = 0, **_: Any) -> dict[str, Any]:
         self.say("At work.")
         if fails:
-            raise EvalappError("It cannot be.")
+            raise fails
         return {"told": True, "exit": code}
 
     def show(self, result: dict[str, Any]) -> None:
@@ -52,7 +54,42 @@ def test_without_a_reader_of_the_progress_the_work_goes_on() -> None:
     Talking(stdout=out, stderr=Gone()).execute(**options)
     assert out.getvalue() == "Told.\n"
     with pytest.raises(CommandError, match="It cannot be"):
-        Talking(stdout=out, stderr=Gone()).execute(fails=True, **options)
+        Talking(stdout=out, stderr=Gone()).execute(fails=EvalappError("It cannot be."), **options)
+
+
+class Reading(Talking):
+    fields_are_arguments = False
+
+
+@pytest.mark.parametrize(
+    ("fails", "code"),
+    [
+        (EvalappError("It cannot be."), 1),
+        (Conflict("Taken.", faults=[Fault("Taken.", field="name")]), 1),
+        (BadInput("There are no outputs yet."), 1),
+        (BadInput("A row is wrong.", faults=[Fault("wrong", field="value", file="ratings.csv", line=3)]), 1),
+        (BadInput("No number.", faults=[Fault("No number.", field="max")]), 2),
+        (commands.WrongUsage("Name the file."), 2),
+        (PermissionError(errno.EACCES, "Permission denied", "/locked/out"), 1),
+    ],
+)
+def test_what_is_wrong_decides_the_exit_code(fails: Exception, code: int) -> None:
+    out = io.StringIO()
+    options = {"force_color": False, "no_color": True, "json": True, "fails": fails}
+    with pytest.raises(CommandError) as ended:
+        Talking(stdout=out, stderr=io.StringIO()).execute(**options)
+    assert ended.value.returncode == code
+    assert json.loads(out.getvalue())["detail"] == str(ended.value).partition("\n")[0]
+    with pytest.raises(CommandError) as ended:
+        Reading(stdout=out, stderr=io.StringIO()).execute(**options)
+    assert ended.value.returncode == (2 if isinstance(fails, commands.WrongUsage) else 1)
+
+
+def test_a_fault_of_the_program_keeps_its_trace() -> None:
+    with pytest.raises(FileNotFoundError):
+        Talking(stderr=io.StringIO()).execute(
+            fails=FileNotFoundError(errno.ENOENT, "gone", "part-7"), json=False, force_color=False, no_color=True
+        )
 
 
 @pytest.mark.parametrize("arguments", [["evaluators"], ["evaluators", "--json"]])

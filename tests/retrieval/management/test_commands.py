@@ -45,6 +45,8 @@ def test_add_list_reindex_delete(cast, file):
     assert file.exists()
     again = command("corpus", "add", "talk", str(file), "--project", "alpha", "--here")
     assert (again["made"], again["added"], again["pairs"]) == (False, 0, 5)
+    with pytest.raises(CommandError, match="was made with the licence “CC0”, and keeps it"):
+        command("corpus", "add", "talk", str(file), "--project", "alpha", "--licence", "MIT", "--here")
     Dialogue.objects.create(project=cast.project, key="d", turns=["Hi!", "Hello."])
     derived = said("corpus", "add", "talk", "--derive", "dialogues", "--project", "alpha", "--here")
     assert "1 pairs read, 1 of them new; 6 different pairs are indexed" in derived
@@ -76,20 +78,24 @@ def test_every_faulty_row_is_told_and_nothing_is_made(cast, file):
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "why", "code"),
     [
-        (["corpus", "add", "talk"], "Name a file"),
-        (["corpus", "add"], "Name the corpus"),
-        (["corpus", "add", "talk", "nothing.jsonl"], "no file"),
-        (["corpus", "add", "talk", "--derive", "items"], "needs --project"),
-        (["corpus", "delete", "talk"], "no shared corpus"),
-        (["reindex", "alpha"], "no corpus with pairs"),
-        (["reindex", "nowhere"], "no project"),
+        (["corpus", "add", "talk"], "Name a file", 2),
+        (["corpus", "add"], "Name the corpus", 2),
+        (["corpus", "add", "talk", "nothing.jsonl"], "no file", 2),
+        (["corpus", "add", "talk", "--derive", "items"], "needs --project", 2),
+        (["corpus", "add", "No Name", __file__, "--project", "alpha"], "A name is made of", 2),
+        (["corpus", "list", "talk"], "list takes no NAME", 2),
+        (["corpus", "delete", "talk", "corpus.jsonl"], "delete takes no FILE", 2),
+        (["corpus", "delete", "talk"], "no shared corpus", 1),
+        (["reindex", "alpha"], "no corpus with pairs", 1),
+        (["reindex", "nowhere"], "no project", 1),
     ],
 )
-def test_wrong_usage_says_the_way_out(cast, words, why):
-    with pytest.raises(CommandError, match=why):
+def test_wrong_usage_says_the_way_out(cast, words, why, code):
+    with pytest.raises(CommandError, match=why) as raised:
         command(*words)
+    assert raised.value.returncode == code
 
 
 def test_doctor_tells_what_is_well_and_what_is_not(cast):

@@ -120,6 +120,9 @@ def test_by_commands_and_by_api(scored, client):
         call_command("snapshot", "alpha", *words, "--json", stdout=out)
         return json.loads(out.getvalue())
 
+    with pytest.raises(CommandError, match="evaluators has no parameter levle") as refused:
+        command("take", "--board", "evaluators", "--set", "levle=system")
+    assert refused.value.returncode == 2
     taken = command("take", "--board", "evaluators", "--set", "level=system", "--name", "first", "--note", "x")
     assert (taken["name"], taken["params"]["level"]) == ("first", "system")
     client.force_login(scored.researcher)

@@ -69,7 +69,11 @@ def test_createowner(db, monkeypatch):
     with pytest.raises(CommandError, match="changepassword olga"):
         told("createowner", "olga")
     monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
-    with pytest.raises(CommandError, match="too short"):
+    with pytest.raises(CommandError, match="too short") as refused:
         told("createowner", "oskar", "--password-stdin")
+    assert refused.value.returncode == 1
+    with pytest.raises(CommandError, match="username: ") as refused:
+        told("createowner", "no name")
+    assert refused.value.returncode == 2
     monkeypatch.setattr("sys.stdin", io.StringIO("a-long-enough-one\n"))
     assert "password" not in json.loads(told("createowner", "oskar", "--password-stdin", "--json"))

@@ -177,8 +177,9 @@ def test_a_used_port_is_refused_before_anything_starts(tmp_path):
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):
-    with pytest.raises(CommandError, match="is not a folder"):
+    with pytest.raises(CommandError, match="is not a folder") as refused:
         call_command("up", "--data", str(tmp_path / "missing"))
+    assert refused.value.returncode == 2
 
 
 @pytest.mark.parametrize("port", ["web", "-1", "70000"])
