@@ -34,7 +34,7 @@ from evalapp.common.runner import RunCancelled, RunContext
 
 from . import import_checks, import_found, import_judgements, import_written
 from .import_checks import Check, other_content
-from .import_staging import FAULTY, NEW, Faults, Staging
+from .import_staging import FAULTY, NEW, REPLACE, Faults, Staging
 from .import_store import described, promote
 
 _BATCH = 2000
@@ -220,6 +220,10 @@ class _Import:
         import_written.attempts(check)
         import_found.check(check)
         counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
+        if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):
+            # Kinds that were said beside the files change systems that no file names.
+            found = counts.get("systems") or dict.fromkeys(("rows", "added", "same", "replaced", "faulty"), 0)
+            counts["systems"] = {**found, "rows": found["rows"] + given, "replaced": found["replaced"] + given}
         if self.dataset is not None:
             counts["dataset"] = self._check_description(check)
         return counts
