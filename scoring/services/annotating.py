@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
-from annotation.models import Item, Reference, ReferenceSet
+from annotation.models import Item, Reference, ReferenceSet, System
 from annotation.models.data import ORIGINAL
 from annotation.parsers.kinds import RESERVED_SETS
 from annotation.services.bulk import insert_rows
@@ -21,7 +22,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from ..models import AnnotationTrace, Evaluator
-from ..selectors.candidates import CORPUS, WITHHELD, check_origin, parse_origin
+from ..selectors.candidates import CORPUS, OUTPUTS, WITHHELD, check_origin, parse_origin
 from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained
 
@@ -183,7 +184,10 @@ def _checked(project: Project, wishes: AnnotateWishes) -> dict[str, Any]:
         fault("turns", "turns is for candidates from a corpus only.")
     if wishes.sample is not None and wishes.sample < 1:
         fault("sample", "sample is a number from 1.")
-    faults += _unknown_items(project, wishes.items)
+    if wishes.systems and origin.kind != OUTPUTS:
+        fault("systems", "systems is for candidates from outputs only.")
+    faults += _unknown(project, "item", Item.objects.filter(project=project), "key", wishes.items)
+    faults += _unknown(project, "system", System.objects.filter(project=project), "name", wishes.systems)
     if not Item.objects.filter(project=project).exists():
         fault("items", f"{project.slug} has no items yet. Upload some first.")
     if faults:
@@ -203,15 +207,15 @@ def _why_not(evaluator: Evaluator) -> str:
     return ""
 
 
-def _unknown_items(project: Project, keys: tuple[str, ...]) -> list[Fault]:
-    if not keys:
+def _unknown(project: Project, noun: str, rows: QuerySet[Any], column: str, names: tuple[str, ...]) -> list[Fault]:
+    if not names:
         return []
-    there = set(Item.objects.filter(project=project, key__in=keys).values_list("key", flat=True))
-    missing = [key for key in keys if key not in there]
+    there = set(rows.filter(**{f"{column}__in": names}).values_list(column, flat=True))
+    missing = [name for name in names if name not in there]
     if not missing:
         return []
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return [Fault(f"{project.slug} has no item “{missing[0]}”{more}.", field="items")]
+    return [Fault(f"{project.slug} has no {noun} “{missing[0]}”{more}.", field=f"{noun}s")]
 
 
 def wishes_of(params: Mapping[str, Any]) -> AnnotateWishes:

@@ -11,7 +11,7 @@ import pytest
 from annotation.models import Reference, ReferenceSet
 from annotation.services import ports
 from annotation.services.ports import Candidate, Candidates
-from evalapp.common.errors import Conflict
+from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.queue import retry_run
 from evalapp.common.runner import RunCancelled, execute_run
@@ -229,6 +229,17 @@ def test_a_name_is_never_overwritten(project) -> None:
     for name in ("chosen", "original"):
         with pytest.raises(Conflict, match="none is overwritten"):
             annotate(project, into=name, seed=14)
+
+
+def test_names_that_are_not_there_are_told(project) -> None:
+    make_outputs(project, list(project.items.all()), ("sys-a", "sys-b"))
+    with pytest.raises(BadInput) as refused:
+        annotate(project, candidates="outputs", systems=("sys-a", "sys-typo"), items=("k1", "kx"))
+    assert [fault.message for fault in refused.value.faults] == [
+        "alpha has no item “kx”.", "alpha has no system “sys-typo”.",
+    ]  # fmt: skip
+    with pytest.raises(BadInput, match="for candidates from outputs only"):
+        annotate(project, systems=("sys-a",))
 
 
 def test_the_file_survives_odd_texts(project) -> None:
