@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from annotation.models import Upload, UploadChange
+from annotation.parsers import canonical
 from annotation.pipelines.import_staging import NEW, SAME
 from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
@@ -22,13 +23,18 @@ from ..selectors.score_sets import SCORES, TABLES
 from ..selectors.summaries import summarise_scores
 from ..services.scores import COLUMNS, finish_score_set
 
-AWAY = "It was trained in another installation, and its weights did not come with the export. Upload its folder."
+AWAY = (
+    "It was trained in another installation, and its weights did not come with the export. Upload its folder, under "
+    "another name, to apply it."
+)
 
 #: Scores that go into the database together.
 BATCH = 20_000
 
 #: An evaluator stands in the addresses of its pages.
 SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
+#: The hash of an evaluator's weights in its signature.
+WEIGHTS = re.compile(r"\|w:(\w+)")
 
 
 def check(check: Any) -> None:
@@ -46,9 +52,10 @@ def check(check: Any) -> None:
             continue
         found = _stored(check.project, told)
         if found is None:
-            other = Evaluator.objects.filter(project=check.project, slug=told["evaluator"]).first()
-            if other is not None and other.name != told["name"]:
-                text = f"The evaluator “{other.slug}” is a {other.name} here. Rename one of the two."
+            if told["evaluator"] not in named:
+                other = Evaluator.objects.filter(project=check.project, slug=told["evaluator"]).first()
+                named[told["evaluator"]] = _who(told) if other is None else _who_is(other)
+            if text := _differs(told, *named[told["evaluator"]]):
                 check.fail_row("score_sets", n, "evaluator", text)
             continue
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
@@ -57,6 +64,8 @@ def check(check: Any) -> None:
 
 
 def _stored(project: Project, told: dict[str, Any]) -> ScoreSet | None:
+    #: Who has which name already, here or in a row before.
+    named: dict[str, tuple[str, str, Any]] = {}
     return ScoreSet.objects.filter(
         project=project, evaluator__slug=told["evaluator"], signature=bare_signature(told, "signature"),
         references=told.get("references", ""), aspect=told.get("aspect", ""),
@@ -77,6 +86,32 @@ def _compare(check: Any, name: str, found: ScoreSet) -> None:
     sql = (
         "SELECT s.n, o.id, s.value FROM scores s JOIN outputs o ON o.n = s.out"
         f" WHERE s.n > ? AND s.act = '{NEW}' AND s.name = '{name.replace(chr(39), chr(39) * 2)}' ORDER BY s.n"
+def _who(told: dict[str, Any]) -> tuple[str, str, Any]:
+    """Method, kind, and what tells one trained or combined evaluator from another."""
+    kind = told["kind"]
+    if kind == Evaluator.Kind.COMBINED:
+        return told["name"], kind, canonical(told.get("options", {}))
+    found = WEIGHTS.search(told["signature"]) if kind == Evaluator.Kind.TRAINED else None
+    return told["name"], kind, found[1] if found else ""
+
+
+def _who_is(row: Evaluator) -> tuple[str, str, Any]:
+    told = {"name": row.name, "kind": row.kind, "options": row.options, "signature": row.signature}
+    return _who(told)
+
+
+def _differs(told: dict[str, Any], name: str, kind: str, what: Any) -> str:
+    """Why these scores are not those of the evaluator that has the name; empty where they are."""
+    slug, way = told["evaluator"], "Give it another name in score_sets, or load the files into another project."
+    if (told["name"], told["kind"]) != (name, kind):
+        return f"The evaluator “{slug}” is a {name} here. Rename one of the two."
+    if _who(told)[2] == what:
+        return ""
+    if kind == Evaluator.Kind.COMBINED:
+        return f"The evaluator “{slug}” combines others, or in another way, here. {way}"
+    return f"The evaluator “{slug}” is another {name} here, with the weights {what or 'unknown'}. {way}"
+
+
     )
     for batch in check.staging.batches(sql):
         stored = dict(

@@ -12,6 +12,7 @@ from evalapp.common.errors import Conflict
 from evalapp.common.models import AuditEvent
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
 from scoring.selectors.score_sets import list_states
+from tests.scoring.training import make_trained
 from tests.taking import ITEMS, WHOLE, faults_of, row_counts, take_in
 
 pytestmark = pytest.mark.django_db
@@ -151,3 +152,31 @@ def test_a_table_that_is_no_table_is_passed_over(cast):
     upload = take_in(cast.project, {**WHOLE, "leaderboard.json": document})
     assert upload.state == "done", faults_of(upload)
     assert not Leaderboard.objects.exists()
+
+
+def told(weights: str, name: str = "ream-1@original") -> dict[str, Any]:
+    """The set of the export of an evaluator with these weights."""
+    return {**SET, "id": name, "signature": SET["signature"].replace("|v:1", f"|w:{weights}|v:1")}
+
+
+def test_scores_of_another_evaluator_with_the_same_name_are_refused(cast):
+    """They became scores of the one that was trained here."""
+    ours = make_trained(cast.project, "ream-1", name="ream")
+    Evaluator.objects.filter(pk=ours.pk).update(signature="ream|w:0a0a0a0a|v:1")
+    other = take_in(cast.project, {**WHOLE, **scores(of=told("0b0b0b0b"))})
+    assert other.state == "faulty"
+    assert "is another ream here, with the weights 0a0a0a0a. Give it another name" in faults_of(other)[0]
+    assert not ScoreSet.objects.exists()
+    same = take_in(cast.project, {**WHOLE, **scores(of=told("0a0a0a0a"))})
+    assert same.state == "done", faults_of(same)
+    assert ScoreSet.objects.get().evaluator == ours
+    # Two in one upload, and a combination of others.
+    rows = [{**told(weights, f"new@{weights}"), "evaluator": "new"} for weights in ("0c0c0c0c", "0d0d0d0d")]
+    twice = take_in(cast.project, {"score_sets.jsonl": rows})
+    assert "with the weights 0c0c0c0c" in faults_of(twice)[0]
+    both = {**SET, "id": "both", "evaluator": "both", "name": "combined", "kind": "combined", "signature": "combined"}
+    Evaluator.objects.create(
+        project=cast.project, slug="both", name="combined", kind="combined", options={"parts": ["length", "chrf"]}
+    )
+    combined = take_in(cast.project, {"score_sets.jsonl": [{**both, "options": {"parts": ["length", "bleu"]}}]})
+    assert "“both” combines others" in faults_of(combined)[0]
