@@ -442,6 +442,21 @@ def test_what_was_there_is_back_after_a_killed_replacement(world, empty):
     assert empty.listing() == before
 
 
+def test_files_that_were_there_stay_where_the_backup_has_none(world, empty, tmp_path, monkeypatch):
+    """Killed before the first folder was moved. No folder of such a backup waits beside the one that is there."""
+    bare = tmp_path / "bare"
+    with monkeypatch.context() as patched, world.installation.django():
+        patched.setattr(f"{_MODULE}.writing.kept_files", lambda apps: iter(()))
+        make_backup(target=bare)
+    (empty.folder / "uploads/9").mkdir(parents=True)
+    (empty.folder / "uploads/9/000").write_text("old")
+    before = empty.listing()
+    killed_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=bare, replace=True), after=False)
+    connection.close()
+    settle()
+    assert empty.listing() == before
+
+
 @pytest.fixture
 def little_room() -> Iterator[None]:
     """No file may become larger than 200 kB: writing more is an error of the system, as on a full disk."""

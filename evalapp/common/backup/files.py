@@ -130,10 +130,14 @@ def write_new(name: str, token: str, chunks: Iterable[bytes]) -> None:
         os.fsync(file.fileno())
 
 
+def make_waiting(token: str) -> None:
+    """The waiting folders, of roots without files, too: `take_back` knows by a missing one that it was moved."""
+    for root in ROOTS:
+        staged(root, token).mkdir(parents=True)
+
+
 def place_all(token: str) -> None:
     """The waiting folders take the place of those that are there."""
-    for root in ROOTS:
-        staged(root, token).mkdir(parents=True, exist_ok=True)
     for root in ROOTS:
         place = root_of(root)
         if place.exists():

@@ -221,6 +221,7 @@ def _restore(connection: Any, apps: Any, reader: Reader, replace: bool, say: Say
 
 def _stage_files(reader: Reader, token: str, say: Say) -> None:
     tell, names = seldom(say), reader.manifest.files
+    files.make_waiting(token)
     for number, name in enumerate(names):
         files.write_new(name.removeprefix("files/"), token, reader.chunks(name))
         tell(f"files: {number + 1:,} of {len(names):,}")
