@@ -37,6 +37,11 @@ RATINGS = [
     {"item": "i2", "system": "s", "rater": "r", "aspect": "quality", "value": 2.5},
 ]
 COMPARISONS = [{"item": "i1", "system_a": "s", "system_b": "t", "rater": "r", "aspect": "quality", "verdict": "tie"}]
+#: A table of `leaderboard.json` as small as one can be.
+TABLE: dict[str, Any] = {
+    "kind": "systems", "aspect": "quality", "method": "mean", "scale": [1, 5], "extras": {}, "signature": "method:mean",
+    "note": "", "n_simulated": 0, "rows": [],
+}  # fmt: skip
 WHOLE: dict[str, Any] = {
     "dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.jsonl": RATINGS,
     "comparisons.jsonl": COMPARISONS,

@@ -41,13 +41,21 @@ class Check:
     """What the checks of one import share: project, staging file, faults, and whether rows may be replaced."""
 
     def __init__(
-        self, project: Any, staging: Staging, faults: Faults, replace: bool, tick: Callable[[str], None]
+        self,
+        project: Any,
+        staging: Staging,
+        faults: Faults,
+        replace: bool,
+        tick: Callable[[str], None],
+        documents: dict[str, Any] | None = None,
     ) -> None:
         self.project = project
         self.staging = staging
         self.faults = faults
         self.replace = replace
         self.tick = tick
+        #: What files that are one object hold, by their kind; `dataset.json` is looked at elsewhere.
+        self.documents = documents or {}
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:

@@ -26,6 +26,9 @@ def check(check: Check) -> None:
     _filters(check)
     _campaigns(check)
     _scores(check)
+    if check.staging.has("scores") or check.staging.has("score_sets") or check.documents:
+        ports.check_found(check)
+        check.tick("scores and tables: checked")
 
 
 def _filters(check: Check) -> None:
@@ -61,8 +64,7 @@ def _campaigns(check: Check) -> None:
 
 
 def _scores(check: Check) -> None:
-    """Each score is of an output that is there and of a set that the upload describes; then the room that keeps scores
-    compares them with its own."""
+    """Each score is of an output that is there and of a set that the upload describes."""
     staging = check.staging
     if not staging.has("scores") and not staging.has("score_sets"):
         return
@@ -89,8 +91,6 @@ def _scores(check: Check) -> None:
         "t.system | t.item | t.step",
     )
     check.tick("scores: found their outputs")
-    ports.check_found(check)
-    check.tick("scores: checked")
 
 
 def _at(step: int) -> str:

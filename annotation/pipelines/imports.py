@@ -205,7 +205,8 @@ class _Import:
             steps += 1
             self.context.progress(steps, None, "checks", f"Checking ({what})")
 
-        check = Check(self.project, staging, self.faults, bool(self.options.get("replace")), tick)
+        replace = bool(self.options.get("replace"))
+        check = Check(self.project, staging, self.faults, replace, tick, self.documents)
         import_checks.duplicates(check)
         import_checks.systems(check, self.options.get("system_kinds", {}))
         import_judgements.aspects(check, self.dataset, self.dataset_file)

@@ -59,7 +59,7 @@ class ExportFolder:
             raise FolderError(name, "the folder has no such file; export the project with its tables")
         try:
             return json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FolderError(name, f"this is not JSON ({error})") from error
 
     def has(self, table: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from evalapp.stats.folder import ExportFolder, FolderError
 from evalapp.stats.folder_tables import COMPUTED, Entry, Table
+from evalapp.stats.kept_tables import faults_of
 from evalapp.stats.meta_tables import COEFFICIENTS
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
@@ -59,6 +60,8 @@ def recompute_folder(path: Path, *, overrides: Mapping[str, Any] | None = None) 
     computed with. Raises `FolderError` where there is nothing to recompute."""
     folder = ExportFolder(path)
     document = folder.document("leaderboard.json")
+    for where, problem in faults_of(document, to_compute=True):
+        raise FolderError("leaderboard.json", f"{where} {problem}")
     return [recompute_entry(folder, entry, overrides or {}) for entry in document["tables"]]
 
 
@@ -66,12 +69,9 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
     """One table. What is missing in the folder is told in `problem`, not raised."""
     kept, settings = entry["table"], {**entry["params"], **overrides}
     title = describe(kept)
-    compute = COMPUTED.get(entry["kind"])
-    if compute is None:
-        return Outcome(title, kept, None, problem=f"this version does not know tables of kind “{entry['kind']}”")
     try:
-        found = json.loads(json.dumps(compute(folder, entry, settings)))
-    except FolderError as error:
+        found = json.loads(json.dumps(COMPUTED[entry["kind"]](folder, entry, settings)))
+    except ValueError as error:  # `FolderError`, or what the statistics say of columns and settings
         return Outcome(title, kept, None, problem=str(error))
     if kept.get("filter"):
         found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"

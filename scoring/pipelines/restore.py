@@ -16,6 +16,7 @@ from annotation.parsers import canonical
 from annotation.pipelines.import_staging import NEW, SAME
 from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
+from evalapp.stats.kept_tables import faults_of
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.leaderboards import SHAPES, key_of
@@ -28,20 +29,42 @@ AWAY = (
     "another name, to apply it."
 )
 
+TABLES_FILE = "leaderboard.json"
 #: Scores that go into the database together.
 BATCH = 20_000
 
-#: An evaluator stands in the addresses of its pages.
-SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
 #: The hash of an evaluator's weights in its signature.
 WEIGHTS = re.compile(r"\|w:(\w+)")
+#: An evaluator stands in the addresses of its pages.
+SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
 
 
 def check(check: Any) -> None:
+    if check.staging.has("scores") or check.staging.has("score_sets"):
+        _check_scores(check)
+    if "leaderboard" in check.documents:
+        _check_tables(check, check.documents["leaderboard"])
+
+
+def _check_tables(check: Any, document: Any) -> None:
+    """Pages show kept tables as they are, so each must be one. A choice that an older version did not have may be
+    missing, none that this version does not know may be there."""
+    for where, problem in faults_of(document):
+        check.faults.add(TABLES_FILE, None, where, f"{where} {problem}.")
+    for place, entry in enumerate([] if check.faults.count else document["tables"]):
+        unknown = sorted(set(entry["params"]) - set(SHAPES[entry["kind"]].__dataclass_fields__))
+        if unknown:
+            where = f"tables[{place}].params.{unknown[0][:50]}"
+            check.faults.add(TABLES_FILE, None, where, f"{where} is not known here; was it made by a newer version?")
+
+
+def _check_scores(check: Any) -> None:
     """A set that stands here already must say the same; its rows are left alone."""
     staging = check.staging
     staging.execute("CREATE TABLE kept_sets (name TEXT PRIMARY KEY, id INTEGER)")
     rows = staging.execute(f"SELECT n, key, row FROM score_sets WHERE act = '{NEW}' ORDER BY n").fetchall()
+    #: Who has which name already, here or in a row before.
+    named: dict[str, tuple[str, str, Any]] = {}
     for n, name, text in rows:
         told = json.loads(text)
         if not SLUG.fullmatch(told["evaluator"]):
@@ -63,29 +86,6 @@ def check(check: Any) -> None:
         _compare(check, name, found)
 
 
-def _stored(project: Project, told: dict[str, Any]) -> ScoreSet | None:
-    #: Who has which name already, here or in a row before.
-    named: dict[str, tuple[str, str, Any]] = {}
-    return ScoreSet.objects.filter(
-        project=project, evaluator__slug=told["evaluator"], signature=bare_signature(told, "signature"),
-        references=told.get("references", ""), aspect=told.get("aspect", ""),
-    ).first()  # fmt: skip
-
-
-def bare_signature(told: dict[str, Any], name: str) -> str:
-    """The evaluator's own signature, without what it was measured against and the hash of the data."""
-    text: str = told[name]
-    if told.get("data"):
-        text = text.removesuffix(f"|data:{told['data']}")
-    if told.get("references"):
-        text = text.removesuffix(f"|refs:{told['references']}")
-    return text
-
-
-def _compare(check: Any, name: str, found: ScoreSet) -> None:
-    sql = (
-        "SELECT s.n, o.id, s.value FROM scores s JOIN outputs o ON o.n = s.out"
-        f" WHERE s.n > ? AND s.act = '{NEW}' AND s.name = '{name.replace(chr(39), chr(39) * 2)}' ORDER BY s.n"
 def _who(told: dict[str, Any]) -> tuple[str, str, Any]:
     """Method, kind, and what tells one trained or combined evaluator from another."""
     kind = told["kind"]
@@ -112,6 +112,27 @@ def _differs(told: dict[str, Any], name: str, kind: str, what: Any) -> str:
     return f"The evaluator “{slug}” is another {name} here, with the weights {what or 'unknown'}. {way}"
 
 
+def _stored(project: Project, told: dict[str, Any]) -> ScoreSet | None:
+    return ScoreSet.objects.filter(
+        project=project, evaluator__slug=told["evaluator"], signature=bare_signature(told, "signature"),
+        references=told.get("references", ""), aspect=told.get("aspect", ""),
+    ).first()  # fmt: skip
+
+
+def bare_signature(told: dict[str, Any], name: str) -> str:
+    """The evaluator's own signature, without what it was measured against and the hash of the data."""
+    text: str = told[name]
+    if told.get("data"):
+        text = text.removesuffix(f"|data:{told['data']}")
+    if told.get("references"):
+        text = text.removesuffix(f"|refs:{told['references']}")
+    return text
+
+
+def _compare(check: Any, name: str, found: ScoreSet) -> None:
+    sql = (
+        "SELECT s.n, o.id, s.value FROM scores s JOIN outputs o ON o.n = s.out"
+        f" WHERE s.n > ? AND s.act = '{NEW}' AND s.name = '{name.replace(chr(39), chr(39) * 2)}' ORDER BY s.n"
     )
     for batch in check.staging.batches(sql):
         stored = dict(
@@ -202,15 +223,9 @@ def _make_set(project: Project, told: dict[str, Any]) -> tuple[ScoreSet, bool]:
 
 def _store_tables(upload: Upload, project: Project, document: dict[str, Any]) -> None:
     """What was asked for is kept, with what was answered; a page computes it anew from the data that are here."""
-    for entry in document.get("tables", []):
-        shape = SHAPES.get(entry.get("kind", "")) if isinstance(entry, dict) else None
-        params = entry.get("params") if shape else None
-        if shape is None or not isinstance(params, dict) or not isinstance(entry.get("table"), dict):
-            continue
-        if not set(params) <= set(shape.__dataclass_fields__):
-            continue
+    for entry in document["tables"]:
         # A choice that an older version did not have is at its default.
-        query = shape(**params)
+        query = SHAPES[entry["kind"]](**entry["params"])
         params, key = asdict(query), key_of(query)
         if not Leaderboard.objects.filter(project=project, key=key).exists():
             table = {"project": project.slug, "lang": project.lang, **_without_sets(entry["table"])}

@@ -218,7 +218,7 @@ def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
                 "zero": _at(0.0),
                 "others": [by_name.get(head["name"], {"value": None, "name": head["name"]}) for head in heads],
                 "judged_name": JUDGED[row["judged"]],
-                "source_name": table["campaigns"].get(row["source"], row["source"]),
+                "source_name": table.get("campaigns", {}).get(row["source"], row["source"]),
                 "link": urlencode(_given(replace(query, aspect=row["aspect"], judged=row["judged"]))),
             }
         )

@@ -13,7 +13,7 @@ from evalapp.common.models import AuditEvent
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
 from scoring.selectors.score_sets import list_states
 from tests.scoring.training import make_trained
-from tests.taking import ITEMS, WHOLE, faults_of, row_counts, take_in
+from tests.taking import ITEMS, TABLE, WHOLE, faults_of, row_counts, take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -115,7 +115,7 @@ def test_undo_takes_back_an_upload_that_brought_only_what_was_found(cast):
     """Each upload its own scores; the set and its evaluator with the last of them."""
     take_in(cast.project, WHOLE)
     slow = {"name": "slow", "raters": ["r"], "reason": "slow"}
-    table = {"kind": "systems", "params": {"aspect": "quality"}, "table": {"rows": []}}
+    table = {"kind": "systems", "params": {"aspect": "quality"}, "table": TABLE}
     files = {**scores(*SCORES[:2]), "filters.jsonl": [slow], "leaderboard.json": {"tables": [table]}}
     first, second = take_in(cast.project, files), take_in(cast.project, scores())
     assert ScoreSet.objects.get().n_scores == 3
@@ -147,11 +147,23 @@ def test_filters_never_change_and_campaigns_here_know_better(cast):
     assert own.counts["campaigns"]["same"] == 1
 
 
-def test_a_table_that_is_no_table_is_passed_over(cast):
-    document = {"tables": [{"kind": "systems", "params": {"aspect": "x"}}, {"kind": "mystery"}, 7]}
-    upload = take_in(cast.project, {**WHOLE, "leaderboard.json": document})
-    assert upload.state == "done", faults_of(upload)
+def test_a_table_that_is_no_table_is_refused_before_anything_is_stored(cast, client):
+    """One without method made the overview of the project fail with an error 500 until it was computed anew."""
+    sound = {"kind": "systems", "params": {"aspect": "quality"}, "table": TABLE}
+    bare = {**sound, "table": {"kind": "systems", "rows": [{"label": "s"}]}}
+    newer = {**sound, "params": {"aspect": "quality", "mood": "good"}}
+    for table, told in (
+        (7, "leaderboard.json: tables[1] must be an object."),
+        (bare, "leaderboard.json: tables[1].table.aspect is missing."),
+        (newer, "leaderboard.json: tables[1].params.mood is not known here; was it made by a newer version?"),
+    ):
+        upload = take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound, table]}})
+        assert (upload.state, faults_of(upload)) == ("faulty", [told])
     assert not Leaderboard.objects.exists()
+    assert not Output.objects.exists()
+    assert take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound]}}).state == "done"
+    client.force_login(cast.viewer)
+    assert client.get("/projects/alpha/").status_code == 200
 
 
 def told(weights: str, name: str = "ream-1@original") -> dict[str, Any]:
