@@ -12,6 +12,7 @@ from functools import lru_cache
 from django.conf import settings
 
 from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.selectors import rater_names
 
 #: kept: ids of uploads as they came, but for addresses and names of accounts; pseudonyms: all ids; as-uploaded: none.
 NAMINGS = ("kept", "pseudonyms", "as-uploaded")
@@ -30,7 +31,7 @@ def naming(project: Project, how: str) -> Callable[[str], str]:
     of this installation; what is a pseudonym already stays, so that an export of a loaded export is equal to it."""
     if how == "as-uploaded":
         return as_stored
-    own = set(Membership.objects.filter(project=project).values_list("pseudonym", flat=True))
+    own = set(rater_names(project.pk).values())
     accounts = Membership.objects.filter(project=project).values_list("user__username", "user__email")
     telling = {name.lower() for pair in accounts for name in pair if name}
     key = f"{settings.SECRET_KEY}|raters|{project.pk}".encode()

@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from evalapp.common.errors import NotAllowed, NotThere
+from evalapp.common.models import AuditEvent
 
 from .models import Invitation, Membership, Project, User
 from .roles import ROLES_FOR, Need
@@ -73,6 +74,28 @@ def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
 
 def members_of(project: Project) -> QuerySet[Membership]:
     return Membership.objects.filter(project=project).select_related("user").order_by("user__username", "pk")
+
+
+def rater_names(project_id: int) -> dict[int, str]:
+    """User number -> the pseudonym under which their judgements are stored, of members and of those who have left."""
+    members = Membership.objects.filter(project=project_id).values_list("user_id", "pseudonym")
+    return {**former_pseudonyms(project_id), **dict(members)}
+
+
+def former_pseudonyms(project_id: int, *, user: User | None = None) -> dict[int, str]:
+    """User number -> pseudonym of those who had belonged, from the audit. It knows them by user name: an account of
+    that name that was made later is somebody else's."""
+    left = AuditEvent.objects.filter(project=project_id, verb="member.removed").order_by("pk")
+    if user is not None:
+        left = left.filter(object=user.username)
+    rows = list(left.values_list("object", "at", "detail"))
+    users = User.objects.filter(username__in={name for name, _, _ in rows})
+    known = {name: (pk, since) for name, pk, since in users.values_list("username", "pk", "date_joined")}
+    return {
+        known[name][0]: detail["pseudonym"]
+        for name, at, detail in rows
+        if name in known and at >= known[name][1] and detail.get("pseudonym")
+    }
 
 
 def invitations_of(project: Project) -> QuerySet[Invitation]:

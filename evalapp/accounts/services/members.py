@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
+from evalapp.accounts.selectors import former_pseudonyms
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, NotThere
 
@@ -26,10 +27,12 @@ def check_role(role: str) -> None:
 
 @transaction.atomic
 def add_member(*, project: Project, user: User, role: str, actor: User | None) -> Membership:
-    """A new membership under a fresh pseudonym; somebody who belongs already is a conflict."""
+    """A new membership under a fresh pseudonym, or, for somebody who comes back, the one under which they had judged:
+    else they would be two raters. Somebody who belongs already is a conflict."""
     check_role(role)
-    for _ in range(20):
-        pseudonym = new_pseudonym()
+    before = former_pseudonyms(project.pk, user=user).get(user.pk)
+    for attempt in range(20):
+        pseudonym = before if before and not attempt else new_pseudonym()
         if Membership.objects.filter(project=project, pseudonym=pseudonym).exists():
             continue
         try:

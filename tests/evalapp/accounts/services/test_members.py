@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
-from evalapp.accounts.models import Membership
+from evalapp.accounts.models import Membership, User
 from evalapp.accounts.roles import Role
+from evalapp.accounts.selectors import rater_names
 from evalapp.accounts.services import add_member, change_role, members, remove_member
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
@@ -28,6 +30,19 @@ def test_a_taken_pseudonym_is_drawn_again(cast, monkeypatch):
     monkeypatch.setattr(members, "new_pseudonym", lambda: next(names))
     made = add_member(project=cast.project, user=person("ugo"), role=Role.VIEWER, actor=None)
     assert made.pseudonym == "r-free"
+
+
+def test_who_comes_back_is_the_same_rater(cast):
+    before = member(cast, cast.annotator)
+    remove_member(member=before, actor=cast.owner)
+    assert rater_names(cast.project.pk)[cast.annotator.pk] == before.pseudonym
+    back = add_member(project=cast.project, user=cast.annotator, role=Role.ANNOTATOR, actor=cast.owner)
+    assert back.pseudonym == before.pseudonym
+    remove_member(member=back, actor=cast.owner)
+    # An account of the same name that was made later is somebody else's.
+    User.objects.filter(pk=cast.annotator.pk).update(date_joined=timezone.now())
+    new = add_member(project=cast.project, user=cast.annotator, role=Role.ANNOTATOR, actor=cast.owner)
+    assert new.pseudonym != before.pseudonym
 
 
 def test_nobody_joins_twice_and_roles_are_those_that_exist(cast):
