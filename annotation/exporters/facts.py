@@ -53,19 +53,23 @@ class AspectFacts:
         import numpy as np
 
         from evalapp.stats import krippendorff_alpha
-        from evalapp.stats.judged import split_repeat
+        from evalapp.stats.judged import people_of
 
-        repeats = np.array([split_repeat(name, self.raters)[1] for name in self.raters], dtype=bool)
-        first = ~repeats[np.array(self.rater, dtype=np.int64)]
-        unit, value = np.array(self.unit)[first], np.array(self.value)[first]
-        return krippendorff_alpha(unit, value, scale=scale, resamples=RESAMPLES)  # type: ignore[arg-type]
+        people, places = people_of(self.raters)
+        numbers = {person: number for number, person in enumerate(sorted(set(people.values())))}
+        rater, unit = np.array(self.rater, dtype=np.int64), np.array(self.unit, dtype=np.int64)
+        person = np.array([numbers[people[name]] for name in self.raters], dtype=np.int64)[rater]
+        order = np.lexsort((np.array([places[name] for name in self.raters], dtype=np.int64)[rater], person, unit))
+        again = (np.diff(unit[order]) == 0) & (np.diff(person[order]) == 0)
+        first = np.sort(order[np.flatnonzero(np.append(True, ~again))])
+        return krippendorff_alpha(unit[first], np.array(self.value)[first], scale=scale, resamples=RESAMPLES)  # type: ignore[arg-type]
 
 
 def count_persons(raters: Collection[str]) -> int:
-    """How many people these raters are: `r7#2` is `r7` once more."""
-    from evalapp.stats.judged import split_repeat
+    """How many people these raters are: `r7#2` is `r7` once more, `r7@12` is `r7` in another campaign."""
+    from evalapp.stats.judged import people_of
 
-    return len({split_repeat(name, raters)[0] for name in raters})
+    return len(set(people_of(raters)[0].values()))
 
 
 _VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")

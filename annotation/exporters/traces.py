@@ -3,14 +3,15 @@ by their figures, and the audit log. None of it is read back."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
 
 from annotation.allocation.answers import turn
 from annotation.models import Campaign, Comparison, Judgement, Rating
-from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import rater_names
 from evalapp.common.models import AuditEvent
 
 Row = dict[str, Any]
@@ -36,7 +37,7 @@ _OF_PEOPLE = frozenset({"member", "membership", "invitation", "token", "account"
 def judgements(project: Project, *, individual: bool) -> Iterator[tuple[str, Row]]:
     """The present version of every judgement of every campaign: place in the person's order, sides, the chance with
     which an adaptively chosen pair was taken. `individual`: also time and remarks, which people have to agree to."""
-    names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
+    names = rater_names(project.pk)
     for campaign in Campaign.objects.filter(project=project).order_by("slug"):
         rows = Judgement.objects.filter(campaign=campaign, current=True).select_related(
             "assignment__unit__item", "assignment__unit__output_a__system", "assignment__unit__output_b__system",
@@ -67,15 +68,22 @@ def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[i
 
 
 def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
-    """One row per rater, by name: how much they did and how long they took."""
-    found: dict[str, Row] = defaultdict(lambda: {"from_upload": False, "n_ratings": 0, "n_comparisons": 0})
+    """One row per rater, by name: how much they did and how long they took, in all campaigns together."""
+    from evalapp.stats.judged import people_of
+
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for model, count in ((Rating, "n_ratings"), (Comparison, "n_comparisons")):
         rows = model.objects.filter(project=project).order_by().values_list("rater", "judgement")  # type: ignore[attr-defined]
         for rater, judgement in rows.iterator(chunk_size=CHUNK):
-            row = found[called(rater)]
-            row[count] += 1
-            row["from_upload"] = row["from_upload"] or judgement is None
-    names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
+            counts[called(rater)].update([count] if judgement is not None else [count, "uploaded"])
+    people, _ = people_of(counts)
+    found: dict[str, Row] = defaultdict(lambda: {"from_upload": False, "n_ratings": 0, "n_comparisons": 0})
+    for key, counted in counts.items():
+        row = found[people[key]]
+        row["from_upload"] = row["from_upload"] or counted["uploaded"] > 0
+        for count in ("n_ratings", "n_comparisons"):
+            row[count] += counted[count]
+    names = rater_names(project.pk)
     seconds: dict[str, list[float]] = defaultdict(list)
     moments: dict[str, list[Any]] = defaultdict(list)
     own = Judgement.objects.filter(campaign__project=project, current=True).order_by()
@@ -96,7 +104,7 @@ def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str
 def audit(project: Project) -> Iterator[tuple[str, Row]]:
     """Who did what, in the order in which it happened; people by their pseudonyms. `content` and `link` are the seals
     of the log, by which this installation can show that nothing was changed since."""
-    names = dict(Membership.objects.filter(project=project).values_list("user_id", "pseudonym"))
+    names = rater_names(project.pk)
     for event in AuditEvent.objects.filter(project=project).order_by("pk").iterator(chunk_size=CHUNK):
         about_people = event.verb.split(".")[0] in _OF_PEOPLE
         yield "audit", {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 
 from django.conf import settings
 from django.db import models
@@ -13,9 +12,6 @@ from django.utils import timezone
 from evalapp.accounts.models import SLUG, Project
 
 from .visible import ProjectRows
-
-#: What a campaign appends to a rater whose judgement is a repeat.
-_REPEAT = re.compile(r"#\d+$")
 
 
 class RaterFilter(models.Model):
@@ -51,8 +47,11 @@ class RaterFilter(models.Model):
         return digest_of(self.raters)
 
     def covers(self, rater: str) -> bool:
-        """Whether judgements of this rater are left out: of one named, or repeats (`r7#2`) of one named."""
-        return rater in self.raters or _REPEAT.sub("", rater) in self.raters
+        """Whether judgements of this rater are left out: of one named, or what one named said once more (`r7#2`) or in
+        another campaign (`r7@12`)."""
+        from evalapp.stats.judged import is_among  # numpy: not for every page
+
+        return is_among(rater, self.raters)
 
 
 def digest_of(raters: list[str]) -> str:

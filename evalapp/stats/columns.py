@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.judged import split_repeat
+from evalapp.stats.judged import people_of
 from evalapp.stats.normalise import normalise_ratings
 
 Subset: TypeAlias = Literal["all", "machine", "no-reference"]
@@ -113,12 +113,13 @@ def named_by(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
 
 
 def persons(rater: IntArray, names: Sequence[str]) -> IntArray:
-    """The number of the person behind every row's rater, where `names` are the raters': a repeat (`r7#2`) is by who
-    gave the first judgement (`r7`), no further rater."""
+    """The number of the person behind every row's rater, where `names` are the raters': what somebody said once more
+    (`r7#2`), or in another campaign (`r7@12`), is by who gave the first judgement (`r7`), no further rater."""
     if not names:
         return rater
-    numbers = {name: number for number, name in enumerate(names)}
-    return np.array([numbers[split_repeat(name, numbers.keys())[0]] for name in names], dtype=np.int64)[rater]
+    people, places = people_of(names)
+    first = {people[name]: number for number, name in sorted(enumerate(names), key=lambda row: -places[row[1]])}
+    return np.array([first[people[name]] for name in names], dtype=np.int64)[rater]
 
 
 def normalised(ratings: Ratings, method: str) -> FloatArray:

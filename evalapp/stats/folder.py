@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import json
-import re
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ import numpy as np
 
 from evalapp.stats.coding import IntArray
 from evalapp.stats.columns import Comparisons, Labels, Ratings, Scores, Units, named_by, number_raters
-from evalapp.stats.judged import FLIPPED, Judged, collect
+from evalapp.stats.judged import FLIPPED, Judged, collect, is_among
 
 Row: TypeAlias = dict[str, Any]
 #: item, system, step
@@ -32,7 +31,6 @@ _JSON = frozenset({"step", "step_a", "step_b", "value", "simulated", "in_trainin
 #: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
 _GUARD = "'"
 #: What a campaign appends to a rater whose judgement is a repeat.
-_REPEAT = re.compile(r"#\d+$")
 
 
 class FolderError(ValueError):
@@ -124,7 +122,7 @@ class ExportFolder:
         if name not in self.filters:
             raise FolderError("filters", f"there is no filter “{name}”")
         raters = self.filters[name]
-        return lambda rater: rater in raters or _REPEAT.sub("", rater) in raters
+        return lambda rater: is_among(rater, raters)
 
     def ratings(self, aspect: str, *, filter: str = "") -> tuple[Ratings, tuple[str, ...]]:
         """All ratings of outputs for one aspect, and the names of the items by their numbers. `output` is a number by

@@ -15,8 +15,12 @@ from evalapp.stats.agreement import Scale
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.normalise import RatingMethod, normalise_ratings
 
-#: What a campaign appends to a rater's key when the same person judges the same thing again.
-REPEAT = re.compile(r"#\d+$")
+#: What campaigns append to a rater's key: `@12` where campaign 12 asks what another one asks, too, `#2` where the same
+#: person judges the same thing again.
+AGAIN = re.compile(r"(?:@([0-9]+))?(?:#([0-9]+))?\Z")
+REPEAT = re.compile(r"#[0-9]+\Z")
+#: What this software calls people, in campaigns and in exports: no such name ends like that by itself.
+MADE = re.compile(r"r-[0-9a-z]{8}|rater-[0-9a-f]{10}")
 FLIPPED = {"a": "b", "b": "a"}
 
 
@@ -25,9 +29,9 @@ class Judged:
     """Columns of equal length, one row per judgement. Codes follow sorted names (`units`, `raters`, ...).
 
     `value`: numbers, or verdicts as text with the sides in a canonical order. `unit`: what was judged. `item`, `system`
-    (-1 where there is no single one) and `source` (a campaign, or "" for uploads) of the unit; `rater` is the person,
-    `repeat` marks a judgement of something the same person had judged before. `seconds` and `at` (seconds since 1970)
-    are nan where nobody recorded them.
+    (-1 where there is no single one) and `source` (a campaign, or "" for uploads) of the unit; `rater` is the person.
+    `seconds` and `at` (seconds since 1970) are nan where nobody recorded them. Rows are sorted by unit and rater, what
+    one person said of one unit in the order of their keys (`people_of`).
     """
 
     value: NDArray[Any]
@@ -35,7 +39,6 @@ class Judged:
     item: IntArray
     system: IntArray
     rater: IntArray
-    repeat: BoolArray
     source: IntArray
     seconds: FloatArray
     at: FloatArray
@@ -57,13 +60,21 @@ class Judged:
         """Interval for ratings, nominal for verdicts."""
         return "interval" if self.is_numeric else "nominal"
 
+    @property
+    def repeat(self) -> BoolArray:
+        """Judgements of something that the same person had judged before, here or in another campaign."""
+        again = np.zeros(len(self), dtype=np.bool_)
+        again[1:] = (self.unit[1:] == self.unit[:-1]) & (self.rater[1:] == self.rater[:-1])
+        return again
+
     def only(self, rows: BoolArray) -> Judged:
-        names = ("value", "unit", "item", "system", "rater", "repeat", "source", "seconds", "at", "simulated")
+        names = ("value", "unit", "item", "system", "rater", "source", "seconds", "at", "simulated")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def first_judgements(self) -> Judged:
         """Without repeats: a person is no second rater of what they rated."""
-        return self.only(~self.repeat) if self.repeat.any() else self
+        repeat = self.repeat
+        return self.only(~repeat) if repeat.any() else self
 
 
 def compare_as(columns: Judged, method: RatingMethod) -> tuple[Judged, int]:
@@ -83,11 +94,30 @@ def compare_as(columns: Judged, method: RatingMethod) -> tuple[Judged, int]:
     return replace(columns.only(kept), value=values[kept]), int((~kept).sum())
 
 
-def split_repeat(key: str, known: Collection[str]) -> tuple[str, bool]:
-    """The person behind a rater's key, and whether the key stands for their repeats: `r7#2` is `r7` again where there
-    is an `r7`."""
-    base = REPEAT.sub("", key)
-    return (base, True) if base != key and base in known else (key, False)
+def split_key(key: str, known: Collection[str]) -> tuple[str, tuple[int, int]]:
+    """The person behind a rater's key, and the numbers of campaign and repeat by which their keys follow each other:
+    `r7@12#2` is `r7` where `known` has an `r7`, or where the name is one that this software makes."""
+    found = AGAIN.search(key)
+    assert found is not None  # it matches the empty end of every key
+    base, order = key[: found.start()], (int(found[1] or 0), int(found[2] or 0))
+    if base in known or MADE.fullmatch(base):
+        return base, order
+    once = REPEAT.sub("", key)
+    return (once, (0, order[1])) if once in known else (key, (0, 0))
+
+
+def is_among(key: str, raters: Collection[str]) -> bool:
+    """Whether a rater's key is one of these, or the same person once more."""
+    return key in raters or AGAIN.sub("", key) in raters or REPEAT.sub("", key) in raters
+
+
+def people_of(keys: Collection[str]) -> tuple[dict[str, str], dict[str, int]]:
+    """The person behind each of the raters' keys, and the places of the keys: what somebody said of one thing under the
+    key of the lowest place is their judgement of it, all else they said of it repeats it."""
+    known = frozenset(keys)
+    split = {key: split_key(key, known) for key in known}
+    ordered = sorted(split, key=lambda key: (split[key][1], key))
+    return {key: person for key, (person, _) in split.items()}, {key: place for place, key in enumerate(ordered)}
 
 
 def collect(
@@ -106,26 +136,23 @@ def collect(
 ) -> Judged:
     """Columns of names and values as `Judged`, ordered by unit and rater, so that nothing depends on the order of rows.
     An empty `system` is none."""
-    known = set(rater)
-    people = {key: split_repeat(key, known) for key in known}
+    people, places = people_of(set(rater))
     units, _ = _coded(unit)
     items, _ = _coded(item)
     systems, system_names = _coded(system)
     if system_names and system_names[0] == "":
         systems, system_names = systems - 1, system_names[1:]
     keys, key_names = _coded(rater)
-    persons, person_names = _coded([people[key][0] for key in key_names])
+    named, person_names = _coded([people[key] for key in key_names])
+    persons, place = named[keys], np.array([places[key] for key in key_names], dtype=np.int64)[keys]
     sources, source_names = _coded(source)
-    order = np.lexsort((keys, units))
+    order = np.lexsort((place, persons, units))
     return Judged(
         value=np.asarray(value, dtype=np.float64 if numeric else np.str_)[order],
         unit=units[order],
         item=items[order],
         system=systems[order],
-        rater=persons[keys][order] if len(keys) else keys,
-        repeat=np.array([people[key][1] for key in key_names], dtype=bool)[keys][order]
-        if len(keys)
-        else np.zeros(0, bool),
+        rater=persons[order],
         source=sources[order],
         seconds=np.asarray(seconds, dtype=np.float64)[order],
         at=np.asarray(at, dtype=np.float64)[order],

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db.models import Count, F, OuterRef, Q, Subquery
-from django.db.models.functions import Concat
+from django.db.models import Count, Q
 
 from annotation.models import Aspect, Campaign, Comparison, Judgement, Rating, Unit
 from annotation.selectors.filters import get_active_filter
-from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import BadInput, NotThere
 
 from .aspects import list_judged
@@ -174,15 +174,15 @@ def _label(name: str, step: int | None) -> str:
 
 
 def load_controls(project: Project) -> dict[str, tuple[int, int]]:
-    """Rater's key -> control items answered, and how many of them otherwise than expected."""
-    pseudonym = Membership.objects.filter(project=project, user=OuterRef("annotator")).values("pseudonym")[:1]
+    """Rater -> control items answered, and how many of them otherwise than expected, in all campaigns together."""
+    names = rater_names(project.pk)
     rows = (
         Judgement.objects.filter(
             campaign__project=project, current=True, passed__isnull=False, assignment__unit__kind=Unit.Kind.CONTROL
         )
         .order_by()
-        .annotate(rater=Concat(Subquery(pseudonym), F("campaign__rater_suffix")))
-        .values("rater")
+        .values("annotator")
         .annotate(n=Count("pk"), failed=Count("pk", filter=Q(passed=False)))
     )
-    return {rater: (n, failed) for rater, n, failed in rows.values_list("rater", "n", "failed")}
+    found = rows.values_list("annotator", "n", "failed")
+    return {names[user]: (n, failed) for user, n, failed in found if user in names}

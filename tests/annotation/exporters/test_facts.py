@@ -21,5 +21,7 @@ def test_a_repeat_is_no_second_rater():
     found = again.judged["quality", "ratings"]
     assert found.agreement("interval").value == plain.judged["quality", "ratings"].agreement("interval").value
     assert (found.n, found.n_raters, again.n_raters) == (24, 2, 2)
+    other = facts_of("r2@9", "r1", "r2", "r1@7").judged["quality", "ratings"]
+    assert (other.agreement("interval").value, other.n_raters) == (found.agreement("interval").value, 2)
     # Without an r1 of their own, r1#2 is somebody.
     assert facts_of("r1#2", "r2").n_raters == 2

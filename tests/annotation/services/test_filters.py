@@ -40,7 +40,7 @@ def test_repeats_go_with_their_rater(rated):
     assert made.covers("r1")
     assert made.covers("r1#2")
     assert not made.covers("r10")
-    assert not made.covers("r1@7")
+    assert made.covers("r1@7#2")
 
 
 @pytest.mark.parametrize(

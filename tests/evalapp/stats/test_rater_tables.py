@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evalapp.stats import krippendorff_alpha
-from evalapp.stats.judged import Judged, collect, split_repeat
+from evalapp.stats.columns import persons
+from evalapp.stats.judged import Judged, collect, split_key
 from evalapp.stats.normalise import normalise_ratings
 from evalapp.stats.rater_tables import detail_table, overview_table, points_of
 
@@ -42,13 +43,32 @@ def toy() -> list[tuple[Any, ...]]:
     ]
 
 
-def test_repeats_are_known_by_their_rater():
-    assert split_repeat("r7#2", {"r7", "r7#2"}) == ("r7", True)
-    assert split_repeat("r7#2", {"r7#2"}) == ("r7#2", False)
-    judged = columns([(1.0, "i", "s", "r7", ""), (2.0, "i", "s", "r7#2", ""), (2.0, "i", "s", "r8", "")])
+@pytest.mark.parametrize(
+    ("key", "known", "person"),
+    [
+        ("r7#2", {"r7"}, "r7"), ("r7#2", set(), "r7#2"), ("r7@12#2", {"r7"}, "r7"), ("a@1#2", {"a@1"}, "a@1"),
+        ("r-2345abcd@12#2", set(), "r-2345abcd"), ("rater-0123456789@9", set(), "rater-0123456789"),
+        ("anna@12", set(), "anna@12"),
+    ],
+)  # fmt: skip
+def test_who_stands_behind_a_key(key, known, person):
+    assert split_key(key, known | {key})[0] == person
+
+
+def test_one_person_is_one_rater_in_every_campaign():
+    """r7 rated i twice in the first campaign and again in the second, j in the second only."""
+    said = [("i", "r7", "one"), ("i", "r7#2", "one"), ("i", "r7@12", "two"), ("i", "r8", "one"), ("j", "r7@12", "two")]
+    judged = columns([(float(n), item, "s", rater, source) for n, (item, rater, source) in enumerate(said)])
     assert judged.raters == ("r7", "r8")
-    assert list(judged.repeat) == [False, True, False]
-    assert len(judged.first_judgements()) == 2
+    assert list(judged.repeat) == [False, True, True, False, False]
+    table = detail_table(judged, SETTINGS, aspect="q", judged="ratings", controls={})
+    assert (table["n_raters"], table["n_repeats"], table["raters"][0]["self_consistency"]["n"]) == (2, 2, 2)
+    # Within the second campaign, what r7 said there of i is their judgement of it.
+    lines = overview_table([("q", "ratings", judged)], SETTINGS)["rows"]
+    assert [(row["source"], row["n_raters"], row["n_judgements"]) for row in lines] == [
+        ("", 2, 3), ("one", 2, 2), ("two", 1, 2),
+    ]  # fmt: skip
+    assert list(persons(np.arange(3), ("r-2345abcd@3", "r8", "r-2345abcd@2"))) == [2, 1, 2]
 
 
 def test_the_order_of_rows_changes_nothing():
