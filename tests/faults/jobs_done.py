@@ -1,5 +1,6 @@
 """What test_jobs lets workers do, one class for each kind of run: begin one, tell its result in a form that can be
-compared, clear it away for the next. Data are as small as a run can be that lasts long enough to be killed."""
+compared, clear it away for the next. A long one lasts long enough to be killed by the clock, a brief one has as little
+data as come by every place at which a worker may die."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from annotation.services.uploads import Incoming, receive_upload
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from scoring.models import AnnotationTrace, Evaluator, Score, ScoreSet
+from scoring.selectors.inputs import ITEMS_PER_CHUNK
 from scoring.services.annotating import AnnotateWishes, start_annotation
 from scoring.services.reference_sets import delete_set
 from scoring.services.scores import apply_evaluator
@@ -44,13 +46,17 @@ def sentence(rng: random.Random, words: int = 8) -> str:
 
 
 class Done:
-    """A kind of run. `begin` makes what it needs the first time."""
+    """A kind of run. `begin` makes what it needs the first time. `sizes`: items of a brief and of a long one."""
 
     kind = ""
+    sizes = (0, 0)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder  # for encoders and files that no installation owns
-        self.project = Project.objects.create(slug=f"for-{self.kind}", name="Alpha")
+    def __init__(self, folder: Path, *, long: bool) -> None:
+        self.long, self.n_items = long, self.sizes[long]
+        self.name = f"{'long' if long else 'brief'}-{self.kind}"
+        self.folder = folder / self.name  # for encoders and files that no installation owns
+        self.folder.mkdir()
+        self.project = Project.objects.create(slug=f"for-{self.name}", name="Alpha")
         self.prepare()
 
     def prepare(self) -> None:
@@ -70,12 +76,12 @@ class Import(Done):
     """Items with references, outputs of two systems and ratings, each time into a project of its own."""
 
     kind = "import"
-    n_items = 1500
+    sizes = (150, 1500)
 
     def prepare(self) -> None:
         rng = random.Random(1)
         self.count = 0
-        self.files = self.folder / self.kind
+        self.files = self.folder / "files"
         self.files.mkdir()
         keys = [f"i{number:05d}" for number in range(self.n_items)]
         items = ({"id": key, "context": [sentence(rng)], "references": [sentence(rng)]} for key in keys)
@@ -93,7 +99,7 @@ class Import(Done):
 
     def begin(self) -> Run:
         self.count += 1
-        project = Project.objects.create(slug=f"{self.kind}-{self.count}", name="Alpha")
+        project = Project.objects.create(slug=f"{self.name}-{self.count}", name="Alpha")
         upload = receive_upload(project=project, user=None, files=self.incoming())
         assert upload.run is not None
         return upload.run
@@ -129,7 +135,7 @@ class FaultyImport(Import):
     """The same with one row that is none."""
 
     kind = "faulty"
-    n_items = 50
+    sizes = (50, 50)
 
     def prepare(self) -> None:
         super().prepare()
@@ -141,24 +147,26 @@ class FaultyImport(Import):
 
 
 class Scored(Done):
-    """A few outputs for each of many items: the BLEU family's own arithmetic."""
+    """A few outputs for each of many items, which are scored in three goes: the BLEU family's own arithmetic."""
 
     kind = "score"
-    n_items = 1200
+    sizes = (2 * ITEMS_PER_CHUNK + 10, 3 * ITEMS_PER_CHUNK)
 
     def prepare(self) -> None:
-        rng = random.Random(2)
+        rng, words = random.Random(2), 12 if self.long else 3
         original = ReferenceSet.objects.create(project=self.project, name="original")
         items = Item.objects.bulk_create(
             Item(project=self.project, key=f"i{k:05d}", context=[sentence(rng)], group=f"g{k}")
             for k in range(self.n_items)
         )
         Reference.objects.bulk_create(
-            Reference(set=original, item=item, position=p, text=sentence(rng, 12)) for item in items for p in range(3)
+            Reference(set=original, item=item, position=p, text=sentence(rng, words))
+            for item in items
+            for p in range(3 if self.long else 1)
         )
         systems = [self.project.systems.create(name=name) for name in ("a", "b")]
         Output.objects.bulk_create(
-            Output(project=self.project, item=item, system=system, text=sentence(rng, 12))
+            Output(project=self.project, item=item, system=system, text=sentence(rng, words))
             for item in items
             for system in systems
         )
@@ -188,7 +196,7 @@ class Exported(Scored):
     """The rows of such a project as a folder and an archive."""
 
     kind = "export"
-    n_items = 800
+    sizes = (100, 800)
 
     def begin(self) -> Run:
         return request_export(project=self.project, user=None, format="jsonl")
@@ -228,8 +236,9 @@ class Trained(Done):
 
     def begin(self) -> Run:
         wishes = Wishes(
-            "toy", name="learned", folds=1, encoder=self.encoder, options={"epochs": 6, "learning_rate": 0.001}
-        )
+            "toy", name="learned", folds=1, encoder=self.encoder,
+            options={"epochs": 6 if self.long else 2, "learning_rate": 0.001},
+        )  # fmt: skip
         return start_training(project=self.project, wishes=wishes, any_encoder=True)
 
     def result(self, run: Run) -> Result:
@@ -259,12 +268,13 @@ class Annotated(Done):
     """A `ream` with a random encoder chooses among withheld references."""
 
     kind = "annotate"
+    sizes = (30, 60)
 
     def prepare(self) -> None:
         rng = random.Random(3)
         put_ream(self.project, tiny_encoder("bert", self.folder / "ream-bert"), "judge")
         original = ReferenceSet.objects.create(project=self.project, name="original")
-        for number in range(60):
+        for number in range(self.n_items):
             item = Item.objects.create(
                 project=self.project, key=f"k{number}", context=[sentence(rng)], group=f"g{number}"
             )

@@ -87,7 +87,7 @@ def test_lost_three_times_it_fails_with_the_reason_and_can_be_tried_again(house,
 
 @on("sqlite")
 def test_cancelled_while_its_worker_is_lost_a_run_ends_cancelled(house, monkeypatch):
-    done, _, _ = house.undisturbed("import")
+    done, _, _ = house.undisturbed("long import")
     house.die_at("import: half is in the tables")
     run = done.begin()
     wait_until(lambda: state_of(run).state == Run.State.RUNNING, 300)
@@ -106,7 +106,7 @@ def test_cancelled_while_its_worker_is_lost_a_run_ends_cancelled(house, monkeypa
 @on("sqlite")
 def test_when_a_whole_machine_is_gone_another_goes_on_from_the_checkpoint(house, monkeypatch):
     monkeypatch.setattr(queue, "GONE", timedelta(seconds=1))
-    done, whole, seconds = house.undisturbed("train")
+    done, whole, _ = house.undisturbed("long train")
     run = done.begin()
     running(run)
     wait_until(lambda: list((house.stack.folder / "artefacts" / "work").rglob("complete")), 300)
