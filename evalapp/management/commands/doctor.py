@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.exceptions import BadMigrationError, InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
+from kombu.exceptions import KombuError
+from redis.exceptions import RedisError
 
 from evalapp.common import commands as base
 from evalapp.common.backup import journal
@@ -91,8 +93,17 @@ def deployment_checks() -> list[Check]:
 
 def worker_checks() -> list[Check]:
     """Which queues have a worker that answers now."""
-    consumers = _consumers() if redis.answers(settings.REDIS_URL) else {}
-    result = []
+    result: list[Check] = []
+    consumers: dict[str, set[str]] = {}
+    if redis.answers(settings.REDIS_URL):
+        try:
+            consumers = _consumers()
+        except (KombuError, RedisError, OSError) as error:
+            # It answers PING, and refuses all else: the password is wrong or missing, or its memory is full.
+            way_out = "Look at REDIS_URL and REDIS_PASSWORD; a full Redis says so: redis-cli info memory."
+            result.append(
+                Check("queue", MISSING, f"Redis refuses to be asked: {' '.join(str(error).split())}", way_out)
+            )
     for queue in QUEUES:
         workers = sorted(worker for worker, queues in consumers.items() if queue in queues)
         if workers:

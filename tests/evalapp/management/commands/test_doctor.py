@@ -2,6 +2,7 @@ import json
 
 import pytest
 from django.core.management import call_command
+from redis.exceptions import AuthenticationError
 
 from evalapp.management.commands import doctor
 from evalapp.ops.checks import MISSING, OK
@@ -45,6 +46,20 @@ def test_all_is_well_when_each_queue_has_a_worker(monkeypatch, capsys):
     assert "ok        queue gpu" in text
     assert "work@host" in text
     assert "MISSING" not in text
+
+
+@pytest.mark.django_db
+def test_a_redis_that_answers_and_refuses_is_told_in_words(monkeypatch, capsys):
+    def refuse() -> None:
+        raise AuthenticationError("Authentication required.")
+
+    monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
+    monkeypatch.setattr(doctor, "_consumers", refuse)
+    with pytest.raises(SystemExit):
+        call_command("doctor")
+    text = capsys.readouterr().out
+    assert "Redis refuses to be asked: Authentication required." in text
+    assert "REDIS_PASSWORD" in text
 
 
 @pytest.mark.django_db
