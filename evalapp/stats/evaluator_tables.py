@@ -3,7 +3,7 @@ settings in, like `meta_tables`, which has the main one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,20 @@ from evalapp.stats.tables import draws_of
 MOST_PARTS = 20
 OTHERS = "(others)"
 MISSING = "(not said)"
+#: Characters of a name that each row of a column has room for.
+WIDE = 100
 #: Smaller parts have no coefficient worth the name.
 LEAST = 3
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
+
+
+def part_column(values: Iterable[Any]) -> NDArray[Any]:
+    """The parts as texts, `MISSING` for none. Long texts are not made room for in every row."""
+    names = [MISSING if value is None else str(value) for value in values]
+    wide = max(map(len, names), default=0) > WIDE
+    return np.array(names, dtype=np.object_ if wide else np.str_)
 
 
 def largest_parts(part: NDArray[Any], most: int = MOST_PARTS) -> NDArray[Any]:

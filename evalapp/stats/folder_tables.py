@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats.dialogue_tables import dialogues_table
-from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
+from evalapp.stats.evaluator_tables import aspects_table, matrix_table, part_column, slices_table
 from evalapp.stats.folder import ExportFolder, Place
 from evalapp.stats.folder_dialogues import read_dialogues, read_turns
 from evalapp.stats.meta_tables import People, Scored, enhanced_table, evaluators_table
@@ -172,7 +172,7 @@ def _slices(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> 
     return slices_table(
         rated.people,
         [load_scored(folder, name, rated.places) for name in names],
-        np.array([MISSING if value is None else str(value) for value in told], dtype=np.str_),
+        part_column(told),
         {**settings, "key": table["key"]},
         aspect=table["aspect"],
         outside=outside_training(folder, names, rated.places),

@@ -13,7 +13,7 @@ import numpy as np
 from annotation.models import Item, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.stats.evaluator_tables import MISSING, aspects_table, matrix_table, slices_table
+from evalapp.stats.evaluator_tables import aspects_table, matrix_table, part_column, slices_table
 
 from ..models import ScoreSet
 from .aspects import list_judged
@@ -29,17 +29,25 @@ if TYPE_CHECKING:
 LOOKED_AT = 2000
 #: Values of a key beyond which it names items rather than parts.
 MOST_VALUES = 200
+#: Of items' `meta`, which may hold long texts, so many are in memory at once.
+METAS = 500
+#: Longer texts name no part.
+MOST_LETTERS = 200
 
 
 def item_keys(project: Project) -> list[str]:
-    """Keys of the items' `meta` with two values or more, yet not one for every item; those most used first."""
+    """Keys of the items' `meta` with two values or more, yet not one for every item and no long texts; those most used
+    first."""
     found: dict[str, Counter[str]] = {}
     rows = Item.objects.filter(project=project).exclude(meta={}).order_by("pk").values_list("meta", flat=True)
-    for meta in rows[:LOOKED_AT]:
+    for meta in rows[:LOOKED_AT].iterator(chunk_size=METAS):
+    long: set[str] = set()
         for key, value in meta.items():
-            if isinstance(value, str | int | bool | float):
+            if isinstance(value, str) and len(value) > MOST_LETTERS:
+                long.add(key)
+            elif isinstance(value, str | int | bool | float):
                 found.setdefault(key, Counter())[str(value)] += 1
-    fits = [key for key, values in found.items() if 2 <= len(values) <= MOST_VALUES]
+    fits = [key for key, values in found.items() if 2 <= len(values) <= MOST_VALUES and key not in long]
     return sorted(fits, key=lambda key: (-sum(found[key].values()), key))
 
 
@@ -64,14 +72,19 @@ def rank_slices(project: Project, query: SlicesQuery) -> dict[str, Any]:
     )
 
 
-def _part(aspect: Any, outputs: NDArray[np.int64], key: str) -> NDArray[np.str_]:
-    """The value of this key for the item of every rated output."""
+def _part(aspect: Any, outputs: NDArray[np.int64], key: str) -> NDArray[Any]:
+    """The value of this key for the item of every rated output. Whatever else stands in `meta`, long texts maybe, is
+    let go at once, and equal values are one text."""
     rated = Rating.objects.filter(aspect=aspect, output__isnull=False).values("output")
     rows = Output.objects.filter(pk__in=rated)
-    of_item = dict(rows.values_list("pk", "item_id").iterator(chunk_size=CHUNK))
-    metas = dict(Item.objects.filter(pk__in=rows.values("item")).values_list("pk", "meta"))
-    found = [metas.get(of_item.get(int(output)), {}).get(key) for output in outputs]
-    return np.array([MISSING if value is None else str(value) for value in found], dtype=np.str_)
+    of_output = dict(rows.values_list("pk", "item_id").iterator(chunk_size=CHUNK))
+    items = Item.objects.filter(pk__in=rows.values("item")).order_by().values_list("pk", "meta")
+    names: dict[str, str] = {}
+    of_item: dict[int | None, str] = {}
+    for item, meta in items.iterator(chunk_size=METAS):
+        if (value := meta.get(key)) is not None:
+            of_item[item] = names.setdefault(str(value), str(value))
+    return part_column(of_item.get(of_output.get(int(output))) for output in outputs)
 
 
 def tabulate_matrix(project: Project, query: MatrixQuery) -> dict[str, Any]:

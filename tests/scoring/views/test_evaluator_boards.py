@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from annotation.models import Item
+from annotation.models import Item, Rating
 from scoring.models import Leaderboard, Score
+from scoring.selectors import evaluator_boards
 from scoring.selectors.evaluator_boards import item_keys
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +52,24 @@ def test_by_part_of_the_items(parted, client):
     assert lines[0].startswith("evaluator,column,value,low,high,n,note,raw")
     assert len(lines) == 1 + 3 * 2
     assert "food" in client.get(place("evaluation-board-file", "slices", "tex") + "?key=topic").content.decode()
+
+
+def test_long_texts_beside_the_parts_take_no_room(parted, monkeypatch):
+    """All of them were in memory at once, and each row of the column had room for the longest."""
+    for number, item in enumerate(Item.objects.order_by("key")):
+        item.meta["document"] = str(number % 2) + "x" * 1_000_000
+        item.save()
+    monkeypatch.setattr(evaluator_boards, "METAS", 1)
+    rated = Rating.objects.order_by("output").values_list("output", flat=True).distinct()
+    aspect, outputs = Rating.objects.first().aspect, np.array(rated)
+    tracemalloc.start()
+    assert item_keys(parted.project) == ["number", "topic"]
+    topics, documents = (evaluator_boards._part(aspect, outputs, key) for key in ("topic", "document"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [len(set(column.tolist())) for column in (topics, documents)] == [2, 2]
+    assert len(documents) == 24
+    assert peak < 8_000_000  # 8 documents, of which two are different: some copies of one, and these
 
 
 def test_without_parts_the_page_says_what_is_missing(scored, client):
