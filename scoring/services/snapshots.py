@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -12,7 +13,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
-from ..models import Snapshot
+from ..models import Leaderboard, Snapshot
 from ..selectors.exports import without_raters
 from ..selectors.leaderboards import AgreementQuery, Query
 from ..selectors.snapshots import get_snapshot
@@ -21,13 +22,15 @@ from .leaderboards import answer_leaderboard
 #: Addresses of pages beside those of snapshots.
 RESERVED = frozenset({"compare", "take"})
 LONGEST = 70
+#: Within this time the same wish again is the same click.
+TWICE = timedelta(seconds=10)
 
 
 def take_snapshot(
     *, project: Project, user: Any = None, query: Query, title: str = "", note: str = "", slug: str = ""
 ) -> Snapshot:
     """Keep the present table under an address that stays. Refused while the table is being computed anew: a snapshot
-    says what the data said when it was taken."""
+    says what the data said when it was taken. Asked for twice in one breath (a double click), it is taken once."""
     answer = answer_leaderboard(project=project, query=query, user=user)
     board = answer.leaderboard
     if board is None or not answer.is_current:
@@ -41,6 +44,10 @@ def take_snapshot(
     # What stays for good names no rater: somebody may ask to be forgotten.
     table = without_raters(board.table) if isinstance(query, AgreementQuery) else board.table
     with transaction.atomic():
+        # Two requests at once come one after the other.
+        Leaderboard.objects.select_for_update().filter(pk=board.pk).values_list("pk").first()
+        if (taken := _just_taken(board, user, slug, title[:200], note.strip())) is not None:
+            return taken
         row = Snapshot.objects.create(
             project=project, slug=_free_slug(project, slug, title), title=title[:200], note=note.strip(),
             kind=board.kind, params=board.params, stamp=board.stamp, table=table,
@@ -51,6 +58,17 @@ def take_snapshot(
             signature=board.table["signature"],
         )  # fmt: skip
     return row
+
+
+def _just_taken(board: Leaderboard, user: Any, slug: str, title: str, note: str) -> Snapshot | None:
+    """The same table that the same person has just kept with the same words."""
+    if getattr(user, "pk", None) is None:
+        return None
+    rows = Snapshot.objects.filter(
+        project=board.project_id, kind=board.kind, stamp=board.stamp, computed_at=board.computed_at, title=title,
+        note=note, created_by=user, created_at__gt=timezone.now() - TWICE,
+    )  # fmt: skip
+    return next((row for row in rows if row.params == board.params and slug in ("", row.slug)), None)
 
 
 def _free_slug(project: Project, wished: str, title: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -15,7 +16,7 @@ from evalapp.common.models import AuditEvent
 from scoring.models import Snapshot
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.selectors.snapshots import compare_tables
-from scoring.services import leaderboards
+from scoring.services import leaderboards, snapshots
 from scoring.services.snapshots import take_snapshot
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +62,18 @@ def test_simulated_ratings_are_marked_in_a_comparison(board, client):
     client.force_login(board.researcher)
     client.post(place("snapshots"), {"board": "systems", "title": "One", "note": ""})
     assert "badge simulated" in client.get(place("snapshots-compare") + "?first=one").content.decode()
+
+
+def test_a_double_click_takes_one(board, client, monkeypatch):
+    client.force_login(board.researcher)
+    words = {"board": "systems", "title": "Once", "note": "n"}
+    places = [client.post(place("snapshots"), given).headers["Location"] for given in (words, words)]
+    assert places == [place("snapshot", "once")] * 2
+    other = client.post(place("snapshots"), {**words, "note": "another"})
+    assert other.headers["Location"] == place("snapshot", "once-2")
+    monkeypatch.setattr(snapshots, "TWICE", timedelta(0))
+    later = client.post(place("snapshots"), words)
+    assert later.headers["Location"] == place("snapshot", "once-3")
 
 
 def test_members_only_and_viewers_take_none(board, client):
