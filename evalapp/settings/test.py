@@ -6,6 +6,10 @@ import os
 import shutil
 import tempfile
 
+# Before numpy and torch are loaded, and for every process that a test starts: what a test computes is too small for a
+# second thread, whose waiting would take a core from the other processes of the run.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A folder for each process of a parallel run; what a test starts stays in the folder of its process.
 _process = os.environ.get("PYTEST_XDIST_WORKER", "main")
 if "EVALAPP_DATA" not in os.environ or os.environ.get("EVALAPP_TEST_PROCESS", _process) != _process:
