@@ -30,6 +30,10 @@ urlpatterns: list = [
     path("writing/<int:pk>/progress/", writing.WritingProgressView.as_view(), name="api-writing-progress"),
     path("writing/<int:pk>/references/", writing.WritingReferences.as_view(), name="api-writing-references"),
     path("writing/<int:pk>/attempts/", writing.WritingAttempts.as_view(), name="api-writing-attempts"),
+    path("writing/<int:pk>/flags/", writing_flags.WritingFlags.as_view(), name="api-writing-flags"),
+    path(
+        "writing-flags/<int:pk>/resolve/", writing_flags.WritingFlagResolve.as_view(), name="api-writing-flag-resolve"
+    ),
     path("writing/<int:pk>/next/", writing.NextWriting.as_view(), name="api-writing-next"),
     path(
         "writing/<int:pk>/next-confirmation/", writing.NextConfirmation.as_view(), name="api-writing-next-confirmation"

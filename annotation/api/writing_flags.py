@@ -1,15 +1,50 @@
-"""Flags of items to write for, as programs send them; the desk itself is in `writing`."""
+"""Flags of items to write for: as those who write send them, listed and dealt with by those who watch. The desk itself
+is in `writing`."""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.models import WritingFlag
+from annotation.selectors.writing import get_writing, get_writing_flag, list_writing_flags
+from annotation.services.judging_acts import resolve_flag
 from annotation.services.writing import flag_task
+from evalapp.common.pagination import KeysetPagination
 
 from .assignments import FlaggedSerializer, FlagInputSerializer, ProblemSerializer, fast_json, read_body, read_text
+
+
+class WritingFlagSerializer(serializers.ModelSerializer):
+    item = serializers.CharField(source="task.unit.item.key", read_only=True)
+
+    class Meta:
+        model = WritingFlag
+        fields = ("id", "item", "reason", "text", "created_at", "resolved_at")
+        read_only_fields = fields
+
+
+class WritingFlags(APIView):
+    pagination_class = KeysetPagination
+    keyset_order = ("-pk",)
+
+    @extend_schema(summary="What those who write flagged", responses=WritingFlagSerializer(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        campaign = get_writing(user=request.user, campaign_id=pk)
+        paginator = self.pagination_class()
+        rows = paginator.paginate_queryset(list_writing_flags(campaign=campaign), request, view=self)
+        return paginator.get_paginated_response(WritingFlagSerializer(rows, many=True).data)
+
+
+class WritingFlagResolve(APIView):
+    @extend_schema(summary="A flag of writing has been dealt with", request=None, responses=WritingFlagSerializer)
+    def post(self, request: Request, pk: int) -> Response:
+        flag = get_writing_flag(user=request.user, flag_id=pk)
+        return Response(WritingFlagSerializer(resolve_flag(user=request.user, flag=flag)).data)
 
 
 class WritingFlagged(APIView):

@@ -18,6 +18,7 @@ from annotation.models import (
     WritingAttempt,
     WritingCampaign,
     WritingCandidate,
+    WritingFlag,
     WritingMember,
     WritingTask,
     WrittenReference,
@@ -71,6 +72,19 @@ def _campaign(**which: Any) -> WritingCampaign:
     if which.get("pk", 0) >= 2**63 or (campaign := rows.filter(**which).first()) is None:
         raise NotThere("There is no such writing campaign that you can see.")
     return campaign
+
+
+def list_writing_flags(*, campaign: WritingCampaign) -> QuerySet[WritingFlag]:
+    """What those who write flagged, newest first, each with its item."""
+    return WritingFlag.objects.filter(campaign=campaign).select_related("task__unit__item").order_by("-pk")
+
+
+def get_writing_flag(*, user: Any, flag_id: int) -> WritingFlag:
+    rows = WritingFlag.objects.select_related("campaign__project", "task__unit__item")
+    if flag_id >= 2**63 or (flag := rows.filter(pk=flag_id).first()) is None:
+        raise NotThere("There is no such flag that you can see.")
+    get_project(user=user, slug=flag.campaign.project.slug, need="write")
+    return flag
 
 
 def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:

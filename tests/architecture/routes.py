@@ -271,6 +271,8 @@ API: dict[str, list[Rule]] = {
     "api-writing-progress": [R("read", pk="writing campaign")],
     "api-writing-references": [R("read", pk="writing campaign")],
     "api-writing-attempts": [R("read", pk="writing campaign")],
+    "api-writing-flags": [R("read", pk="writing campaign")],
+    "api-writing-flag-resolve": [R("write", "post", pk="writing flag")],
     "api-writing-next": [R("annotate", "post", pk="writing campaign")],
     "api-writing-next-confirmation": [R("annotate", "post", pk="writing campaign")],
     "api-writing-task": [

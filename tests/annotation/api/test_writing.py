@@ -77,6 +77,19 @@ def test_from_plan_to_watch(cast):
     assert [one["slug"] for one in rita("get", "/projects/alpha/writing/")["results"]] == ["second", "more-replies"]
 
 
+def test_flags_are_listed_and_dealt_with(cast):
+    rita, anna = door(cast.researcher), door(cast.annotator)
+    campaign = start_writing(cast, items=1)
+    task = f"/writing-tasks/{desk_of(cast.annotator, campaign).public}/"
+    anna("post", f"{task}flag/", {"reason": "broken", "text": "cut off"}, 201)
+    (flag,) = rita("get", f"/writing/{campaign.pk}/flags/")["results"]
+    assert (flag["item"], flag["reason"], flag["text"], flag["resolved_at"]) == ("i000", "broken", "cut off", None)
+    anna("post", f"/writing-flags/{flag['id']}/resolve/", status=403)
+    assert rita("post", f"/writing-flags/{flag['id']}/resolve/")["resolved_at"]
+    assert rita("get", f"/writing/{campaign.pk}/flags/")["results"][0]["resolved_at"]
+    rita("post", f"/writing-flags/{2**63}/resolve/", status=404)
+
+
 def test_bad_bodies_are_told_by_field(cast):
     anna = door(cast.annotator)
     desk = desk_of(cast.annotator, start_writing(cast))
