@@ -28,6 +28,9 @@ TABLE_VERSION = 6
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
 
+#: Of a user's preferences: the projects whose table of evaluators they have opened.
+READ = "read_evaluation"
+
 METHODS = {
     "mean": "Mean rating",
     "win-rate": "Win rate",
@@ -404,6 +407,11 @@ def may_be_shown(project: Project, queries: Sequence[Query]) -> list[bool]:
     named = [getattr(query, "filter", "") for query in queries]
     active = set(list_filters(project, active_only=True).values_list("name", flat=True)) if any(named) else set()
     return [not name or name in active for name in named]
+
+
+def has_read(user: Any, project: Project) -> bool:
+    """Whether this person has opened the table of evaluators of the project."""
+    return project.pk in getattr(user, "preferences", {}).get(READ, ())
 
 
 def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from annotation.models import Comparison, Rating, ReferenceSet, System
 from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import filter_signature, get_active_filter
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
 
@@ -21,6 +22,7 @@ from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
+    READ,
     SHAPES,
     AgreementQuery,
     AspectsQuery,
@@ -31,6 +33,7 @@ from ..selectors.leaderboards import (
     SlicesQuery,
     SystemsQuery,
     find_leaderboard,
+    has_read,
     key_of,
     may_be_shown,
     reads_scores,
@@ -180,6 +183,16 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
         return Answer(row.table, row, True)
     run = _queue(project, query, stamp, user)
     return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
+
+
+def note_reading(*, project: Project, user: Any) -> None:
+    """This person has the table of evaluators before them; the first steps of the project need not name it again."""
+    if has_read(user, project):
+        return
+    with transaction.atomic():
+        row = User.objects.select_for_update().get(pk=user.pk)
+        row.preferences = {**row.preferences, READ: [*row.preferences.get(READ, ()), project.pk]}
+        row.save(update_fields=["preferences"])
 
 
 def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]:

@@ -39,7 +39,7 @@ from ..selectors.leaderboards import (
     parse_query,
     people_of,
 )
-from ..services.leaderboards import Answer, answer_leaderboard
+from ..services.leaderboards import Answer, answer_leaderboard, note_reading
 from ..tables import effects_of, place
 
 BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
@@ -106,6 +106,8 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     query = parse_query(EvaluatorsQuery, _fitting(request.GET))
     answer, reason = _answer(project, query, request.user)
     table = answer.table
+    if table and table["rows"]:
+        note_reading(project=project, user=request.user)
     shown = evaluators_shown(table, query.coefficient)
     context = {
         "project": project,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -15,7 +14,7 @@ from evalapp.common.navigation import role_of
 from evalapp.common.overview import Step
 
 from ..models import Leaderboard, ScoreSet
-from ..selectors.leaderboards import METHODS, MODELS
+from ..selectors.leaderboards import METHODS, MODELS, has_read
 
 FIRST = 3
 
@@ -55,14 +54,12 @@ def scores_step(request: HttpRequest, project: Project) -> Step | None:
 
 
 def rankings_step(request: HttpRequest, project: Project) -> Step | None:
-    """Done once somebody has looked at how the evaluators follow people."""
+    """Done once this reader has looked at how the evaluators follow people. That a table is kept says nothing: it may
+    have come with an upload or a demonstration."""
     if not _may(request, project, "read"):
         return None
-    seen, rated = Project.objects.filter(pk=project.pk).values_list(
-        Exists(Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.EVALUATORS)),
-        Exists(Rating.objects.filter(project=project)),
-    )[0]
-    if not seen and not rated:
+    seen = has_read(request.user, project)
+    if not seen and not Rating.objects.filter(project=project).exists():
         return None
     return Step(
         title="Read the leaderboards",

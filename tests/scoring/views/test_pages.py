@@ -12,6 +12,8 @@ from django.urls import reverse
 from annotation.models import Output, Rating
 from evalapp.common.models import Run
 from scoring.models import Leaderboard, ScoreSet
+from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
+from scoring.services.leaderboards import compute_leaderboard
 
 pytestmark = pytest.mark.django_db
 
@@ -218,7 +220,6 @@ def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
 def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researcher, scored, monkeypatch):
     from evalapp.common.runner import execute_run
     from scoring.models import Evaluator, ScoreSet
-    from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
     from scoring.services import leaderboards
 
     def large(**query):
@@ -259,6 +260,21 @@ def test_overview_shows_the_first_rows(researcher, scored):
     assert len(queries) <= 15  # of every page of lists, whatever the rooms put on it
     assert "Leaderboard" in text
     assert "sys-a" in text
+
+
+def test_the_leaderboards_are_read_by_whoever_opened_them(researcher, scored):
+    """A table that the demonstration, an export or somebody else made ticked the first step off."""
+    compute_leaderboard(project=scored.project, query=EvaluatorsQuery())
+
+    def done() -> list[bool]:
+        steps = researcher.get("/projects/alpha/").context["steps"]
+        return [step.done for step in steps if step.title == "Read the leaderboards"]
+
+    assert done() == [False]
+    researcher.get("/projects/alpha/evaluation/")
+    assert done() == [True]
+    researcher.force_login(scored.owner)
+    assert done() == [False]
 
 
 def test_pages_that_need_a_ream_say_that_one_is_being_trained(researcher, cast):
