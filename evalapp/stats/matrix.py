@@ -3,6 +3,7 @@ sums per cluster, so that the cost of a resample does not grow with the outputs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
@@ -11,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, encode, is_constant
-from evalapp.stats.correlation import midranks, undefined_reason
+from evalapp.stats.correlation import MIN_PAIRS, midranks
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, resampled_sums, with_interval
 
 MatrixCoefficient: TypeAlias = Literal["pearson", "spearman"]
-# Pairs whose sums are resampled together: 40 pairs x 6 sums.
-_BLOCK = 40
+# Cells of the products' sums by cluster that are resampled together: 32 MB.
+_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def correlation_matrix(
 
     Intervals are percentiles over resamples of the clusters, the same draws for every pair. Spearman is Pearson over
     the midranks of these rows, which are not ranked anew in a resample. Undefined with the reason for constant columns
-    or fewer than 3 rows.
+    or fewer than 3 rows. Columns that lack the same rows are standardised, or ranked, once for all their pairs.
     """
     if coefficient not in ("pearson", "spearman"):
         raise ValueError(f"coefficient is pearson or spearman, not '{coefficient}'")
@@ -61,59 +62,99 @@ def correlation_matrix(
     if scores.ndim != 2:
         raise ValueError("two dimensions are needed, (outputs, evaluators)")
     codes, labels = encode(np.asarray(cluster), "cluster", len(scores))
-    defined = np.isfinite(scores)
+    by_column = np.ascontiguousarray(scores.T)
     estimates: dict[tuple[int, int], Estimate] = {}
-    pending: list[tuple[tuple[int, int], FloatArray]] = []
-    for pair in combinations(range(scores.shape[1]), 2):
-        both = defined[:, pair[0]] & defined[:, pair[1]]
-        x, y = scores[both, pair[0]], scores[both, pair[1]]
-        reason = undefined_reason(x, y)
-        if reason:
-            # The pair is told as metric and people there; here both are evaluators.
-            estimates[pair] = Estimate.undefined(_reason(x, y), len(x))
-            continue
-        pending.append((pair, _moments(x, y, both, coefficient)))
-        if len(pending) == _BLOCK:
-            estimates |= _block(pending, codes, len(labels), resamples, seed, confidence)
-            pending = []
-    if pending:
-        estimates |= _block(pending, codes, len(labels), resamples, seed, confidence)
+    for rows, pairs in _pairs_by_rows(np.isfinite(by_column)):
+        part = _Part.of(by_column, rows, pairs, codes, len(labels), coefficient)
+        estimates |= part.undefined
+        step = max(_CELLS // len(labels), 1) if len(labels) else 1
+        for start in range(0, len(part.pairs), step):
+            estimates |= part.estimates(part.pairs[start : start + step], resamples, seed, confidence)
     return CorrelationMatrix(scores.shape[1], estimates)
 
 
-def _reason(x: FloatArray, y: FloatArray) -> str:
-    if len(x) < 3:
-        return f"only {len(x)} outputs have both scores"
-    return "one of the two gives the same score to all" if is_constant(x) or is_constant(y) else "undefined"
+def _pairs_by_rows(defined: BoolArray) -> Iterator[tuple[BoolArray, list[tuple[int, int]]]]:
+    """The rows that both columns of a pair have, and all pairs that are over these; `defined` (k, n)."""
+    patterns: dict[bytes, int] = {}
+    pattern = [patterns.setdefault(np.packbits(column).tobytes(), len(patterns)) for column in defined]
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for one, two in combinations(range(len(defined)), 2):
+        low, high = sorted((pattern[one], pattern[two]))
+        found.setdefault((low, high), []).append((one, two))
+    for pairs in found.values():
+        yield defined[pairs[0][0]] & defined[pairs[0][1]], pairs
 
 
-def _moments(x: FloatArray, y: FloatArray, rows: BoolArray, coefficient: MatrixCoefficient) -> FloatArray:
-    """(n, 6): 1, x, y, xx, yy, xy of the standardised pair, 0 in rows without both."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Pairs over the same rows: their standardised columns (n,), the clusters of these rows, and sums by cluster: of 1,
+    and of each column and its square, (clusters, 1 + 2 m) for the m columns in the order of `places`."""
+
+    pairs: list[tuple[int, int]]
+    undefined: dict[tuple[int, int], Estimate]
+    columns: dict[int, FloatArray]
+    places: dict[int, int]
+    cluster: IntArray
+    sums: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        scores: FloatArray,
+        rows: BoolArray,
+        pairs: list[tuple[int, int]],
+        codes: IntArray,
+        n_clusters: int,
+        coefficient: MatrixCoefficient,
+    ) -> _Part:
+        whole = bool(rows.all())
+        taken = {k: scores[k] if whole else scores[k][rows] for k in sorted({k for pair in pairs for k in pair})}
+        n = int(rows.sum())
+        constant = {k: n >= MIN_PAIRS and is_constant(x) for k, x in taken.items()}
+        undefined = {}
+        for one, two in pairs:
+            if n < MIN_PAIRS:
+                undefined[one, two] = Estimate.undefined(f"only {n} outputs have both scores", n)
+            elif constant[one] or constant[two]:
+                undefined[one, two] = Estimate.undefined("one of the two gives the same score to all", n)
+        left = [pair for pair in pairs if pair not in undefined]
+        used = sorted({k for pair in left for k in pair})
+        columns = {k: _standardised(taken[k], coefficient) for k in used}
+        cluster = codes if whole else codes[rows]
+        sums = np.empty((n_clusters, 1 + 2 * len(used)))
+        sums[:, 0] = np.bincount(cluster, minlength=n_clusters)
+        for place, k in enumerate(used):
+            sums[:, 1 + place] = np.bincount(cluster, weights=columns[k], minlength=n_clusters)
+            squares = columns[k] * columns[k]
+            sums[:, 1 + len(used) + place] = np.bincount(cluster, weights=squares, minlength=n_clusters)
+        return cls(left, undefined, columns, {k: place for place, k in enumerate(used)}, cluster, sums)
+
+    def estimates(
+        self, pairs: Sequence[tuple[int, int]], resamples: int, seed: int, confidence: float
+    ) -> dict[tuple[int, int], Estimate]:
+        n_clusters, m = len(self.sums), len(self.places)
+        table = np.empty((n_clusters, 1 + 2 * m + len(pairs)))
+        table[:, : 1 + 2 * m] = self.sums
+        for number, (one, two) in enumerate(pairs):
+            product = self.columns[one] * self.columns[two]
+            table[:, 1 + 2 * m + number] = np.bincount(self.cluster, weights=product, minlength=n_clusters)
+        each = np.arange(n_clusters)
+        drawn = resampled_sums(table, each, n_clusters, resamples=resamples, seed=seed) if resamples else None
+        whole = table.sum(axis=0)[None, :]
+        found = {}
+        for number, (one, two) in enumerate(pairs):
+            x, y = 1 + self.places[one], 1 + self.places[two]
+            six = [0, x, y, x + m, y + m, 1 + 2 * m + number]
+            point = Estimate.point(float(_pearson(whole[:, six])[0]), int(whole[0, 0]))
+            replicates = np.empty(0) if drawn is None else _pearson(drawn[:, six])
+            found[one, two] = with_interval(point, replicates, clusters={"items": n_clusters}, confidence=confidence)
+        return found
+
+
+def _standardised(x: FloatArray, coefficient: MatrixCoefficient) -> FloatArray:
     if coefficient == "spearman":
-        x, y = midranks(x), midranks(y)
-    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
-    found = np.zeros((len(rows), 6))
-    found[rows] = np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
-    return found
-
-
-def _block(
-    pending: list[tuple[tuple[int, int], FloatArray]],
-    cluster: IntArray,
-    n_clusters: int,
-    resamples: int,
-    seed: int,
-    confidence: float,
-) -> dict[tuple[int, int], Estimate]:
-    columns = np.concatenate([moments for _, moments in pending], axis=1)
-    drawn = resampled_sums(columns, cluster, n_clusters, resamples=resamples, seed=seed) if resamples else None
-    found = {}
-    for place, (pair, moments) in enumerate(pending):
-        whole = moments.sum(axis=0)
-        point = Estimate.point(float(_pearson(whole[None, :])[0]), int(whole[0]))
-        replicates = np.empty(0) if drawn is None else _pearson(drawn[:, 6 * place : 6 * place + 6])
-        found[pair] = with_interval(point, replicates, clusters={"items": n_clusters}, confidence=confidence)
-    return found
+        x = midranks(x)
+    return np.asarray((x - x.mean()) / x.std())
 
 
 def _pearson(sums: FloatArray) -> FloatArray:

@@ -113,7 +113,7 @@ def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], sett
 def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
     engine, unit = engine_of(table, epsilons, settings)
     draws = SwapDraws(int(unit.max(initial=0)) + 1, settings.seed)
-    whole = len(unit) == int(unit.max(initial=0)) + 1
+    whole = engine.by_unit or len(unit) == int(unit.max(initial=0)) + 1
     m = len(values)
     pairs = [(one, two) for one in range(m) for two in range(one + 1, m)]
     observed = np.array([values[one] - values[two] for one, two in pairs])
@@ -159,7 +159,7 @@ def engine_of(table: Table, epsilons: Sequence[float], settings: Settings) -> tu
         return SystemSwaps(scores, table.human, table.system, settings.coefficient), unit
     group = _group(table, settings.grouping)
     if settings.coefficient == "pearson":
-        return PearsonSwaps(scores, table.human, group, settings.nan_rule), unit
+        return PearsonSwaps(scores, table.human, group, settings.nan_rule, unit), unit
     return RankSwaps(scores, table.human, group, settings.nan_rule, settings.coefficient), unit
 
 

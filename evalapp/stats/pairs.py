@@ -166,11 +166,12 @@ def calibrate_ties(
     if pairs.n_items == 0:
         missing = Estimate.undefined(NO_PAIR)
         return TieCalibration(float("nan"), missing, None if folds is None else missing, 0)
-    epsilon = best_epsilon(pairs)
+    order = by_distance(pairs)
+    epsilon = best_epsilon(pairs, order=order)
     accuracy = _average(pairs, pairs.by_item(epsilon), resamples, seed, confidence)
     validated = None
     if folds is not None:
-        validated = _cross_validated(pairs, folds, (resamples, seed, confidence))
+        validated = _cross_validated(pairs, order, folds, (resamples, seed, confidence))
     return TieCalibration(epsilon, accuracy, validated, len(pairs.group))
 
 
@@ -238,13 +239,19 @@ def within(codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray, IntArray]
     return first, second, of
 
 
-def best_epsilon(pairs: PairTable, chosen: BoolArray | None = None) -> float:
-    """The smallest threshold with the highest accuracy over the pairs `chosen` (default all)."""
+def by_distance(pairs: PairTable) -> IntArray:
+    """The pairs that a threshold can make ties, in rising order of their distance."""
+    open_ = np.isfinite(pairs.distance) & (pairs.distance > pairs.tolerance)
+    return np.flatnonzero(open_)[np.argsort(pairs.distance[open_], kind="stable")]
+
+
+def best_epsilon(pairs: PairTable, chosen: BoolArray | None = None, order: IntArray | None = None) -> float:
+    """The smallest threshold with the highest accuracy over the pairs `chosen` (default all). `order` is `by_distance`
+    where it is known: sorting costs more than all the rest."""
     distance, tied, agrees, weight = pairs.distance, pairs.human_tied, pairs.agrees, pairs.weight
-    open_ = np.isfinite(distance) & (distance > pairs.tolerance)
+    order = by_distance(pairs) if order is None else order
     if chosen is not None:
-        open_ &= chosen
-    order = np.flatnonzero(open_)[np.argsort(distance[open_], kind="stable")]
+        order = order[chosen[order]]
     if len(order) == 0:
         return 0.0
     change = (tied[order].astype(np.float64) - agrees[order]) * weight[order]
@@ -256,7 +263,7 @@ def best_epsilon(pairs: PairTable, chosen: BoolArray | None = None) -> float:
     return float(rising[best]) if gained[best] > 0 else 0.0
 
 
-def _cross_validated(pairs: PairTable, folds: int, settings: tuple[int, int, float]) -> Estimate:
+def _cross_validated(pairs: PairTable, order: IntArray, folds: int, settings: tuple[int, int, float]) -> Estimate:
     present = np.unique(pairs.cluster)
     if not 2 <= folds <= len(present):
         return Estimate.undefined(f"{folds} folds of {len(present)} clusters: from 2 to as many as there are clusters")
@@ -267,7 +274,7 @@ def _cross_validated(pairs: PairTable, folds: int, settings: tuple[int, int, flo
     values = np.empty(pairs.n_items)
     for number in range(folds):
         held = fold_of_item == number
-        values[held] = pairs.by_item(best_epsilon(pairs, fold != number))[held]
+        values[held] = pairs.by_item(best_epsilon(pairs, fold != number, order))[held]
     return _average(pairs, values, resamples, seed, confidence)
 
 

@@ -47,10 +47,14 @@ class SwapDraws:
 
 
 class Swaps(Protocol):
-    """An engine; `chunk` is how many exchanges it likes to get at once."""
+    """An engine; `chunk` is how many exchanges it likes to get at once. `by_unit`: it wants them of the units that are
+    exchanged, (units, b), not of their rows."""
 
     @property
     def chunk(self) -> int: ...
+
+    @property
+    def by_unit(self) -> bool: ...
 
     def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray: ...
 
@@ -105,9 +109,16 @@ class _Averages:
 
 class PearsonSwaps:
     """Pearson in any grouping. Sums over rows of A*, A*^2 and A* h are linear in e: three matrix products serve all
-    pairs of metrics."""
+    pairs of metrics. Rows of one `unit` are exchanged together, so over all rows their sums are what is multiplied."""
 
-    def __init__(self, scores: FloatArray, human: FloatArray, group: IntArray | None, nan_rule: NanRule) -> None:
+    def __init__(
+        self,
+        scores: FloatArray,
+        human: FloatArray,
+        group: IntArray | None,
+        nan_rule: NanRule,
+        unit: IntArray | None = None,
+    ) -> None:
         self._groups = _Groups.of(human, group)
         self._rule: NanRule = nan_rule
         self._scores, self._m = scores, scores.shape[1]
@@ -115,8 +126,12 @@ class PearsonSwaps:
         for rows in self._groups.batches:
             h = human[rows] - human[rows].mean(axis=1, keepdims=True)
             self._human.append(h / np.sqrt((h * h).sum(axis=1, keepdims=True)))
+        few = group is None and unit is not None and 2 * (int(unit.max(initial=0)) + 1) <= len(unit)
+        self._by_unit = self._summed(unit) if few and unit is not None and self._groups.batches else None
+        self.by_unit = self._by_unit is not None
         largest = max((len(rows) * 3 * self._m for rows in self._groups.batches), default=1)
-        self.chunk = max(min(_CELLS // largest, 4 * _CELLS // max(len(scores), 1)), 8)
+        n = len(scores) if self._by_unit is None else self._by_unit.shape[1]
+        self.chunk = max(min(_CELLS // largest, 4 * _CELLS // max(n, 1)), 8)
 
     def __call__(self, swapped: BoolArray, pairs: Sequence[Pair]) -> FloatArray:
         b = swapped.shape[1]
@@ -135,9 +150,18 @@ class PearsonSwaps:
                     average.add(side, np.clip(r, -1.0, 1.0))
         return np.stack([average.difference() for average in averages])
 
+    def _summed(self, unit: IntArray) -> FloatArray:
+        """Sums of x, x^2 and x h over the rows of each unit, (3 m, units)."""
+        human, n = self._human[0][0], int(unit.max()) + 1
+        columns = [weights for x in self._scores.T for weights in (x, x * x, x * human)]
+        sums = np.stack([np.bincount(unit, weights=weights, minlength=n) for weights in columns])
+        return np.concatenate([sums[k::3] for k in range(3)])
+
     def _sums(self, rows: IntArray, human: FloatArray, swapped: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Half sums over the rows of each group of x, x^2 and x h of all metrics: plain (g, 3 m, 1), and with the signs
         e (g, 3 m, b). Long groups go in stretches of rows, so that no table of all features is kept."""
+        if self._by_unit is not None:
+            return self._by_unit.sum(axis=1)[None, :, None] / 2.0, (self._by_unit @ (0.5 - swapped))[None]
         g, w = rows.shape
         whole = np.zeros((g, 3 * self._m, 1))
         signed = np.zeros((g, 3 * self._m, swapped.shape[1]))
@@ -155,6 +179,8 @@ class PearsonSwaps:
 class RankSwaps:
     """Spearman and Kendall in any grouping. Groups of few rows: all patterns of exchanges once, then looked up; small
     ones side by side, large ones one by one, by the kernels."""
+
+    by_unit = False
 
     def __init__(
         self, scores: FloatArray, human: FloatArray, group: IntArray | None, nan_rule: NanRule, name: Coefficient
@@ -202,6 +228,8 @@ class RankSwaps:
 class SystemSwaps:
     """Any coefficient over the systems' means, outputs exchanged one by one before they are averaged."""
 
+    by_unit = False
+
     def __init__(self, scores: FloatArray, human: FloatArray, system: IntArray, name: Coefficient) -> None:
         n, m = scores.shape
         sizes = np.bincount(system).astype(np.float64)
@@ -234,6 +262,8 @@ class SystemSwaps:
 class OutcomeSwaps:
     """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly. `right` (p, m),
     `weight` (p,)."""
+
+    by_unit = False
 
     def __init__(self, right: BoolArray, weight: FloatArray) -> None:
         self._right, self._weight = right, weight

@@ -40,10 +40,18 @@ class ScoreColumns:
 
     def of(self, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
         """The values of these outputs in the order given, nan where there is none."""
+        return self.at(self.places(outputs))
+
+    def places(self, outputs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where these outputs stand here, -1 for those that do not."""
         if not len(self):
-            return np.full(len(outputs), np.nan)
+            return np.full(len(outputs), -1, dtype=np.int64)
         place = np.minimum(np.searchsorted(self.output, outputs), len(self) - 1)
-        return np.where(self.output[place] == outputs, self.value[place], np.nan)
+        return np.where(self.output[place] == outputs, place, -1)
+
+    def at(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The values at these places."""
+        return np.append(self.value, np.nan)[places]
 
     def learned_from(self, outputs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these outputs the evaluator learned from."""

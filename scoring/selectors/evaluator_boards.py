@@ -25,23 +25,25 @@ from .score_sets import current_sets
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .columns import ScoreColumns
+
 #: Items that are looked at for the keys that a project's items have.
 LOOKED_AT = 2000
-#: Values of a key beyond which it names items rather than parts.
-MOST_VALUES = 200
 #: Of items' `meta`, which may hold long texts, so many are in memory at once.
 METAS = 500
 #: Longer texts name no part.
 MOST_LETTERS = 200
+#: Values of a key beyond which it names items rather than parts.
+MOST_VALUES = 200
 
 
 def item_keys(project: Project) -> list[str]:
     """Keys of the items' `meta` with two values or more, yet not one for every item and no long texts; those most used
     first."""
     found: dict[str, Counter[str]] = {}
+    long: set[str] = set()
     rows = Item.objects.filter(project=project).exclude(meta={}).order_by("pk").values_list("meta", flat=True)
     for meta in rows[:LOOKED_AT].iterator(chunk_size=METAS):
-    long: set[str] = set()
         for key, value in meta.items():
             if isinstance(value, str) and len(value) > MOST_LETTERS:
                 long.add(key)
@@ -91,11 +93,17 @@ def tabulate_matrix(project: Project, query: MatrixQuery) -> dict[str, Any]:
     """Evaluators against each other over all outputs of the wanted systems, rated or not."""
     sets = one_of_each(current_sets(project, query.references), query.aspect)
     outputs, cluster, system = _outputs(project, query.systems)
-    columns = np.full((len(outputs), len(sets)), np.nan)
-    for place, score_set in enumerate(sets):
-        columns[:, place] = load_columns(score_set).of(outputs)
+    # One evaluator after the other in memory, as the statistics go through them.
+    columns = np.full((len(sets), len(outputs)), np.nan).T
+    last: ScoreColumns | None = None
+    for number, score_set in enumerate(sets):
+        found = load_columns(score_set)
+        if last is None or not np.array_equal(found.output, last.output):
+            place = found.places(outputs)
+        columns[:, number] = found.at(place)
+        last = found
     return matrix_table(
-        [describe_set(score_set, columns[:, place]) for place, score_set in enumerate(sets)],
+        [describe_set(score_set, columns[:, number]) for number, score_set in enumerate(sets)],
         columns, cluster, system, asdict(query), aspect=query.aspect,
     )  # fmt: skip
 

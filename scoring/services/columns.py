@@ -13,20 +13,20 @@ from annotation.models import Output
 from evalapp.accounts.models import Project
 
 from ..models import ScoreSet
-from ..selectors.columns import ScoreColumns, file_of, load_columns, output_file, read_columns, read_outputs
+from ..selectors.columns import file_of, output_file, read_columns, read_outputs
 
 #: Below so many scores reading the database costs less than a file is worth.
 MIN_KEPT = 20_000
 
 
-def keep_columns(score_set: ScoreSet) -> ScoreColumns:
-    """The columns of a set; those of a large one are in a file afterwards, and files of its earlier states are gone."""
+def keep_columns(score_set: ScoreSet) -> None:
+    """The columns of a large set are in a file afterwards, and files of its earlier states are gone."""
     path = file_of(score_set)
     if path is None or score_set.n_scores < MIN_KEPT or path.is_file():
-        return load_columns(score_set)
+        return
     found = read_columns(score_set)
     if len(found) != score_set.n_scores:
-        return found  # somebody is writing: the next one keeps them
+        return  # somebody is writing: the next one keeps them
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     with part.open("wb") as file:
@@ -35,7 +35,6 @@ def keep_columns(score_set: ScoreSet) -> ScoreColumns:
     for other in path.parent.glob(f"{score_set.pk}-*"):
         if other != path:
             other.unlink(missing_ok=True)
-    return found
 
 
 def keep_outputs(project: Project) -> None:
