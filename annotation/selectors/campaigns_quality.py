@@ -14,21 +14,21 @@ from annotation.allocation.answers import turn
 from annotation.allocation.plan import OPTIONS
 from annotation.models import Campaign, CampaignMember, Judgement, Slot, Unit
 
-from .campaigns_watch import pseudonyms_of
+from .campaigns_watch import LATEST_FOR_AGREEMENT, pseudonyms_of
 from .judging_sheet import campaign_form
 
 if TYPE_CHECKING:
     from evalapp.stats.watching import Watched
 
 #: The latest judgements that are looked at; the page says so where there are more.
-LATEST = 20_000
+LATEST = LATEST_FOR_AGREEMENT
 KEEP_SECONDS = 3600
 PAIRS_SHOWN = 12
 FIELDS = (
     "annotator_id", "answer", "seconds", "created_at", "passed", "assignment__unit_id", "assignment__unit__kind",
     "assignment__unit__item_id", "assignment__unit__output_a__system__name", "assignment__unit__output_a__step",
     "assignment__unit__output_b__system__name", "assignment__unit__output_b__step", "assignment__repeat_number",
-    "assignment__side_swapped",
+    "assignment__side_swapped", "extra",
 )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def _quality(campaign: Campaign) -> dict[str, Any]:
     current = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
     rows = list(current.values_list(*FIELDS)[: LATEST + 1])
     capped, rows = len(rows) > LATEST, rows[:LATEST][::-1]
-    normal = [row for row in rows if row[6] == Unit.Kind.NORMAL and not row[12]]
+    normal = [row for row in rows if row[6] == Unit.Kind.NORMAL and not row[12] and not row[14]]
     planned = campaign.unit_count * campaign.overlap
     names = [aspect.name for aspect in campaign_form(campaign).aspects]
     return {
@@ -112,7 +112,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     sides: dict[str, Counter] = defaultdict(Counter)
     pseudonyms = pseudonyms_of(campaign)
     value, unit, rater, seconds, failed, repeat, at = [], [], [], [], [], [], []
-    for user, answer, took, when, passed, number, kind, *_, repeated, swapped in rows:
+    for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
         if kind == Unit.Kind.PRACTICE:
             continue
         said = turn(answer, swapped).get(name)

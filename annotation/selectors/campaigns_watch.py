@@ -24,11 +24,12 @@ from annotation.models import (
     Slot,
     Unit,
 )
-from evalapp.accounts.models import Membership
+from evalapp.accounts.selectors import rater_names
 
-#: Times and sides are of the latest judgements, agreement of more of them, so that both cost the same at any size.
+#: Times and sides are of the latest judgements, agreement (as all on the page of quality) of more of them, so that both
+#: cost the same at any size.
 LATEST = 2_000
-LATEST_FOR_AGREEMENT = 10_000
+LATEST_FOR_AGREEMENT = 20_000
 
 
 @dataclass
@@ -178,7 +179,7 @@ def units_by_answers(campaign: Campaign) -> dict[int, int]:
 
 
 def latest_rows(campaign: Campaign, limit: int) -> list[tuple]:
-    """(annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped) of the latest judgements."""
+    """(annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped, item, extra) of the latest."""
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
     return list(
         rows.values_list(
@@ -190,6 +191,8 @@ def latest_rows(campaign: Campaign, limit: int) -> list[tuple]:
             "assignment__unit__kind",
             "passed",
             "assignment__side_swapped",
+            "assignment__unit__item_id",
+            "extra",
         )[:limit]
     )
 
@@ -216,21 +219,15 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
         if campaign.kind != Campaign.Kind.LIKERT:
             sides[user].update(answer.values())
     rows = []
-    membership = Membership.objects.filter(project=campaign.project_id, user=OuterRef("annotator"))
-    members = (
-        CampaignMember.objects.filter(campaign=campaign)
-        .select_related("annotator")
-        .annotate(pseudonym=Subquery(membership.values("pseudonym")[:1]))
-        .order_by("-done", "pk")
-    )
-    for member in members:
+    names = pseudonyms_of(campaign)
+    for member in CampaignMember.objects.filter(campaign=campaign).select_related("annotator").order_by("-done", "pk"):
         user = member.annotator_id
         total, failed = checks.get(user, (0, 0))
         rows.append(
             AnnotatorRow(
                 user_id=user,
                 name=str(member.annotator),
-                pseudonym=member.pseudonym or "",
+                pseudonym=names[user],
                 done=member.done,
                 skipped=member.skipped,
                 open=held.get(user, (0, 0))[0],
@@ -247,21 +244,22 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
 
 
 def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, Any]]:
-    """Krippendorff's alpha by aspect over the latest normal judgements: interval for scales, nominal for verdicts
-    with the sides as in the unit. Undefined is None with the reason."""
-    from evalapp.stats.agreement import krippendorff_alpha
+    """Krippendorff's alpha by aspect, as the page of quality has it: over the latest normal judgements that count,
+    verdicts with the sides as in the unit. Undefined is None with the reason."""
+    from evalapp.stats.watching import agreement
 
     from .judging_sheet import campaign_form
 
-    normal = [row for row in judgements if row[5] == Unit.Kind.NORMAL and row[4] == 0]
+    normal = [row for row in judgements if row[5] == Unit.Kind.NORMAL and not row[4] and not row[9]]
     scale: Literal["interval", "nominal"] = "interval" if campaign.kind == Campaign.Kind.LIKERT else "nominal"
     found: list[dict[str, Any]] = []
     for aspect in campaign_form(campaign).aspects:
-        units, values = [], []
-        for _, answer, _, unit, _, _, _, swapped in normal:
+        units, items, values = [], [], []
+        for _, answer, _, unit, _, _, _, swapped, item, _ in normal:
             value = turn(answer, swapped).get(aspect.name)
             if value is not None:
                 units.append(unit)
+                items.append(item)
                 values.append(value if scale == "interval" else str(value))
         if not units:
             found.append(
@@ -276,7 +274,7 @@ def agreement_of(campaign: Campaign, judgements: list[tuple]) -> list[dict[str, 
                 }
             )
             continue
-        estimate = krippendorff_alpha(units, values, scale=scale, resamples=200)
+        estimate = agreement(campaign.kind, values, units, items)  # type: ignore[arg-type]
         value = float(estimate.value)
         found.append(
             {
@@ -344,5 +342,8 @@ def free_slots_left(campaign: Campaign) -> int:
 
 
 def pseudonyms_of(campaign: Campaign) -> dict[int, str]:
-    """User number -> rater id, for lists of judgements."""
-    return dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
+    """User number -> rater id, for lists of judgements. Whoever closed their account has a number in its place."""
+    names = rater_names(campaign.project_id)
+    members = CampaignMember.objects.filter(campaign=campaign).order_by("pk").values_list("annotator_id", flat=True)
+    gone = {user: f"former member {number}" for number, user in enumerate(members, 1) if user not in names}
+    return {**names, **gone}

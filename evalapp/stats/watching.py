@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.agreement import krippendorff_alpha
 from evalapp.stats.bias import side_bias
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.comparisons import rank_by_comparisons
+from evalapp.stats.estimate import Estimate
 from evalapp.stats.power import power_of
 from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean
 from evalapp.stats.separation import separating
@@ -37,7 +38,8 @@ LEAST_ITEMS = 20
 
 @dataclass(frozen=True)
 class Watched:
-    """Judgements of one question in the order in which they came, without controls, practice and repeats.
+    """Judgements of one question in the order in which they came, without controls, practice, repeats and those that
+    came too late to count.
 
     `value`: ratings, or verdicts with the sides as in the unit (`first` a, `second` b). `first`, `second`: numbers of
     `systems`, -1 where a side is a reference or there is none. `swapped`: the sides stood exchanged on the page.
@@ -75,14 +77,14 @@ def growth(judged: Watched) -> list[Table]:
     """Krippendorff's alpha after each eighth of the judgements (interval scale for ratings, nominal for verdicts)."""
     n = len(judged)
     ends = sorted({round(n * part / PARTS) for part in range(1, PARTS + 1)}) if n >= LEAST else [n]
-    scale: Literal["interval", "nominal"] = "interval" if judged.kind == "likert" else "nominal"
-    rows = []
-    for end in ends:
-        found = krippendorff_alpha(
-            judged.unit[:end], judged.value[:end], scale=scale, cluster=judged.item[:end], resamples=RESAMPLES
-        )
-        rows.append({"at": end, **found.as_dict()})
-    return rows
+    parts = ((end, judged.value[:end], judged.unit[:end], judged.item[:end]) for end in ends)
+    return [{"at": end, **agreement(judged.kind, *columns).as_dict()} for end, *columns in parts]
+
+
+def agreement(kind: Kind, value: ArrayLike, unit: ArrayLike, item: ArrayLike) -> Estimate:
+    """Krippendorff's alpha of judgements as `Watched` has them; its interval is over items."""
+    scale: Literal["interval", "nominal"] = "interval" if kind == "likert" else "nominal"
+    return krippendorff_alpha(unit, value, scale=scale, cluster=item, resamples=RESAMPLES)
 
 
 def points_of(judged: Watched) -> FloatArray:

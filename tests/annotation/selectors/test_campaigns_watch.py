@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment
+from annotation.selectors.campaigns_quality import campaign_quality
 from annotation.selectors.campaigns_watch import (
     free_slots_left,
     latest_judgements,
@@ -50,6 +51,22 @@ def test_agreement_is_krippendorffs_alpha(cast):
     judge(cast.researcher, campaign, lambda key: 1 + int(key[1:]))
     found = watch_campaign(campaign).agreement[0]
     assert (found["alpha"], found["n"], found["scale"]) == (1.0, 4, "interval")
+
+
+def test_agreement_is_the_same_on_both_pages_and_without_late_answers(cast):
+    campaign = open_for(cast, items=6, overlap=2)
+    late = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    Assignment.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
+    return_expired_slots()
+    judge(cast.researcher, campaign, lambda key: 1 + int(key[1:]) % 5)
+    judge(cast.owner, campaign, lambda key: 5 if key == "i002" else 1 + int(key[1:]) % 5)
+    assert send(cast.annotator, campaign, late.public, 5).extra
+    found, quality = watch_campaign(campaign).agreement[0], campaign_quality(campaign)
+    assert quality["n"] == 24
+    last = quality["aspects"][0]["growth"][-1]
+    assert [found[name] for name in ("alpha", "low", "high", "n")] == [
+        *(round(last[name], 4) for name in ("value", "low", "high")), last["n"],
+    ]  # fmt: skip
 
 
 def test_agreement_of_comparisons_is_of_what_was_meant_not_of_the_side(cast):
