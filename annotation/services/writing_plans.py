@@ -37,6 +37,8 @@ from .moves import move_campaign
 #: What may still change once people write.
 CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes")
 NAME_LENGTH = 63
+#: What the name of the set ends with that everybody begins from in rounds.
+START = "start"
 BATCH = 2000
 
 
@@ -163,7 +165,9 @@ def open_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
         if campaign.start_set is None:
             campaign.start_set, _ = ReferenceSet.objects.get_or_create(project=campaign.project, name=ORIGINAL)
         campaign.unit_count = _write_units(campaign)
-        if not campaign.in_rounds:
+        if campaign.in_rounds:
+            begin_set(campaign, tail=START)
+        else:
             names = [begin_set(campaign, arm).name for arm in _arms_of_sets(campaign)]
             if len(names) == 1:
                 campaign.target_set = ReferenceSet.objects.get(project=campaign.project, name=names[0])
@@ -231,9 +235,20 @@ def set_name(campaign: WritingCampaign, tail: str) -> str:
     return f"{campaign.slug}-{tail}"[:NAME_LENGTH] if tail else campaign.slug
 
 
-def begin_set(campaign: WritingCampaign, arm: str = "", annotator: str = "") -> ReferenceSet:
+def start_of(campaign: WritingCampaign) -> int | None:
+    """The set that the campaign's own begin with: in rounds, where people come one after the other, the copy that was
+    made when the campaign was opened, so that the start is the same for all."""
+    if campaign.in_rounds:
+        rows = ReferenceSet.objects.filter(project=campaign.project_id, name=set_name(campaign, START))
+        for pk, meta in rows.values_list("pk", "meta"):
+            if (meta.get("origin"), meta.get("campaign")) == ("writing", campaign.slug):
+                return int(pk)
+    return campaign.start_set_id
+
+
+def begin_set(campaign: WritingCampaign, arm: str = "", annotator: str = "", *, tail: str = "") -> ReferenceSet:
     """A new set of the campaign with the references it begins from, or Conflict when the name is taken."""
-    name = set_name(campaign, annotator or arm)
+    name, start = set_name(campaign, tail or annotator or arm), start_of(campaign)
     meta = {"origin": "writing", "campaign": campaign.slug, "kind": campaign.kind}
     meta |= {key: value for key, value in (("arm", arm), ("annotator", annotator)) if value}
     if campaign.kind == WritingCampaign.Kind.REAM and campaign.start_set:
@@ -242,13 +257,13 @@ def begin_set(campaign: WritingCampaign, arm: str = "", annotator: str = "") -> 
     if not is_new:
         raise Conflict(f"There is already a reference set “{name}” in this project. Give the campaign another slug.")
     if campaign.kind == WritingCampaign.Kind.REAM:
-        Reference.objects.bulk_create(_copies(campaign, found), batch_size=BATCH)
+        Reference.objects.bulk_create(_copies(campaign, start, found), batch_size=BATCH)
     return found
 
 
-def _copies(campaign: WritingCampaign, target: ReferenceSet) -> Iterator[Reference]:
+def _copies(campaign: WritingCampaign, start: int | None, target: ReferenceSet) -> Iterator[Reference]:
     items = WritingUnit.objects.filter(campaign=campaign).values("item")
-    rows = Reference.objects.filter(set=campaign.start_set_id, item__in=items).order_by("item_id", "position")
+    rows = Reference.objects.filter(set=start, item__in=items).order_by("item_id", "position")
     for item, position, text, meta in rows.values_list("item_id", "position", "text", "meta").iterator(BATCH):
         yield Reference(set=target, item_id=item, position=position, text=text, meta=meta)
 
