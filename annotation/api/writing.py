@@ -25,6 +25,8 @@ from evalapp.common.pagination import KeysetPagination
 
 from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body, read_number, read_text
 
+CANDIDATE = "Opaque id of the candidate; in rounds it has to be named."
+
 # ---- what goes over the wire, for the schema --------------------------------------------------------------
 
 
@@ -145,7 +147,7 @@ class AttemptInputSerializer(serializers.Serializer):
     submission = serializers.UUIDField(help_text="Made by the client, new for each text; sent again on a retry.")
     text = serializers.CharField()
     relevant = serializers.BooleanField(required=False, allow_null=True, help_text="Of the candidate, as it was found.")
-    candidate = serializers.CharField(required=False, allow_null=True, help_text="Opaque id of the candidate.")
+    candidate = serializers.CharField(required=False, allow_null=True, help_text=CANDIDATE)
     seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
     unscored = serializers.BooleanField(required=False, help_text="Add it although no score can be had.")
 
@@ -164,7 +166,7 @@ class OutcomeSerializer(serializers.Serializer):
 
 class DropInputSerializer(serializers.Serializer):
     submission = serializers.UUIDField()
-    candidate = serializers.CharField(required=False, allow_null=True)
+    candidate = serializers.CharField(required=False, allow_null=True, help_text=CANDIDATE)
 
 
 class BackInputSerializer(serializers.Serializer):

@@ -58,7 +58,7 @@ def submit_attempt(
     seconds: float | None = None, unscored: bool = False,
 ) -> Outcome:  # fmt: skip
     """Judge a text and add it where the rules say so, once: the same `submission` again answers as the first time. In
-    rounds the candidate is that of the round. `unscored`: add it although no score can be had."""
+    rounds the candidate is that of the round, and has to be named. `unscored`: add it although no score can be had."""
     sent = Sent(
         submission, _checked_text(text), relevant, _checked_candidate(candidate), _checked_seconds(seconds), unscored
     )
@@ -159,7 +159,10 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
         current = round_candidate(task)
         if current is None:
             raise RoundConflict("There is no candidate in this round. Look at the page again.")
-        if public is not None and public != current.public:
+        if public is None:
+            message = "Name the candidate of the round, so that nothing is taken for what follows it."
+            raise BadInput(message, faults=[Fault(message, field="candidate")])
+        if public != current.public:
             raise RoundConflict("The round has gone on. Look at the page again; your text is kept there.")
         return current
     if public is None:

@@ -12,6 +12,7 @@ from annotation.models import Reference, ReferenceSet, WritingCandidate, Writing
 from annotation.selectors.writing_watch import watch
 from annotation.services.writing import RoundConflict, drop_candidate, finish_task, get_desk, skip_task
 from evalapp.accounts.roles import Role
+from evalapp.common.errors import BadInput
 from tests.cast import join, person
 from tests.writing import desk_of, fill_ports, send, start_writing
 
@@ -38,17 +39,24 @@ def improve(user, desk):
     return send(user, desk, f"A good thing in round {desk.round}.", candidate=desk.candidate.public)
 
 
+def drop(user, desk):
+    current = get_desk(user=user, public=desk.public).candidate.public
+    return drop_candidate(user=user, public=desk.public, submission=uuid4(), candidate=current)
+
+
 def test_all_of_a_group_see_the_same_candidate_and_go_on_together(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, options=ROUNDS)
     first, other = desk_of(anna, campaign), desk_of(ben, campaign)
     assert first.candidate == other.candidate
     assert (first.rounds, first.round, first.shows_candidates, first.allows_own_text) == (3, 0, False, False)
+    with pytest.raises(BadInput, match="Name the candidate"):
+        send(anna, first, "A good one.")
     after = improve(anna, first).desk
     assert (after.state, after.waiting_for, after.candidate) == ("wait", 1, None)
     with pytest.raises(RoundConflict, match="still in the last round"):
         send(anna, first, "A good one.")
-    drop_candidate(user=ben, public=other.public, submission=uuid4())
+    drop(ben, other)
     both = [get_desk(user=user, public=desk.public) for user, desk in ((anna, first), (ben, other))]
     assert [desk.state for desk in both] == ["write", "write"]
     assert both[0].candidate == both[1].candidate != first.candidate
@@ -59,12 +67,16 @@ def test_all_of_a_group_see_the_same_candidate_and_go_on_together(cast, fake, pe
 def test_every_annotator_grows_a_set_of_their_own_from_the_same_start(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, references=2, options=ROUNDS)
-    desks = [desk_of(user, campaign) for user in (anna, ben)]
+    start = list(Reference.objects.filter(set__name="original").values_list("text", flat=True))
+    desks = [desk_of(anna, campaign)]
     improve(anna, desks[0])
+    # What comes into the set after the opening is nobody's start.
+    original = ReferenceSet.objects.get(name="original")
+    Reference.objects.create(set=original, item=desks[0].task.item, position=2, text="Another one.")
+    desks.append(desk_of(ben, campaign))
     names = ["more-replies-p-anna", "more-replies-p-ben"]
     sets = {row.name: row for row in ReferenceSet.objects.filter(name__in=names)}
     texts = [list(Reference.objects.filter(set=sets[name]).values_list("text", flat=True)) for name in names]
-    start = list(Reference.objects.filter(set__name="original").values_list("text", flat=True))
     assert texts[0][:2] == texts[1] == start
     assert len(texts[0]) == 3
     assert sets[names[0]].meta["annotator"] == "p-anna"
@@ -105,11 +117,11 @@ def test_the_item_ends_with_its_candidates_or_its_target(cast, fake, people):
     assert anna_first.task.unit_id == ben_first.task.unit_id
     for _ in range(2):
         improve(anna, get_desk(user=anna, public=anna_first.public))
-        drop_candidate(user=ben, public=ben_first.public, submission=uuid4())
+        drop(ben, ben_first)
     ended = get_desk(user=anna, public=anna_first.public)
     assert (ended.state, ended.task.why) == ("done", "full")
     assert desk_of(anna, campaign).state == "wait"  # all begin the next item together
-    last = drop_candidate(user=ben, public=ben_first.public, submission=uuid4())
+    last = drop(ben, ben_first)
     assert (last.desk.state, last.desk.task.why) == ("done", "empty")
     assert desk_of(anna, campaign).candidate == desk_of(ben, campaign).candidate is not None
 
@@ -141,8 +153,8 @@ def test_the_watch_page_counts_by_round(cast, fake, people):
     campaign = start_writing(cast, items=1, options=ROUNDS)
     desks = [desk_of(user, campaign) for user in (anna, ben)]
     improve(anna, desks[0])
-    drop_candidate(user=ben, public=desks[1].public, submission=uuid4())
-    drop_candidate(user=anna, public=desks[0].public, submission=uuid4())
+    drop(ben, desks[1])
+    drop(anna, desks[0])
     improve(ben, get_desk(user=ben, public=desks[1].public))
     found = watch(user=cast.researcher, campaign=campaign)
     growth = {name: [(point.round, point.mean) for point in points] for name, points in found.by_person.items()}

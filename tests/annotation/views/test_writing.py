@@ -252,7 +252,7 @@ def test_in_rounds_one_waits_for_the_others(anna: Client, cast: Cast, fake: Fake
     assert stamp is not None
     part = {"part": "references", "stamp": stamp[1]}
     assert anna.get(at(campaign, public), part).status_code == 204
-    send(otto, other, "A good reply by Otto.")
+    send(otto, other, "A good reply by Otto.", candidate=other.candidate.public)
     html = anna.get(at(campaign, public), part).content.decode()
     assert "Candidate 2 of 3" in html
     assert "Otto" not in html  # everybody grows a set of their own
