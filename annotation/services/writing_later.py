@@ -117,15 +117,19 @@ def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, bet
     )  # fmt: skip
     if fresh.state != _State.WAITING:
         return  # enough others were faster; the answer is kept
-    needed = int(row.campaign.options["confirmations"])
-    verdicts = list(WrittenConfirmation.objects.filter(written=row).values_list("verdict", flat=True))
-    if verdicts.count(_Verdict.WRITTEN.value) >= needed:
+    fresh.state = _decided(fresh, int(row.campaign.options["confirmations"]))
+    if fresh.state == _State.SHOWN:
         fresh.reference = put_reference(fresh.unit.item_id, fresh.set_id, fresh.text, fresh.meta)
-        fresh.state = _State.SHOWN.value
-        fresh.save(update_fields=["reference", "state"])
-    elif len(verdicts) - verdicts.count(_Verdict.WRITTEN.value) >= needed:
-        fresh.state = _State.REFUSED.value
-        fresh.save(update_fields=["state"])
+    fresh.save(update_fields=["reference", "state"])
+
+
+def _decided(row: WrittenReference, needed: int) -> str:
+    """The state of a text that waits, by what others have said of it so far."""
+    verdicts = list(WrittenConfirmation.objects.filter(written=row).values_list("verdict", flat=True))
+    better = verdicts.count(_Verdict.WRITTEN.value)
+    if better >= needed:
+        return _State.SHOWN.value
+    return _State.REFUSED.value if len(verdicts) - better >= needed else _State.WAITING.value
 
 
 def _verdict(swapped: bool, better: str) -> str:
@@ -176,6 +180,8 @@ def restore_reference(*, user: Any, reference_id: int) -> WrittenReference:
             WritingMember.objects.filter(pk=row.member_id).update(accepted=F("accepted") + 1)
         row.state = row.state_before or _State.SHOWN.value
         row.state_before, row.withdrawn_at, row.withdrawn_by, row.reason = "", None, None, ""
+        if row.state == _State.WAITING:  # somebody may have compared it meanwhile
+            row.state = _decided(row, int(row.campaign.options["confirmations"]))
         if row.state == _State.SHOWN:
             row.reference = put_reference(row.unit.item_id, row.set_id, row.text, row.meta)
         row.save()

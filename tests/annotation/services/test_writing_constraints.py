@@ -135,6 +135,18 @@ def test_who_may_confirm(cast, others):
         confirm_reference(user=others[0], public=row.public, submission=uuid4(), better="a")
 
 
+def test_what_is_said_of_a_withdrawn_text_decides_once_it_is_restored(cast, others):
+    campaign, desk = start(cast, "better-than-original")
+    send(cast.annotator, desk, "A better ending.")
+    row, shown = WrittenReference.objects.get(), next_confirmation(user=others[0], campaign_id=campaign.pk)
+    withdraw_reference(user=cast.owner, reference_id=row.pk)
+    better = "ab"[shown.texts.index("A better ending.")]
+    said = confirm_reference(user=others[0], public=row.public, submission=uuid4(), better=better)
+    assert said.state == "withdrawn"
+    assert restore_reference(user=cast.owner, reference_id=row.pk).state == "shown"
+    assert Reference.objects.get(set=campaign.target_set).text == "A better ending."
+
+
 def test_a_waiting_text_that_is_withdrawn_waits_again_when_restored(cast, others):
     campaign, desk = start(cast, "better-than-original")
     send(cast.annotator, desk, "A better ending.")
