@@ -3,7 +3,7 @@ of the sets grew, by round, annotator and arm, with intervals over items. Attemp
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -293,8 +293,8 @@ def points_of(sets: _Sets) -> list[Point]:
 @dataclass(frozen=True)
 class GrownSet:
     """The references of one item in one set: those it began with, and (round, text) of those that were added, in
-    order, whether or not one was withdrawn later; without what its writer took back. `person` is empty where several
-    may have written."""
+    order, whether or not one was withdrawn later; without what its writer took back or withdrew for good. `person` is
+    empty where several may have written."""
 
     item: int
     arm: str
@@ -307,6 +307,7 @@ def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
     """For each item with an attempt and each set: what it held at every round. Three queries."""
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
     added: dict[tuple[int, int], list[tuple[int, str]]] = {}
+    written: Counter[tuple[int, int]] = Counter()
     about: dict[tuple[int, int], tuple[str, int]] = {}
     for item, set_, arm, person, moment, decision, text, taken_back in rows.values_list(
         "task__unit__item", "member__set", "task__arm", "member__annotator", "round", "decision", "text",
@@ -315,7 +316,9 @@ def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
         texts = added.setdefault((item, set_), [])
         about[item, set_] = (arm, person)
         if decision == WritingAttempt.Decision.ACCEPT and not taken_back:
-            texts.append((moment + 1 if campaign.in_rounds else len(texts) + 1, text))
+            written[item, set_] += 1
+            if text:
+                texts.append((moment + 1 if campaign.in_rounds else written[item, set_], text))
     start: dict[tuple[int, int], list[str]] = defaultdict(list)
     there = Reference.objects.filter(set__in={set_ for _, set_ in added}, written=None).order_by("position")
     for item, set_, text in there.values_list("item", "set", "text").iterator(2000):

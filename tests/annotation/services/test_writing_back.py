@@ -16,6 +16,7 @@ from annotation.models import (
     WrittenReference,
 )
 from annotation.selectors.writing_watch import grown_sets, watch
+from annotation.services.own_data import withdraw_texts
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
     NotLast,
@@ -85,6 +86,8 @@ def test_it_leaves_the_set_and_stays_as_provenance_and_the_candidate_is_open_aga
     assert grown_sets(campaign=campaign)[0].added == ((1, "A good reply, better said."),)
     restore_reference(user=cast.researcher, reference_id=written.pk)
     assert WritingMember.objects.get().accepted == 2
+    withdraw_texts(user=anna)
+    assert grown_sets(campaign=campaign)[0].added == ()  # no empty references
 
 
 def test_a_text_in_the_editor_stays_and_one_goes_back_step_by_step(cast):
@@ -179,7 +182,7 @@ def test_in_rounds_while_others_are_still_in_the_round(cast, other):
     assert (again.state, again.round, again.candidate) == ("write", 0, mine.candidate)
     waits = send(anna, again, "A good one.", candidate=again.candidate.public).desk
     assert [point.round for point in watch(user=cast.researcher, campaign=campaign).by_person["p-anna"]] == [0, 1]
-    drop_candidate(user=other, public=theirs.public, submission=uuid4())
+    drop_candidate(user=other, public=theirs.public, submission=uuid4(), candidate=theirs.candidate.public)
     assert get_desk(user=anna, public=mine.public).last is None
     with pytest.raises(NotLast, match="round has gone on"):
         back(anna, waits)
