@@ -224,6 +224,7 @@ def _unit_beside_slots(who: Who, sheet: Sheet, step: str, order: int) -> int | N
             state=Assignment.State.SUBMITTED,
             repeat_number=0,
             unit__kind=Unit.Kind.NORMAL,
+            slot__isnull=False,  # one that came too late to count has no first judgement to be compared with
             order_number__lte=order - sheet.options["repeat_gap"],
         ).exclude(unit__in=own.filter(repeat_number=1).values("unit"))
         ids = list(old.order_by("order_number").values_list("unit_id", flat=True)[:200])

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember, Comparison, Judgement, Rating, Slot
+from annotation.services import judging
 from annotation.services.campaigns import close_campaign
 from annotation.services.judging import next_assignment, return_expired_slots
 from annotation.services.judging_acts import skip_assignment
@@ -151,6 +153,13 @@ def test_a_late_answer_whose_slot_is_gone_is_kept_as_extra(cast):
     # A revision of an extra answer stays one.
     assert send(cast.annotator, campaign, mine.public, 2, replaces=1).extra is True
     assert Rating.objects.count() == 1
+    # As a deliberate repeat it would be one of nothing: only what counts is given again.
+    sheet = SimpleNamespace(options={"repeat_gap": 1})
+    people = [
+        SimpleNamespace(campaign_id=campaign.pk, user_id=user.pk, seed=1) for user in (cast.annotator, cast.researcher)
+    ]
+    again = [judging._unit_beside_slots(who, sheet, "repeat", 9) for who in people]
+    assert again == [None, Judgement.objects.first().assignment.unit_id]
 
 
 @pytest.mark.promise("late")
