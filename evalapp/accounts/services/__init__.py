@@ -1,6 +1,6 @@
 """Writing people and projects. Every change is one transaction with its line in the audit."""
 
-from .account import change_password, update_account
+from .account import change_password, reset_password, update_account
 from .invitations import (
     accept_invitation,
     create_invitation,
@@ -30,6 +30,7 @@ __all__ = [
     "join_with_new_account",
     "may_create_projects",
     "remove_member",
+    "reset_password",
     "revoke_invitation",
     "revoke_token",
     "update_account",

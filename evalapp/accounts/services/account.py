@@ -30,3 +30,11 @@ def change_password(*, form: Any) -> User:
     user = form.save()
     audit.record(verb="account.password-changed", actor=user, object=user.username)
     return user
+
+
+@transaction.atomic
+def reset_password(*, form: Any) -> User:
+    """The same by the link of a mail, for who has forgotten it."""
+    user = form.save()
+    audit.record(verb="account.password-reset", actor=user, object=user.username)
+    return user

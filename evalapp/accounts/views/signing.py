@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import views
+from django.contrib.auth import login, views
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts import limits
 from evalapp.accounts.forms import NewPasswordForm, ResetForm, SignInForm
+from evalapp.accounts.services import reset_password
 
 #: What a page with a form takes; Django's own views would take PUT as well.
 form_page = method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
@@ -66,6 +68,11 @@ class ResetSent(views.PasswordResetDoneView):
 class ChooseNewPassword(views.PasswordResetConfirmView):
     template_name = "accounts/signing/new_password.html"
     form_class = NewPasswordForm
-    post_reset_login = True
-    post_reset_login_backend = "evalapp.accounts.backends.PasswordBackend"
     success_url = reverse_lazy("home")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """As Django does it; the service tells the audit."""
+        user = reset_password(form=form)
+        del self.request.session[views.INTERNAL_RESET_SESSION_TOKEN]
+        login(self.request, user, backend="evalapp.accounts.backends.PasswordBackend")
+        return redirect(self.get_success_url())

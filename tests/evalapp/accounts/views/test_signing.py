@@ -9,6 +9,7 @@ from django.core import mail
 from django.urls import reverse
 
 from evalapp.accounts.mails import wait_until_sent
+from evalapp.common.models import AuditEvent
 from tests.cast import PASSWORD
 
 LOGIN = "/account/sign-in/"
@@ -64,6 +65,8 @@ def test_a_forgotten_password(client, cast):
         page.redirect_chain[-1][0], {"new_password1": "nine-lives-left", "new_password2": "nine-lives-left"}
     )
     assert answer.status_code == 302
+    assert client.get("/account/").status_code == 200
+    assert AuditEvent.objects.get(verb="account.password-reset").actor == cast.researcher
     client.logout()
     assert sign_in(client, password="nine-lives-left").status_code == 302
     assert "does not work any more" in client.get(link, follow=True).content.decode()
