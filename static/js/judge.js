@@ -10,7 +10,7 @@
   const { clock, plural, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "answer", "judge");
   const { say, warn, draft } = desk;
-  const urls = { next: page.dataset.next, home: page.dataset.home };
+  const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
   const TRY_AGAIN = 3000;
   const SECOND_ENTER = 600; // an Enter this soon after a text appeared was meant for the one before
 
@@ -165,27 +165,32 @@
   }
 
   const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
-    changed() {},
+    changed() { showRefused(); },
     waiting() { offline(); },
     sent(entry) {
       draft.forget(entry.assignment);
       const left = outbox.entries().length;
       say(left ? plural(left, "answer") + " on the way" : "Saved " + clock());
-      if (!left) {
-        warn("");
-        fetchAhead();
-        if (stage.querySelector("[data-waiting]")) showNext();
-      }
+      goOn();
     },
     refused(entry, problem, code) {
-      if (code === 409 && problem.stored) conflict(entry, problem);
-      else if (code === 401 || code === 403) desk.kept(problem);
+      if (code === 401) desk.kept(problem);
       else {
-        const why = (problem.errors || []).map((fault) => fault.message).join(" ");
-        warn("An answer was not taken: " + (problem.detail || "") + " " + why);
+        if (window.evalapp.isDoubt(problem)) conflict(entry, problem);
+        showRefused();
+        goOn();
       }
     },
   });
+  const showRefused = window.evalapp.refusals(document.getElementById("trouble"), outbox, "answer");
+
+  /** Once nothing is on its way any more: what the page has waited for. */
+  function goOn() {
+    if (outbox.entries().length) return;
+    warn("");
+    fetchAhead();
+    if (stage.querySelector("[data-waiting]")) showNext();
+  }
 
   /* ---- two answers to one text ---- */
 
@@ -365,7 +370,7 @@
       const response = await fetch(urls.home, { credentials: "same-origin" });
       if (response.ok) swap(await response.text());
       else if (response.status >= 500) wait();
-      else window.location.assign(urls.home);
+      else window.location.assign(outbox.refusals().length ? urls.work : urls.home); // there they are shown, too
     } catch (error) {
       wait();
     }
@@ -427,5 +432,6 @@
     say(plural(outbox.entries().length, "answer") + " on the way");
     outbox.flush();
   }
+  showRefused();
   for (const entry of outbox.undecided()) conflict(entry, entry.problem);
 })();

@@ -6,12 +6,16 @@
   const FIRST_RETRY = 1000;
   const LAST_RETRY = 30000;
 
+  /** Whether a refusal means that there is another answer, of which one has to be chosen. */
+  const isDoubt = (problem) => Boolean(problem && problem.stored && problem.stored.answer);
+
   /** Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm.
       Each has a place of its own in the browser's store: two tabs that write at once cannot overwrite each other. */
   class Outbox {
     constructor(name, token, listener) {
       this.prefix = "evalapp.outbox." + name + ".";
       this.unkept = new Map(); // what the browser would not keep: its store is full or switched off
+      this.aside = new Map(); // id -> why it may not be sent now; the next page tries again
       this.token = token;
       this.listener = listener;
       this.sending = false;
@@ -50,12 +54,18 @@
 
     /** What waits to be sent, oldest first. */
     entries() {
-      return this.all().filter((entry) => !entry.problem);
+      return this.all().filter((entry) => !entry.problem && !this.aside.has(entry.id));
     }
 
     /** What the server holds another answer for, and nobody has said yet which one is meant. */
     undecided() {
-      return this.all().filter((entry) => entry.problem);
+      return this.all().filter((entry) => isDoubt(entry.problem));
+    }
+
+    /** What the server did not take, each with `problem`: it stays until somebody has said what becomes of it. */
+    refusals() {
+      const all = this.all().map((entry) => ({ ...entry, problem: entry.problem || this.aside.get(entry.id) }));
+      return all.filter((entry) => entry.problem && !isDoubt(entry.problem));
     }
 
     put(entry) {
@@ -80,8 +90,17 @@
       this.put({ ...entry, problem });
     }
 
+    /** Send what was refused once more. */
+    again() {
+      for (const entry of this.refusals()) this.put({ ...entry, problem: undefined });
+      this.aside.clear();
+      this.listener.changed(this.entries());
+      this.flush();
+    }
+
     remove(id) {
       this.unkept.delete(id);
+      this.aside.delete(id);
       try {
         localStorage.removeItem(this.prefix + id);
       } catch (error) {
@@ -90,7 +109,7 @@
       this.listener.changed(this.entries());
     }
 
-    /** Send what waits, oldest first; stops at the first that does not get through. */
+    /** Send what waits, oldest first; stops where the server cannot be reached or nobody is signed in. */
     async flush() {
       if (this.sending || !this.listener.sent) return; // a page that only tells of what waits sends nothing
       this.sending = true;
@@ -126,14 +145,12 @@
       }
       if (response.status >= 500 || response.status === 429) return this.later(entry);
       const problem = await response.json().catch(() => ({ detail: "The server refused the answer." }));
-      // Signed out: the answers stay here and leave after signing in again.
-      if (response.status === 401 || (response.status === 403 && !problem.errors)) {
-        this.listener.refused(entry, problem, response.status);
-        return false;
-      }
-      this.remove(entry.id);
+      // Signed out: nothing gets through before somebody has signed in again. All else concerns this entry alone: it
+      // stays, and the others go on. A right that is missing today may be there tomorrow.
+      if (response.status === 403) this.aside.set(entry.id, problem);
+      else if (response.status !== 401) this.hold(entry, { ...problem, html: undefined });
       this.listener.refused(entry, problem, response.status);
-      return true;
+      return response.status !== 401;
     }
 
     later(entry) {
@@ -144,5 +161,5 @@
     }
   }
 
-  window.evalapp = Object.assign(window.evalapp || {}, { Outbox });
+  window.evalapp = Object.assign(window.evalapp || {}, { Outbox, isDoubt });
 })();

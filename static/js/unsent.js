@@ -7,8 +7,8 @@
   if (!place) return;
   const token = () => (document.cookie.match(/(?:^|; )csrftoken=([^;]+)/) || [])[1] || place.dataset.csrf;
   const wait = (n, word) => n + " " + word + (n === 1 ? " waits" : "s wait");
+  const refused = []; // what draws the boxes of what was not taken
   let sent = 0;
-  let refusal = "";
 
   function show() {
     const answers = judging.entries().length;
@@ -19,9 +19,9 @@
     if (answers) lines.push(wait(answers, "answer") + " in this browser for the connection.");
     if (doubts) lines.push(wait(doubts, "answer") + " for your decision: open the campaign.");
     if (texts) lines.push(wait(texts, "text") + " in this browser: open the campaign to send it.");
-    if (refusal) lines.push(refusal);
     place.textContent = lines.join(" ");
     place.hidden = !lines.length;
+    for (const draw of refused) draw();
   }
 
   const judging = new window.evalapp.Outbox(place.dataset.judging, token, {
@@ -31,13 +31,10 @@
       sent += 1;
       show();
     },
-    refused(entry, problem, code) {
-      if (code === 409 && problem.stored) judging.hold(entry, problem);
-      else if (code !== 401 && code !== 403) refusal = "An answer was not taken: " + (problem.detail || "");
-      show();
-    },
+    refused: show,
   });
   const writing = new window.evalapp.Outbox(place.dataset.writing, token, { changed: show });
+  refused.push(window.evalapp.refusals(place, judging, "answer"), window.evalapp.refusals(place, writing, "text"));
   show();
   judging.flush();
 })();

@@ -280,7 +280,10 @@
   }
 
   const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
-    changed() { showWaiting(); },
+    changed() {
+      showWaiting();
+      showRefused();
+    },
     waiting(entries) {
       offline();
       // What the page waits for is safe in the outbox, so the editor is free for the next text.
@@ -302,10 +305,12 @@
     },
     refused(entry, problem, code) {
       if (busy === entry.id) free();
-      if (code === 401 || code === 403) desk.kept(problem);
-      else refused(entry, problem);
+      if (code === 401) desk.kept(problem);
+      else if (code !== 403) refused(entry, problem);
+      showRefused();
     },
   });
+  const showRefused = window.evalapp.refusals(document.getElementById("trouble"), outbox, "text");
 
   function free() {
     busy = "";
@@ -392,14 +397,16 @@
     if (editor() && (!now || now === document.body || now.id === "heading" || form().contains(now))) editor().focus();
   }
 
-  /** The server did not take it (a fault, a conflict, a closed campaign): the text comes back. */
+  /** The server did not take it (a fault, a conflict, a closed campaign): the text comes back, or stays in the outbox
+      where there is no editor for it. */
   function refused(entry, problem) {
     const why = (problem.errors || []).map((fault) => fault.message).join(" ");
-    const here = card && entry.task === card.dataset.id;
-    if (entry.kind !== "text" || !here) {
-      warn((problem.detail || "The server did not take it.") + " " + why + (entry.kind === "text" ? " The text was: " + entry.held.text : ""));
+    if (entry.kind !== "text") {
+      outbox.remove(entry.id); // a candidate put aside: nothing is lost
+      warn((problem.detail || "The server did not take it.") + " " + why);
       return;
     }
+    if (!card || entry.task !== card.dataset.id) return;
     const next = parse(problem.html).querySelector("article[data-id]");
     if (next && next.dataset.id === card.dataset.id) {
       // The item or the round may be over by now; the server keeps the text as a draft.
@@ -409,6 +416,7 @@
     if (editor()) {
       if (!typed().trim()) put(entry.held);
       else if (typed() !== entry.held.text) offerBack("A text was not taken.", entry.held);
+      outbox.remove(entry.id);
     }
     tell(why || problem.detail || "The server did not take the text.", "bad");
     backToEditor();
@@ -673,4 +681,5 @@
     say(plural(outbox.entries().length, "text") + " on the way");
     outbox.flush();
   }
+  showRefused();
 })();

@@ -3,6 +3,7 @@ order, when it can. A real Chromium, a real web process that is killed, a profil
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from annotation.models import Assignment, Campaign, Judgement
+from annotation.models import Assignment, Judgement
 from annotation.services.campaigns import open_campaign
 from tests.browser.conftest import CHROMIUM_ARGUMENTS, Site
 from tests.browser.judging_page import answers, card_id, judging, settle, wait_for_answers
@@ -195,32 +196,52 @@ def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 3}]
 
 
-def open_in_old_format(page: Any, campaign: Campaign, key: int) -> str:
-    """What the page kept before each answer had a place of its own: one list for all."""
+def keep_in_old_format(page: Any, urls: list[str], key: int) -> str:
+    """What the page kept before each answer had a place of its own: one list for all. An answer to each address, then
+    one to the text on show."""
     return str(
         page.evaluate(
-            """(value) => {
+            """([urls, value]) => {
               const card = document.querySelector("article[data-id]");
-              const id = crypto.randomUUID();
-              const body = { submission: id, answer: { naturalness: value }, note: "", seconds: 1 };
-              const entry = { id, assignment: card.dataset.id, url: card.dataset.submitUrl, body, names: {} };
+              const entries = [...urls, card.dataset.submitUrl].map((url) => {
+                const id = crypto.randomUUID();
+                const body = { submission: id, answer: { naturalness: value }, note: "", seconds: 1 };
+                return { id, assignment: card.dataset.id, url, body, names: {} };
+              });
               const user = document.getElementById("judging").dataset.user;
-              localStorage.setItem("evalapp.outbox." + user, JSON.stringify([entry]));
+              localStorage.setItem("evalapp.outbox." + user, JSON.stringify(entries));
               return card.dataset.id;
             }""",
-            key,
+            [urls, key],
         )
     )
 
 
 @pytest.mark.promise("draft")
 def test_answers_kept_by_an_earlier_version_leave(cast: Cast, page_for: Open) -> None:
+    """Two of them are refused: the right is gone (403), the text is gone (404). They hold up nobody, and stay until the
+    person throws them away."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = judging(page_for(cast.annotator), campaign)
-    kept = open_in_old_format(page, campaign, 4)
+    refused = [f"/api/v1/projects/{cast.project.slug}/campaigns/", "/api/v1/assignments/gone/submit/"]
+    kept = keep_in_old_format(page, refused, 4)
     page.reload()
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
     assert Assignment.objects.get(public=kept).state == "submitted"
+    judging(page, campaign).wait_for_selector("text=2 answers were not taken")
+    settle(page)
+    answer(page, "5")
+    assert len(wait_for_answers(page, campaign, 2)) == 2
+    page.goto("/my/")
+    page.wait_for_selector("text=2 answers were not taken")
+    with page.expect_download() as download:
+        page.click("button:text('Download')")
+    rows = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert [row["answer"] for row in rows] == [{"naturalness": 4}, {"naturalness": 4}]
+    assert all(row["why"] for row in rows)
+    page.click("button:text('Throw away')")
+    page.click("button:text('Throw them away for good')")
+    assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
 
 
 @pytest.mark.promise("draft")
