@@ -27,6 +27,7 @@ from annotation.models import (
 )
 from annotation.models.data import OBSERVED, ORIGINAL
 from annotation.selectors.campaigns import campaign_plan
+from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.models import Run
@@ -300,6 +301,8 @@ def make_units(
         campaign.unit_count = min(len(rows), wanted or len(rows))
         campaign.practice_count = kinds.filter(kind=Unit.Kind.PRACTICE).count()
         campaign.control_count = kinds.filter(kind=Unit.Kind.CONTROL).count()
+        # Of two that are opened at the same moment, the second has to see the first.
+        Project.objects.select_for_update(no_key=True).get(pk=campaign.project_id)
         campaign.rater_suffix = f"@{campaign.pk}" if _asked_before(campaign) else ""
         campaign.state = Campaign.State.OPEN
         campaign.opened_at = timezone.now()

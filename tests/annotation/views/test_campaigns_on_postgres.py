@@ -3,18 +3,49 @@ has passed, comparisons with a side bias; and nothing at all."""
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from uuid import uuid4
 
+import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Assignment, Campaign
+from annotation.services import campaigns
 from annotation.services.judging import next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.accounts.models import User
 from tests.cast import make_cast
-from tests.judging import ONE_QUESTION, make_draft, open_comparison, open_rating
+from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
+
+
+def test_two_that_are_opened_at_once_see_each_other(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They ask the same of the same outputs: one of them keeps its raters apart, else each would replace the other's
+    ratings."""
+    cast, both, asked = make_cast(), threading.Barrier(2), campaigns._asked_before
+    make_texts(cast, 2)
+    drafts = [make_draft(cast, slug=slug, name=slug) for slug in ("one", "two")]
+
+    def meet(campaign: Campaign) -> bool:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(timeout=0.5)
+        return asked(campaign)
+
+    def work(campaign: Campaign) -> str:
+        try:
+            return str(campaigns.open_campaign(campaign=campaign, user=cast.researcher).rater_suffix)
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(campaigns, "_asked_before", meet)
+    with ThreadPoolExecutor(2) as pool:
+        suffixes = sorted(pool.map(work, drafts))
+    assert suffixes[0] == ""
+    assert suffixes[1] in {f"@{draft.pk}" for draft in drafts}
 
 
 def read(client: Client, path: str) -> str:
