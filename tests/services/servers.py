@@ -30,7 +30,7 @@ def start(name: str, family: Family, folder: Path, durable: bool = False) -> str
     if name == "postgres":
         return _postgres(family, folder / name, durable)
     if name == "elasticsearch":
-        return _elasticsearch(family, folder / name, "1g" if durable else "512m")
+        return _elasticsearch(family, folder / name, durable)
     return {"redis": _redis, "chromium": _chromium}[name](family, folder / name)
 
 
@@ -143,7 +143,11 @@ def _redis(family: Family, folder: Path) -> str:
 # ---- Elasticsearch ----------------------------------------------------------------------------------------
 
 
-def _elasticsearch(family: Family, folder: Path, heap: str) -> str:
+#: Java's compiler and collector for a server that lives for minutes: both think less.
+_BRIEF_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+def _elasticsearch(family: Family, folder: Path, durable: bool) -> str:
     home = installing.elasticsearch_home()
     user = _ordinary(_ORDINARY_USERS)
     _own(folder, user)
@@ -167,9 +171,11 @@ def _elasticsearch(family: Family, folder: Path, heap: str) -> str:
     )
     options = configuration / "jvm.options"
     # These name files in the distribution's own folder, which the server's user may not write to.
-    elsewhere = ("-Xlog:gc", "HeapDump", "-XX:ErrorFile")
-    kept = [line for line in options.read_text().splitlines() if not any(part in line for part in elsewhere)]
-    options.write_text("\n".join([*kept, f"-Xms{heap}", f"-Xmx{heap}"]) + "\n")
+    unwanted = ("-Xlog:gc", "HeapDump", "-XX:ErrorFile", *(() if durable else ("UseG1GC",)))
+    kept = [line for line in options.read_text().splitlines() if not any(part in line for part in unwanted)]
+    heap = "1g" if durable else "512m"
+    kept += [f"-Xms{heap}", f"-Xmx{heap}", *(() if durable else _BRIEF_LIFE)]
+    options.write_text("\n".join(kept) + "\n")
     _own(temporary, user)
     if user:
         for path in [configuration, *configuration.rglob("*")]:
@@ -190,6 +196,7 @@ def start_elasticsearch(family: Family, folder: Path) -> str:
         "ES_JAVA_HOME": str(java),
         "ES_TMPDIR": str(folder / "tmp"),
         "HOME": str(folder),
+        "CLI_JAVA_OPTS": " ".join(_BRIEF_LIFE),  # of the program that starts the server
     }
     with log.open("wb") as output:
         child = family.spawn(
