@@ -31,6 +31,7 @@ EFFECTS = {
 USUAL = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5", "rating": "0.3"}
 SIDES = {1: "one-sided", 2: "two-sided"}
 UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items", "rating": "ratings"}
+SIMULATED = Count("pk", filter=Q(simulated=True))
 #: Judgements whose median time is taken.
 TIMED = 2_000
 
@@ -158,10 +159,13 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
         "needed": cheapest["judgements"] if cheapest else None,
         "curve": [{"n": design["judgements"], "power": design["power"]} for _, design in designs],
         "designs": [{"name": name, **design} for name, design in designs],
-        "pilot": {"n": table["n_judgements"], "aspect": table["aspect"], "power": found["asked"]["power"], "note": ""},
+        "pilot": {
+            "n": table["n_judgements"], "n_simulated": table["n_simulated"], "aspect": table["aspect"],
+            "power": found["asked"]["power"], "note": "",
+        },
         "plan": found,
         "words": list(found["advice"]),
-    }
+    }  # fmt: skip
 
 
 def _components(stored: Mapping[str, Any]) -> Any:
@@ -205,13 +209,16 @@ def _pilot(question: PowerQuestion, project: Project) -> dict[str, Any]:
     found: dict[str, Any] = {"aspect": aspect.name, "seconds": _seconds(project), "note": ""}
     if question.test == "preference":
         rows = Comparison.objects.filter(aspect=aspect, output_b__isnull=False)
-        counts = rows.aggregate(n=Count("pk"), even=Count("pk", filter=Q(verdict__in=["tie", "both_bad"])))
-        found["n"] = counts["n"]
+        counts = rows.aggregate(
+            n=Count("pk"), even=Count("pk", filter=Q(verdict__in=["tie", "both_bad"])), simulated=SIMULATED
+        )
+        found["n"], found["n_simulated"] = counts["n"], counts["simulated"]
         found["ties"] = min(counts["even"] / counts["n"], 0.99) if counts["n"] else 0.0
         return found
     rated = Rating.objects.filter(aspect=aspect, output__isnull=False)
-    counts = rated.aggregate(n=Count("output", distinct=True), all=Count("pk"))
-    return {**found, "n": counts["n"], "per_unit": counts["all"] / counts["n"] if counts["n"] else None}
+    counts = rated.aggregate(n=Count("output", distinct=True), all=Count("pk"), simulated=SIMULATED)
+    per_unit = counts["all"] / counts["n"] if counts["n"] else None
+    return {**found, "n": counts["n"], "n_simulated": counts["simulated"], "per_unit": per_unit}
 
 
 def _seconds(project: Project) -> float | None:

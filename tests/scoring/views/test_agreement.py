@@ -138,6 +138,15 @@ def test_power_by_page_with_the_comparisons_so_far(rated, client):
     assert "cannot be" in client.get(url + "?test=correlation&effect=1.5").content.decode()
 
 
+@pytest.mark.parametrize("test", ["preference", "correlation", "rating"])
+def test_a_pilot_of_simulated_judgements_is_marked(rated, client, test):
+    for model in (Rating, Comparison):
+        model.objects.update(simulated=True)
+    client.force_login(rated.viewer)
+    page = client.get(reverse("scoring:agreement-power", args=["alpha"]), {"test": test})
+    assert "badge simulated" in page.content.decode()
+
+
 def test_a_design_of_ratings_from_the_pilot(rated, client):
     client.force_login(rated.researcher)
     url = reverse("scoring:agreement-power", args=["alpha"])
