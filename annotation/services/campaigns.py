@@ -301,7 +301,8 @@ def make_units(
         campaign.unit_count = min(len(rows), wanted or len(rows))
         campaign.practice_count = kinds.filter(kind=Unit.Kind.PRACTICE).count()
         campaign.control_count = kinds.filter(kind=Unit.Kind.CONTROL).count()
-        # Of two that are opened at the same moment, the second has to see the first.
+        # Of two that are opened at the same moment, the second has to see the first. On PostgreSQL the ANALYZE of
+        # `write_units` makes it wait, too, but nothing there says that it must.
         Project.objects.select_for_update(no_key=True).get(pk=campaign.project_id)
         campaign.rater_suffix = f"@{campaign.pk}" if _asked_before(campaign) else ""
         campaign.state = Campaign.State.OPEN

@@ -40,7 +40,7 @@ def test_two_that_are_opened_at_once_see_each_other(postgres_db: str, monkeypatc
             found = asked(campaign)
             monkeypatch.setattr(campaigns, "_asked_before", asked)
             others.append(pool.submit(work))
-            wait(others, timeout=1)
+            wait(others, timeout=0.5)
             return found
 
         monkeypatch.setattr(campaigns, "_asked_before", meanwhile)
