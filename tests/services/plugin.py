@@ -362,18 +362,27 @@ def written_demo(demo_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.fixture
-def redis_url() -> Iterator[str]:
-    """An empty Redis database that no other test process uses at the same time."""
+@contextmanager
+def emptied_redis() -> Iterator[str]:
+    """An empty Redis database that no other test process uses at the same time: its address."""
     import redis
 
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     url = urlunsplit(urlsplit(location("redis"))._replace(path=f"/{int(worker) + 1}"))
     client = redis.Redis.from_url(url)
     client.flushdb()
-    yield url
-    client.flushdb()
-    client.close()
+    try:
+        yield url
+    finally:
+        client.flushdb()
+        client.close()
+
+
+@pytest.fixture
+def redis_url() -> Iterator[str]:
+    """`emptied_redis` for one test."""
+    with emptied_redis() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

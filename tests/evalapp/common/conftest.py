@@ -38,13 +38,20 @@ def _django_on_file(path: Path) -> Iterator[None]:
         connections["default"] = usual
 
 
-@pytest.fixture
-def file_database(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -> Iterator[Path]:
+@contextmanager
+def database_file(folder: Path, migrated_file: Path, blocker: Any) -> Iterator[Path]:
     """Django on a new SQLite file with all tables: threads and other processes see what is written. Gives the
     data folder."""
-    shutil.copy(migrated_file, tmp_path / "evalapp.sqlite3")
-    with django_db_blocker.unblock(), _django_on_file(tmp_path / "evalapp.sqlite3"):
-        yield tmp_path
+    shutil.copy(migrated_file, folder / "evalapp.sqlite3")
+    with blocker.unblock(), _django_on_file(folder / "evalapp.sqlite3"):
+        yield folder
+
+
+@pytest.fixture
+def file_database(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -> Iterator[Path]:
+    """`database_file` for one test."""
+    with database_file(tmp_path, migrated_file, django_db_blocker) as folder:
+        yield folder
 
 
 class Installation:
@@ -105,14 +112,25 @@ def point_queue_to(url: str) -> None:
     celery.app.conf.broker_url = celery.broker(url)
 
 
-@pytest.fixture
-def installation(file_database: Path, redis_url: str, settings: Any) -> Iterator[Installation]:
+@contextmanager
+def installed(folder: Path, redis_url: str) -> Iterator[Installation]:
+    """Workers on this data folder; what this process sends goes to their Redis."""
+    from django.conf import settings
+    from django.test import override_settings
+
     before = settings.REDIS_URL
-    settings.REDIS_URL = redis_url
-    point_queue_to(redis_url)
-    house = Installation(file_database, redis_url)
-    try:
+    house = Installation(folder, redis_url)
+    with override_settings(REDIS_URL=redis_url):
+        point_queue_to(redis_url)
+        try:
+            yield house
+        finally:
+            house.stop()
+            point_queue_to(before)
+
+
+@pytest.fixture
+def installation(file_database: Path, redis_url: str) -> Iterator[Installation]:
+    """`installed` for one test."""
+    with installed(file_database, redis_url) as house:
         yield house
-    finally:
-        house.stop()
-        point_queue_to(before)

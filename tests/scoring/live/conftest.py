@@ -1,31 +1,41 @@
-"""A real installation for trainings and online scores."""
+"""A real installation for trainings and online scores, one for each file: workers take seconds to come up."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from tests.cast import Cast, make_cast
-from tests.evalapp.common.conftest import Installation, file_database, installation
+from tests.evalapp.common.conftest import Installation, database_file, installed
 from tests.scoring.training import fill, put_toy_into_catalogue
+from tests.services.plugin import emptied_redis
 
-__all__ = ["file_database", "installation"]
 
-
-@pytest.fixture
-def house(installation: Installation, settings, monkeypatch) -> Installation:
+@pytest.fixture(scope="module")
+def house(
+    tmp_path_factory: pytest.TempPathFactory, migrated_file: Path, django_db_blocker: Any
+) -> Iterator[Installation]:
     """The installation, whose data folder the tests share, with the toy evaluator in this process's catalogue."""
     from scoring.ml import registry
 
-    settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
-    put_toy_into_catalogue(monkeypatch)
-    yield installation
+    with (
+        database_file(tmp_path_factory.mktemp("house"), migrated_file, django_db_blocker) as folder,
+        emptied_redis() as url,
+        installed(folder, url) as found,
+        override_settings(ARTEFACTS_DIR=folder / "artefacts"),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        put_toy_into_catalogue(patch)
+        yield found
     registry.catalogue.cache_clear()
 
 
-@pytest.fixture
-def people(house) -> Cast:
+@pytest.fixture(scope="module")
+def people(house: Installation) -> Cast:
     """The cast in that installation, with rated outputs."""
     made = make_cast()
     fill(made.project)

@@ -1,9 +1,11 @@
-"""Trainings and online scores by real workers: killed, cancelled, and both at once."""
+"""Trainings and online scores by real workers: killed, cancelled, and both at once. They come up once for the file;
+its first test wants no worker of the queue live, its last one kills it."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -19,7 +21,7 @@ from scoring.pipelines.train import work_folder
 from scoring.selectors.training import artefact_folder
 from scoring.services.online import score_pairs
 from scoring.services.training import Wishes, start_training
-from tests.evalapp.common.conftest import wait_until
+from tests.evalapp.common.conftest import Installation, wait_until
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import train
@@ -30,6 +32,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
 LONG = {"epochs": 5000, "learning_rate": 1e-4}
 #: For workers to come up and load their libraries on a machine that is busy otherwise.
 PATIENCE = 180
+
+
+@pytest.fixture(scope="module")
+def work(house: Installation) -> subprocess.Popen:
+    """The worker of trainings."""
+    return start(house, "work", "cpu,gpu")
+
+
+@pytest.fixture(scope="module")
+def live(house: Installation) -> subprocess.Popen:
+    """The worker of online scores; it answers."""
+    worker = start(house, "live", "live")
+    wait_until(lambda: queue_has_worker("live"), seconds=PATIENCE)
+    return worker
 
 
 def state_of(run: Run) -> str:
@@ -55,11 +71,15 @@ def warm(people, evaluator: Evaluator) -> bool:
     return True
 
 
-def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(house, people, tmp_path):
+def test_without_a_worker_of_the_queue_it_is_said_at_once(people):
+    with pytest.raises(Unavailable, match="No worker serves the queue live"):
+        score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+
+
+def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, people, tmp_path):
     encoder = tiny_encoder("bert", tmp_path / "encoder", dropout=0.1)
     options = {"epochs": 60, "learning_rate": 1e-3, "encoder": encoder}
     # One thread each: with two, this process and the worker's came out different in the last digits.
-    house.env["OMP_NUM_THREADS"] = "1"
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -67,7 +87,6 @@ def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(house, 
     finally:
         torch.set_num_threads(threads)
     run = ask(people.project, **options)
-    start(house, "work", "cpu,gpu")
     wait_until(
         lambda: state_of(run) == Run.State.RUNNING and run.phase == "training" and run.done > 30, seconds=PATIENCE
     )
@@ -82,9 +101,8 @@ def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(house, 
     assert CurvePoint.objects.filter(run=run).exists()
 
 
-def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(house, people, tmp_path):
+def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(work, people, tmp_path):
     run = ask(people.project, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
-    start(house, "work", "cpu,gpu")
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 50, seconds=PATIENCE)
     wait_until(lambda: any(work_folder(run).rglob("checkpoint-*/complete")))
     cancel_run(run=run)
@@ -98,12 +116,9 @@ def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(house, pe
     wait_until(lambda: state_of(run) == Run.State.CANCELLED)
 
 
-def test_live_scores_come_in_time_while_a_training_runs(house, people, settings, tmp_path):
+def test_live_scores_come_in_time_while_a_training_runs(work, live, people, settings, tmp_path):
     evaluator = train(people.project, folds=2)
-    start(house, "work", "cpu,gpu")
-    start(house, "live", "live")
     run = ask(people.project, seed=7, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
-    wait_until(lambda: queue_has_worker("live") and queue_has_worker("gpu"), seconds=PATIENCE)
     settings.LIVE_TIMEOUT_MS = 2000
     wait_until(lambda: warm(people, evaluator), seconds=PATIENCE)
     first = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
@@ -121,12 +136,8 @@ def test_live_scores_come_in_time_while_a_training_runs(house, people, settings,
     cancel_run(run=run)
 
 
-def test_what_cannot_be_answered_is_said(house, people, settings):
+def test_what_cannot_be_answered_is_said(house, live, people, settings):
     evaluator = train(people.project, folds=1)
-    with pytest.raises(Unavailable, match="No worker serves the queue live"):
-        score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
-    worker = start(house, "live", "live")
-    wait_until(lambda: queue_has_worker("live"), seconds=PATIENCE)
     settings.LIVE_TIMEOUT_MS = 60_000
     answer = score_pairs(user=people.viewer, evaluator="token-f1", pairs=[{"text": "x"}])
     assert (answer["scores"], answer["reasons"]) == ([None], ["no references"])
@@ -138,19 +149,19 @@ def test_what_cannot_be_answered_is_said(house, people, settings):
     with pytest.raises(Unavailable, match=r"card\.md missing"):
         score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
     # Asleep, it answers nothing; what nobody waits for any more is dropped, and nothing stays behind.
-    os.killpg(worker.pid, signal.SIGSTOP)
+    os.killpg(live.pid, signal.SIGSTOP)
     settings.LIVE_TIMEOUT_MS = 300
     for _ in range(3):
         with pytest.raises(Unavailable, match=r"No score within 0\.3 s"):
             score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
     client = redis.Redis.from_url(house.redis_url)
     assert not client.keys("evalapp:live:*")
-    os.killpg(worker.pid, signal.SIGCONT)
+    os.killpg(live.pid, signal.SIGCONT)
     settings.LIVE_TIMEOUT_MS = 20_000
     assert score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two")])["scores"] == [2.0]
     assert not client.keys("evalapp:live:*:*")
     # A full queue is said at once.
-    house.kill(worker)  # its last sign of life is some seconds old at most
+    house.kill(live)  # its last sign of life is some seconds old at most
     client.delete("live")
     client.rpush("live", *["x"] * asking.MOST_WAITING)
     began = time.monotonic()
