@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,3 +35,15 @@ def cast(db):
     from tests.cast import make_cast
 
     return make_cast()
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals from twenty resamples in place of a thousand: for tests of values, and of the way to a table."""
+    from evalapp.stats.tables import draws_of
+
+    def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {"resamples": 20, **draws_of(settings)}
+
+    for name in ("tables", "meta_tables", "evaluator_tables", "folder_tables"):
+        monkeypatch.setattr(f"evalapp.stats.{name}.draws_of", draws)
