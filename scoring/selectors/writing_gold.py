@@ -30,7 +30,8 @@ MOST_ITEMS = 500
 @dataclass
 class GoldGrowth:
     """`metric`, and `why` this one in words that follow its name. `n_items` items have enough rated outputs and a
-    defined reliability, `n_left_out` have not; `capped`: there are more than were looked at."""
+    defined reliability, `n_left_out` have not; `n_simulated` of the ratings are no person's; `capped`: there are more
+    items than were looked at."""
 
     metric: str
     why: str = ""
@@ -41,6 +42,7 @@ class GoldGrowth:
     by_person: dict[str, list[Point]] = field(default_factory=dict)
     n_items: int = 0
     n_left_out: int = 0
+    n_simulated: int = 0
     capped: bool = False
 
 
@@ -59,7 +61,8 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
     if not chosen:
         found.n_left_out = len(items)
         return found
-    human = _means(rated.filter(aspect__name=chosen))
+    ratings = rated.filter(aspect__name=chosen)
+    human, found.n_simulated = _means(ratings), ratings.filter(simulated=True).count()
     texts = dict(Output.objects.filter(pk__in=[pk for rows in human.values() for pk in rows]).values_list("pk", "text"))
     groups: dict[str, dict[str, list]] = {"arm": defaultdict(list), "person": defaultdict(list)}
     for row in _with_growth(sets, human, texts, found):

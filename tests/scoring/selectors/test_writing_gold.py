@@ -95,5 +95,9 @@ def test_the_page_and_its_part(cast, campaign, client):
     assert "<svg" in part
     assert "<html" not in part
     words = "Over 1 item: the correlation (Pearson) of bleu-star, as ream-1 names no metric that is known here, with"
-    assert words in client.get(path).content.decode()
+    page = client.get(path).content.decode()
+    assert words in page
+    assert "badge simulated" not in page
+    Rating.objects.filter(rater="r0").update(simulated=True)
+    assert "badge simulated" in client.get(path).content.decode()
     assert client.get(f"/projects/alpha-foreign/references/writing/{campaign.pk}/gold/").status_code == 404
