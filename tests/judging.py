@@ -21,10 +21,12 @@ ONE_QUESTION = SCALES[:1]
 def make_texts(cast: Cast, items: int = 6) -> list[Item]:
     """Items with one output of each system: “Text 0-0.”, “Text 0-1.”, ..."""
     found = make_items(cast.project, items)
-    for place, name in enumerate(SYSTEMS):
-        system = System.objects.create(project=cast.project, name=name)
-        for number, item in enumerate(found):
-            Output.objects.create(project=cast.project, item=item, system=system, text=f"Text {number}-{place}.")
+    systems = [System.objects.create(project=cast.project, name=name) for name in SYSTEMS]
+    Output.objects.bulk_create(
+        Output(project=cast.project, item=item, system=system, text=f"Text {number}-{place}.")
+        for place, system in enumerate(systems)
+        for number, item in enumerate(found)
+    )
     return found
 
 

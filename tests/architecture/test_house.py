@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.core.management import call_command
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -60,19 +61,26 @@ def test_imports_go_one_way():
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-@pytest.mark.parametrize("room", PURE)
-def test_pure_rooms_know_no_django(room):
-    """Every module of the room is imported in a process of its own, without settings."""
+def test_pure_rooms_know_no_django():
+    """Every module of the rooms is imported, room by room, in a process of its own, without settings: torch alone takes
+    seconds to load. The first room that brings Django in is the guilty one."""
     code = (
         "import importlib, pkgutil, sys\n"
-        f"room = importlib.import_module({room!r})\n"
-        "for found in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
-        "    importlib.import_module(found.name)\n"
-        "bad = sorted({name.split('.')[0] for name in sys.modules} & {'django', 'celery', 'rest_framework'})\n"
-        "sys.exit(f'{bad} were imported' if bad else 0)\n"
+        f"for name in {PURE!r}:\n"
+        "    room = importlib.import_module(name)\n"
+        "    modules = [name, *(found.name for found in pkgutil.walk_packages(room.__path__, name + '.'))]\n"
+        "    for module in modules:\n"
+        "        importlib.import_module(module)\n"
+        "    bad = sorted({name.split('.')[0] for name in sys.modules} & {'django', 'celery', 'rest_framework'})\n"
+        "    if bad:\n"
+        "        sys.exit(f'{bad} were imported by {room.__name__}')\n"
+        "    print(room.__name__, len(modules))\n"
     )
     done = python(code, DJANGO_SETTINGS_MODULE="")
     assert done.returncode == 0, done.stderr[-2000:]
+    looked_at = dict(line.split() for line in done.stdout.splitlines())
+    assert tuple(looked_at) == PURE
+    assert all(int(number) > 1 for number in looked_at.values())
 
 
 def test_the_web_process_and_the_commands_load_nothing_heavy(tmp_path):
@@ -172,10 +180,8 @@ def test_a_dangerous_or_wrong_setting_stops_the_start_with_one_line(tmp_path, en
 
 
 def test_the_openapi_document_is_valid(tmp_path):
-    done = manage(
-        "spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "s.yml"), EVALAPP_DATA=str(tmp_path)
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "s.yml"))
+    assert (tmp_path / "s.yml").stat().st_size > 100_000
 
 
 def test_migrations_are_complete(tmp_path):

@@ -8,46 +8,48 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from annotation.models import Assignment, Slot
+from annotation.models import Assignment, Judgement, Rating, Slot
 from annotation.services.judging import next_assignment
 from annotation.services.judging_rows import moment_of, run_batch
 from tests.annotation.services.judging_helpers import open_for
+from tests.cast import join, make_cast, person
+from tests.faults.backup_world import Installation
 
 ROOT = Path(__file__).resolve().parents[3]
 #: `make soak`: claims for each thread (SOAK=2000); 0 otherwise.
 EACH = int(os.environ.get("SOAK", "0"))
 CROWD = Path(__file__).with_name("judging_crowd.py")
-PREPARE = """
-import django; django.setup()
-from tests.cast import make_cast, person, join
-from tests.annotation.services.judging_helpers import open_for
-cast = make_cast()
-for k in range({people}):
-    join(cast.project, person(f"judge{{k:02d}}"), "annotator")
-campaign = open_for(cast, items={items}, systems=("sys-a", "sys-b"), overlap={overlap})
-print(campaign.pk)
-"""
-REPORT = """
-import django, json; django.setup()
-from annotation.models import *
-rows = list(Assignment.objects.values_list("unit_id", "slot_id", "annotator__username", "state"))
-print(json.dumps({"rows": rows, "taken": Slot.objects.filter(state="taken").count(),
-  "stored": [n.hex for n in Judgement.objects.values_list("submission", flat=True)],
-  "extra": Judgement.objects.filter(extra=True).count(), "ratings": Rating.objects.count()}))
-"""
 
 
-def inside(env: dict[str, str], code: str) -> Any:
-    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+@contextmanager
+def django_on(url: str, folder: Path, blocker: Any) -> Iterator[dict[str, str]]:
+    """Django of this process on the database of the crowd; gives the environment of the crowd's processes."""
+    with blocker.unblock(), Installation(folder, url).django():
+        yield {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "evalapp.settings.test",
+            "EVALAPP_DATA": str(folder),
+            "DATABASE_URL": url,
+            "PYTHONPATH": str(ROOT),
+        }
+
+
+def prepare(*, people: int, items: int, overlap: int) -> int:
+    cast = make_cast()
+    for k in range(people):
+        join(cast.project, person(f"judge{k:02d}"), "annotator")
+    campaign = open_for(cast, items=items, systems=("sys-a", "sys-b"), overlap=overlap)
+    connection.close()  # nothing is held while others are at work
+    return campaign.pk
 
 
 def crowd(env: dict[str, str], campaign: int, limit: int, names: list[str]) -> subprocess.Popen[str]:
@@ -55,81 +57,71 @@ def crowd(env: dict[str, str], campaign: int, limit: int, names: list[str]) -> s
     return subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def environment(tmp_path: Path, url: str) -> dict[str, str]:
-    return {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "evalapp.settings.test",
-        "EVALAPP_DATA": str(tmp_path),
-        "DATABASE_URL": url,
-        "PYTHONPATH": str(ROOT),
-    }
-
-
-def check(env: dict[str, str], answers: list[dict[str, Any]], overlap: int) -> dict[str, Any]:
+def check(answers: list[dict[str, Any]], overlap: int) -> None:
     assert [error for answer in answers for error in answer["errors"]] == []
-    found = inside(env, REPORT)
     handed = [tuple(row) for answer in answers for row in answer["handed"]]
     assert len(handed) == len(set(handed)), "a unit was handed to one person twice"
     per_unit = Counter(unit for _, unit in handed)
     assert max(per_unit.values()) <= overlap, "a unit went over its overlap"
-    slots = [slot for _, slot, _, state in found["rows"] if slot is not None and state in ("open", "submitted")]
-    assert len(slots) == len(set(slots)) == found["taken"]
+    held = Assignment.objects.filter(slot__isnull=False, state__in=("open", "submitted"))
+    slots = list(held.values_list("slot", flat=True))
+    assert len(slots) == len(set(slots)) == Slot.objects.filter(state="taken").count()
     sent = [number for answer in answers for number in answer["sent"]]
     assert len(sent) == len(set(sent))
-    assert set(sent) == set(found["stored"]), "an acknowledged answer was lost, or one was stored twice"
-    assert len(found["stored"]) == found["ratings"] == len(sent)
-    assert found["extra"] == 0
-    return found
+    stored = [number.hex for number in Judgement.objects.values_list("submission", flat=True)]
+    assert set(sent) == set(stored), "an acknowledged answer was lost, or one was stored twice"
+    assert len(stored) == Rating.objects.count() == len(sent)
+    assert not Judgement.objects.filter(extra=True).exists()
 
 
 @pytest.mark.slow
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "submission")
-def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url):
+def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url, django_db_blocker):
     """With `make soak` not 2,000 claims for all, but for each of them."""
     claims = 32 * EACH or 2000
-    env = environment(tmp_path, migrated_url)
-    # Of each item 2 systems x overlap 3 = 6 slots: 2,400 for 2,000 claims.
-    campaign = inside(env, PREPARE.format(people=32, items=claims // 5, overlap=3))
-    process = crowd(env, campaign, claims, [f"judge{k:02d}" for k in range(32)])
-    out, err = process.communicate(timeout=300 + claims // 10)
-    assert process.returncode == 0, err[-3000:]
-    answer = json.loads(out.splitlines()[-1])
-    assert len(answer["sent"]) == claims
-    check(env, [answer], overlap=3)
+    with django_on(migrated_url, tmp_path, django_db_blocker) as env:
+        # Of each item 2 systems x overlap 3 = 6 slots: 2,400 for 2,000 claims.
+        campaign = prepare(people=32, items=claims // 5, overlap=3)
+        process = crowd(env, campaign, claims, [f"judge{k:02d}" for k in range(32)])
+        out, err = process.communicate(timeout=300 + claims // 10)
+        assert process.returncode == 0, err[-3000:]
+        answer = json.loads(out.splitlines()[-1])
+        assert len(answer["sent"]) == claims
+        check([answer], overlap=3)
 
 
 @pytest.mark.slow
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "submission")
-def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url):
+def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url, django_db_blocker):
     """More people than slots: every slot is used, and everybody is told the truth."""
-    env = environment(tmp_path, migrated_url)
-    campaign = inside(env, PREPARE.format(people=16, items=10, overlap=4))
-    process = crowd(env, campaign, 10_000, [f"judge{k:02d}" for k in range(16)])
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err[-3000:]
-    answer = json.loads(out.splitlines()[-1])
-    assert len(answer["sent"]) == 10 * 2 * 4
-    check(env, [answer], overlap=4)
+    with django_on(migrated_url, tmp_path, django_db_blocker) as env:
+        campaign = prepare(people=16, items=10, overlap=4)
+        process = crowd(env, campaign, 10_000, [f"judge{k:02d}" for k in range(16)])
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err[-3000:]
+        answer = json.loads(out.splitlines()[-1])
+        assert len(answer["sent"]) == 10 * 2 * 4
+        check([answer], overlap=4)
 
 
 @pytest.mark.slow
 @pytest.mark.promise("overlap", "submission")
-def test_processes_share_claims_on_sqlite(tmp_path, migrated_file):
+def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blocker):
     shutil.copy(migrated_file, tmp_path / "judging.sqlite3")
-    env = environment(tmp_path, f"sqlite:///{tmp_path / 'judging.sqlite3'}")
     items = max(30, 3 * EACH // 2)  # 2 systems x overlap 2 = 4 slots of each item: EACH for each of six
-    campaign = inside(env, PREPARE.format(people=6, items=items, overlap=2))
-    names = [f"judge{k:02d}" for k in range(6)]
-    processes = [crowd(env, campaign, 10**6, names[start::3]) for start in range(3)]
-    answers = []
-    for process in processes:
-        out, err = process.communicate(timeout=300 + items)
-        assert process.returncode == 0, err[-3000:]
-        answers.append(json.loads(out.splitlines()[-1]))
-    assert sum(len(answer["sent"]) for answer in answers) == items * 2 * 2
-    check(env, answers, overlap=2)
+    with django_on(f"sqlite:///{tmp_path / 'judging.sqlite3'}", tmp_path, django_db_blocker) as env:
+        campaign = prepare(people=6, items=items, overlap=2)
+        names = [f"judge{k:02d}" for k in range(6)]
+        processes = [crowd(env, campaign, 10**6, names[start::3]) for start in range(3)]
+        answers = []
+        for process in processes:
+            out, err = process.communicate(timeout=300 + items)
+            assert process.returncode == 0, err[-3000:]
+            answers.append(json.loads(out.splitlines()[-1]))
+        assert sum(len(answer["sent"]) for answer in answers) == items * 2 * 2
+        check(answers, overlap=2)
 
 
 # ---- the rules of the database ----------------------------------------------------------------------------
@@ -152,8 +144,6 @@ def test_a_slot_has_one_holder_whatever_the_code_does(cast):
 
 
 def test_statements_run_in_order_and_the_last_gives_rows(cast):
-    from django.db import connection
-
     with connection.cursor() as cursor:
         for _ in range(2):  # the second time they are prepared already
             run_batch(
