@@ -51,8 +51,8 @@ def _entry(entry: Any, where: str, to_compute: bool) -> Iterator[Fault]:
     if not sound:
         return
     kind = entry["kind"]
-    if kind not in _TABLES:
-        yield f"{where}.kind", f"must be one of {', '.join(sorted(_TABLES))}, not “{kind[:50]}”"
+    if kind not in KINDS:
+        yield f"{where}.kind", f"must be one of {', '.join(sorted(KINDS))}, not “{kind[:50]}”"
         return
     if to_compute:
         yield from _object(dict.fromkeys(_NEEDED[kind], _text))(entry["params"], f"{where}.params")
@@ -62,7 +62,7 @@ def _entry(entry: Any, where: str, to_compute: bool) -> Iterator[Fault]:
             yield from _object({"evaluator": _anything})(entry["table"], f"{where}.table")
     elif kind == "enhanced":
         yield from _object({"sets": _anything})(entry["table"], f"{where}.table")
-    yield from _TABLES[kind](entry["table"], f"{where}.table")
+    yield from KINDS[kind](entry["table"], f"{where}.table")
     if entry["table"]["kind"] != kind:
         yield f"{where}.table.kind", f"must be “{kind}”, as its entry says"
 
@@ -325,7 +325,8 @@ def _agreement(table: Any, where: str) -> Iterator[Fault]:
     yield from _table({"campaign": _text, "scale": _text, **detail}, row, {"notes": _list(_text)})(table, where)
 
 
-_TABLES: dict[str, Looks] = {
+#: How a table of each kind must look.
+KINDS: dict[str, Looks] = {
     "systems": _SYSTEMS, "evaluators": _EVALUATORS, "enhanced": _ENHANCED, "agreement": _agreement, "slices": _SLICES,
     "matrix": _MATRIX, "aspects": _ASPECTS,
 }  # fmt: skip

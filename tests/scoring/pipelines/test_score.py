@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from annotation.models import Item, Output, Reference
@@ -199,25 +200,22 @@ def test_a_worker_that_was_taken_for_lost_stores_beside_the_next(postgres_db):
     score_set = ScoreSet.objects.get()
     Score.objects.all().delete()
     scores = [NewScore(output.pk, 1.0, "", output.pk, False, False) for output in outputs]
-    stored, failed = threading.Event(), []
+    stored = threading.Event()
 
     def beside() -> None:
         stored.wait(10)
         try:
             store_scores(score_set=score_set, scores=scores)
-        except IntegrityError as error:
-            failed.append(error)
         finally:
             connection.close()
 
-    thread = threading.Thread(target=beside)
-    thread.start()
-    with transaction.atomic():
-        store_scores(score_set=score_set, scores=scores)
-        stored.set()
-        time.sleep(0.3)
-    thread.join(10)
-    assert failed == []
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(beside)
+        with transaction.atomic():
+            store_scores(score_set=score_set, scores=scores)
+            stored.set()
+            time.sleep(0.5)
+        second.result(10)
     assert Score.objects.count() == len(outputs)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scoring.selectors.leaderboards import stamp_of
+from evalapp.stats import kept_tables
+from scoring.selectors.leaderboards import CHOICES, SHAPES, stamp_of
 
 
 def test_the_stamp_is_found_by_indexes_alone(cast):
@@ -21,3 +22,11 @@ def test_the_stamp_is_found_by_indexes_alone(cast):
     assert not [plan for plan in plans if plan.startswith("SCAN ")]
     for index in ("rating_project", "comparison_project", "judgement_campaign"):
         assert [plan for plan in plans if f"COVERING INDEX {index} " in plan], index
+
+
+def test_what_can_be_asked_for_can_be_read_back():
+    """The check of kept tables is a pure room and has the choices of its own."""
+    for name, choices in CHOICES.items():
+        for value in choices:
+            assert list(kept_tables.CHOICES[name](value, name)) == [], (name, value)
+    assert set(SHAPES) == set(kept_tables.KINDS)
