@@ -24,7 +24,8 @@ from annotation.models import (
     Slot,
     Unit,
 )
-from evalapp.accounts.selectors import rater_names
+from evalapp.accounts.models import Membership
+from evalapp.accounts.selectors import former_pseudonyms
 
 #: Times and sides are of the latest judgements, agreement (as all on the page of quality) of more of them, so that both
 #: cost the same at any size.
@@ -219,8 +220,9 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
         if campaign.kind != Campaign.Kind.LIKERT:
             sides[user].update(answer.values())
     rows = []
-    names = pseudonyms_of(campaign)
-    for member in CampaignMember.objects.filter(campaign=campaign).select_related("annotator").order_by("-done", "pk"):
+    members = list(_named(campaign).select_related("annotator").order_by("-done", "pk"))
+    names = _all_named(campaign, {member.annotator_id: member.pseudonym for member in members})
+    for member in members:
         user = member.annotator_id
         total, failed = checks.get(user, (0, 0))
         rows.append(
@@ -343,7 +345,20 @@ def free_slots_left(campaign: Campaign) -> int:
 
 def pseudonyms_of(campaign: Campaign) -> dict[int, str]:
     """User number -> rater id, for lists of judgements. Whoever closed their account has a number in its place."""
-    names = rater_names(campaign.project_id)
-    members = CampaignMember.objects.filter(campaign=campaign).order_by("pk").values_list("annotator_id", flat=True)
-    gone = {user: f"former member {number}" for number, user in enumerate(members, 1) if user not in names}
-    return {**names, **gone}
+    return _all_named(campaign, dict(_named(campaign).order_by("pk").values_list("annotator_id", "pseudonym")))
+
+
+def _named(campaign: Campaign) -> Any:
+    """Members of a campaign with their pseudonyms, null for those who do not belong to the project any more."""
+    membership = Membership.objects.filter(project=campaign.project_id, user=OuterRef("annotator"))
+    return CampaignMember.objects.filter(campaign=campaign).annotate(
+        pseudonym=Subquery(membership.values("pseudonym")[:1])
+    )
+
+
+def _all_named(campaign: Campaign, names: dict[int, str | None]) -> dict[int, str]:
+    if all(names.values()):
+        return {user: str(name) for user, name in names.items()}
+    former = former_pseudonyms(campaign.project_id)
+    unknown = {user: f"former member {number}" for number, user in enumerate(sorted(names), 1)}
+    return {user: name or former.get(user, unknown[user]) for user, name in names.items()}

@@ -12,10 +12,13 @@ from annotation.selectors.campaigns_watch import (
     latest_judgements,
     list_flags,
     list_unit_progress,
+    pseudonyms_of,
     watch_campaign,
 )
 from annotation.services.judging import next_assignment, return_expired_slots
 from annotation.services.judging_acts import flag_assignment
+from evalapp.accounts.models import Membership, User
+from evalapp.accounts.services import remove_member
 from tests.annotation.services.judging_helpers import open_for, send
 
 
@@ -43,6 +46,10 @@ def test_counts_before_and_after(cast):
         ("p-anna", 8, 10.0), ("p-rita", 8, 10.0),
     ]  # fmt: skip
     assert free_slots_left(campaign) == 0
+    for user in (cast.annotator, cast.researcher):
+        remove_member(member=Membership.objects.get(project=cast.project, user=user), actor=cast.owner)
+    User.objects.filter(pk=cast.researcher.pk).update(username="closed-1")
+    assert sorted(pseudonyms_of(campaign).values()) == ["former member 1", "p-anna"]  # two raters as before
 
 
 def test_agreement_is_krippendorffs_alpha(cast):
