@@ -81,6 +81,7 @@ class _Curves:
         self.other = Judge(find_trained(context.project, wishes.other)) if wishes.other else None
         self.lines: dict[str, dict[str, Line]] = {}
         self.sets: dict[int, list[tuple[float, float]]] = {}
+        self.n_simulated = 0
 
     def compute(self) -> dict[str, Any]:
         from scoring.ml.evaluators.ream import training
@@ -104,6 +105,7 @@ class _Curves:
             "other": self.other.slug if self.other else "", "other_metric": other,
             "references": self.wishes.references, "seed": self.wishes.seed, "max": self.wishes.max,
             "n_items": len(items), "n_groups": len({self._group(item) for item in items}), "n_left_out": left_out,
+            "n_simulated": self.n_simulated,
             "panels": {
                 name: {"axes": titles[name], "lines": [line.as_dict(self.wishes.seed) for line in lines.values()]}
                 for name, lines in self.lines.items()
@@ -131,6 +133,10 @@ class _Curves:
         if self.wishes.sample < len(unseen):
             places = random.Random(f"{self.wishes.seed}:curves").sample(range(len(unseen)), self.wishes.sample)
             chosen = [unseen[place] for place in sorted(places)]
+        keys = {item.query.item for item in chosen}
+        self.n_simulated = sum(
+            row.simulated and row.aspect == first.aspects[0] and row.item in keys for row in dataset.ratings
+        )
         return chosen, len(every) - len(unseen)
 
     def _group(self, item: QueryItem) -> str:

@@ -97,8 +97,11 @@ def test_curves_of_one_and_transfer_to_another(project) -> None:
     assert names == ["chosen for chrf", "chosen for token-f1", "random"]
     row = found["table"][0]
     assert row["r2"] == pytest.approx(1 - row["mse"] / row["constant"])
+    assert found["n_simulated"] == 0
+    Rating.objects.filter(output__item__key="i0").update(simulated=True)
     again = curves(project, evaluator="one", other="two", max=6)
     assert again.result["panels"] == found["panels"]
+    assert again.result["n_simulated"] == Rating.objects.filter(output__item__key="i0").count() > 0
 
 
 def test_each_fold_chooses_for_what_it_did_not_see(project) -> None:

@@ -136,6 +136,9 @@ def test_curves(project, researcher) -> None:
     text = page(researcher, "reliability-curves", "alpha")
     assert "Reliability by number of references" in text
     assert "1 left out" in text
+    assert "badge simulated" not in text
+    Run.objects.filter(pk=run.pk).update(result={**CURVES, "n_simulated": 5})
+    assert "badge simulated" in page(researcher, "reliability-curves", "alpha")
     svg = page(researcher, "reliability-curves-svg", "alpha", run.pk, "size")
     assert svg.startswith("<svg")
     assert "gold: from 0.200 to 0.300" in svg
