@@ -1,28 +1,59 @@
 """Runs through a real Redis and real worker processes: finished, cancelled, and finished after everything that can
-die has died."""
+die has died. One installation for all of it; a worker that a test leaves alive serves the next."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from django.utils import timezone
 
+from evalapp.accounts.models import Project
 from evalapp.common.models import Run, RunLog, WorkerBeat
 from evalapp.common.queue import cancel_run, enqueue_run, queue_has_worker, reconcile_runs, send_run
 from tests.cast import make_cast
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+from tests.services.plugin import emptied_redis
 
-from .conftest import point_queue_to, wait_until
+from .conftest import Installation, database_file, installed, point_queue_to, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
 
 
+@pytest.fixture(scope="module")
+def installation(
+    tmp_path_factory: pytest.TempPathFactory, migrated_file: Path, django_db_blocker: Any
+) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("installation")
+    with (
+        database_file(folder, migrated_file, django_db_blocker),
+        emptied_redis() as url,
+        installed(folder, url) as made,
+    ):
+        make_cast()
+        yield made
+
+
+def a_worker(installation: Installation) -> subprocess.Popen:
+    """One that lives already, or a new one."""
+    living = [worker for worker in installation.workers if worker.poll() is None]
+    return living[0] if living else installation.start_worker()
+
+
+def without_workers(installation: Installation) -> None:
+    installation.stop()
+    WorkerBeat.objects.all().delete()  # who is killed does not sign off
+
+
 def start(kind: str, **params) -> Run:
-    return enqueue_run(kind=kind, project=make_cast().project, params=params, title=kind)
+    return enqueue_run(kind=kind, project=Project.objects.get(slug="alpha"), params=params, title=kind)
 
 
 def state_of(run: Run) -> str:
@@ -31,6 +62,7 @@ def state_of(run: Run) -> str:
 
 
 def test_a_run_finishes_and_the_worker_signs_on_and_off(installation):
+    without_workers(installation)
     run = start("test-count", steps=3)
     worker = installation.start_worker()
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
@@ -44,7 +76,7 @@ def test_a_run_finishes_and_the_worker_signs_on_and_off(installation):
 @pytest.mark.promise("job")
 def test_a_killed_worker_process_costs_one_attempt(installation):
     run = start("test-count", steps=60)
-    installation.start_worker()
+    a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
     os.kill(int(run.worker.rpartition(":")[2]), signal.SIGKILL)
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
@@ -55,7 +87,7 @@ def test_a_killed_worker_process_costs_one_attempt(installation):
 @pytest.mark.promise("job")
 def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
     run = start("test-count", steps=60)
-    first = installation.start_worker("first")
+    first = a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
     installation.kill(first)
     installation.start_worker("second")
@@ -67,6 +99,7 @@ def test_a_killed_machine_costs_one_attempt_and_another_finishes(installation):
 
 @pytest.mark.promise("queue")
 def test_a_queue_that_was_emptied_is_filled_again(installation):
+    without_workers(installation)
     run = start("test-count", steps=2)
     redis.Redis.from_url(installation.redis_url).flushdb()
     installation.start_worker()
@@ -80,7 +113,7 @@ def test_a_queue_that_was_emptied_is_filled_again(installation):
 @pytest.mark.promise("queue")
 def test_emptying_the_queue_does_not_touch_a_run_at_work(installation):
     run = start("test-count", steps=60)
-    installation.start_worker()
+    a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
     redis.Redis.from_url(installation.redis_url).flushdb()
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
@@ -89,7 +122,7 @@ def test_emptying_the_queue_does_not_touch_a_run_at_work(installation):
 
 def test_cancelling_takes_effect_within_five_seconds_and_the_worker_goes_on(installation):
     run = start("test-sleep", seconds=60)
-    installation.start_worker()
+    a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING)
     cancel_run(run=run)
     assert wait_until(lambda: state_of(run) == Run.State.CANCELLED) < 5
@@ -99,9 +132,13 @@ def test_cancelling_takes_effect_within_five_seconds_and_the_worker_goes_on(inst
 
 @pytest.mark.promise("queue")
 def test_without_redis_the_row_waits(installation):
+    without_workers(installation)
     run = start("test-count", steps=1)
     Run.objects.filter(pk=run.pk).update(sent_at=None)
     point_queue_to("redis://127.0.0.1:1/0")
-    assert send_run(run) is False
+    try:
+        assert send_run(run) is False
+    finally:
+        point_queue_to(installation.redis_url)
     run.refresh_from_db()
     assert (run.state, run.sent_at) == (Run.State.QUEUED, None)
