@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,20 +127,18 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
     assert torch.equal(weights(whole), weights(resumed))
 
 
-def test_everything_learns(encoder: str) -> None:
-    found = fit("adversarial", data(), encoder=encoder, epochs=1, batch_size=8, learning_rate=1e-3)
+def test_everything_learns(trained: Adversarial) -> None:
     torch.manual_seed(0)
-    fresh = AdversarialNetwork.from_source(found.artefact.encoder, {"pooling": "mean"})
-    after = dict(found.artefact.network.named_parameters())
+    fresh = AdversarialNetwork.from_source(trained.artefact.encoder, {"pooling": "mean"})
+    after = dict(trained.artefact.network.named_parameters())
     still = [
         name for name, value in fresh.named_parameters() if "pooler" not in name and torch.equal(value, after[name])
     ]
     assert still == []
 
 
-def test_the_loss_weighs_and_is_the_mean_cross_entropy(encoder: str) -> None:
-    found = fit("adversarial", data(), encoder=encoder, epochs=1)
-    network = found.artefact.network
+def test_the_loss_weighs_and_is_the_mean_cross_entropy(trained: Adversarial) -> None:
+    network = trained.artefact.network
     inputs = {"input_ids": torch.tensor([[2, 5, 3], [2, 6, 3]]), "attention_mask": torch.ones(2, 3, dtype=torch.long)}
     logits = network(**inputs)["logits"].detach()
     labels, weight = torch.tensor([1.0, 0.0]), torch.tensor([3.0, 0.5])
@@ -213,8 +212,8 @@ def test_empty_and_long_texts(trained: Adversarial) -> None:
 
 
 @pytest.mark.parametrize("family", ["roberta", "distilbert", "modernbert"])
-def test_any_family_of_encoders(family: str, tmp_path: Path) -> None:
-    found = fit("adversarial", data(6), encoder=tiny_encoder(family, tmp_path / family), epochs=1)
+def test_any_family_of_encoders(family: str, tiny_family: Callable[[str], str], tmp_path: Path) -> None:
+    found = fit("adversarial", data(6), encoder=tiny_family(family), epochs=1, max_steps=1)
     found.save_pretrained(tmp_path / "out")
     records = data(3).outputs_with_context()
     np.testing.assert_allclose(load(tmp_path / "out").score(records), found.score(records), atol=1e-5)
