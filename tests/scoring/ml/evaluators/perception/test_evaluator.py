@@ -14,6 +14,7 @@ from scoring.ml import InvalidOption, TrainingDataError, cross_fit, fit, load, p
 from scoring.ml.evaluators.perception.arithmetic import system_weights
 from scoring.ml.evaluators.perception.evaluator import Perception, _Trainer, learnable
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
+from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
@@ -44,6 +45,8 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "penalty": "none"}
+#: Passes with dropout where not their number but what is made of them is at stake.
+FEW: dict[str, Any] = {"mc_passes": 3}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,12 @@ def trained(encoder: str) -> Perception:
     )  # fmt: skip
     assert isinstance(found, Perception)
     return found
+
+
+@pytest.fixture(scope="module")
+def few(trained: Perception) -> Perception:
+    """The same with few passes."""
+    return Perception(trained.entry, trained.artefact, FEW)
 
 
 def of(records: list[Record], system: str) -> list[Record]:
@@ -69,32 +78,32 @@ def test_it_learns_what_can_be_told_apart(trained: Perception) -> None:
     assert {"dev_calibration_error", "dev_confidence_weight"} <= set(trained.record.log[0])
 
 
-def test_batch_and_order_do_not_matter_even_with_dropout(trained: Perception) -> None:
+def test_batch_and_order_do_not_matter_even_with_dropout(trained: Perception, few: Perception) -> None:
     records = data(5, seed=6).outputs_with_context()
     together = trained.score(records)
     np.testing.assert_allclose(together, [trained.score([r])[0] for r in records], atol=1e-5)
-    m, mean = trained.certainty(records)
-    alone = [trained.certainty([record]) for record in records]
+    m, mean = few.certainty(records)
+    alone = [few.certainty([record]) for record in records]
     np.testing.assert_allclose(m, [a[0][0] for a in alone], atol=1e-6)
     np.testing.assert_allclose(mean, [a[1][0] for a in alone], atol=1e-5)
-    np.testing.assert_allclose(trained.certainty(records[::-1])[0][::-1], m, atol=1e-6)
+    np.testing.assert_allclose(few.certainty(records[::-1])[0][::-1], m, atol=1e-6)
     assert ((m >= 0.75) & (m <= 1)).all()
     assert (m < 1).any()
-    assert trained.certainty(records)[0].tolist() == m.tolist()
+    assert few.certainty(records)[0].tolist() == m.tolist()
 
 
-def test_system_score_is_equation_14(trained: Perception) -> None:
+def test_system_score_is_equation_14(few: Perception) -> None:
     records = data(4, seed=6).outputs_with_context()
-    found = trained.evaluate(records)
-    m, _ = trained.certainty(records)
+    found = few.evaluate(records)
+    m, _ = few.certainty(records)
     c = found.components["confidence"]
     wanted = system_weights(c, m, len(records)) @ found.values
-    assert trained.system_score(records) == pytest.approx(float(wanted), abs=1e-9)
+    assert few.system_score(records) == pytest.approx(float(wanted), abs=1e-9)
     for uncertainty, weights in (("data", c), ("model", m), ("none", np.ones(len(c)))):
-        other = Perception(trained.entry, trained.artefact, {"uncertainty": uncertainty})
+        other = Perception(few.entry, few.artefact, {**FEW, "uncertainty": uncertainty})
         assert other.system_score(records) == pytest.approx(float(weights @ found.values / weights.sum()), abs=1e-9)
         assert f"unc:{uncertainty}" in other.signature
-    averaged = Perception(trained.entry, trained.artefact, {"p_gen": "mc_mean", "uncertainty": "none", "mc_passes": 4})
+    averaged = Perception(few.entry, few.artefact, {"p_gen": "mc_mean", "uncertainty": "none", "mc_passes": 4})
     assert averaged.system_score(records) == pytest.approx(float(averaged.certainty(records)[1].mean()))
 
 
@@ -114,17 +123,17 @@ def test_several_references_are_averaged(trained: Perception) -> None:
     assert trained.score([both])[0] == pytest.approx(trained.score([one, two]).mean(), abs=1e-6)
 
 
-def test_certainty_of_the_model_is_the_mean_of_that_with_each_reference(trained: Perception) -> None:
+def test_certainty_of_the_model_is_the_mean_of_that_with_each_reference(few: Perception) -> None:
     context = ("the dog ran",)
     pairs = [Record("you like the tea", (text,), context) for text in REFERENCES]
-    m, mean = trained.certainty(pairs)
-    both = trained.certainty([Record("you like the tea", tuple(REFERENCES), context)])
+    m, mean = few.certainty(pairs)
+    both = few.certainty([Record("you like the tea", tuple(REFERENCES), context)])
     np.testing.assert_allclose([both[0][0], both[1][0]], [m.mean(), mean.mean()], atol=1e-6)
 
 
 @pytest.mark.parametrize("uncertainty", ["both", "data", "model", "none"])
 def test_empty_texts_drag_a_system_down_with_all_their_weight(trained: Perception, uncertainty: str) -> None:
-    evaluator = Perception(trained.entry, trained.artefact, {"uncertainty": uncertainty})
+    evaluator = Perception(trained.entry, trained.artefact, {**FEW, "uncertainty": uncertainty})
     records = of(data(4, seed=6).outputs_with_context(), "near")
     values, weights = evaluator.system_weights([*records, replace(records[0], text=" ")])
     # Nothing is more certain than that: c = m = 1.
@@ -233,18 +242,19 @@ def test_same_seed_same_weights_with_the_penalty(encoder: str) -> None:
 
 
 def test_cross_fitted_systems_are_scored_by_readers_that_did_not_see_them(encoder: str, tmp_path: Path) -> None:
-    found = cross_fit("perception", data(12), folds=2, folder=tmp_path, encoder=encoder, **QUICK)
+    fitted = cross_fit("perception", data(12), folds=2, folder=tmp_path, encoder=encoder, **QUICK)
+    members = [Perception(one.entry, one.artefact, FEW) for one in fitted.members]
+    found = CrossFitted(fitted.entry, members, FEW)
     records = of(data(12).outputs_with_context(), "near")
     values, weights = np.empty(len(records)), np.empty(len(records))
     for place, record in enumerate(records):
-        (member,) = (member for member in found.members if record.group not in member.trained_on)
-        assert isinstance(member, Perception)
+        (member,) = (member for member in members if record.group not in member.trained_on)
         value, weight = member.system_weights([record])
         values[place], weights[place] = value[0], weight[0]
     assert found.system_score(records) == pytest.approx(float(values @ weights / weights.sum()), abs=1e-6)
     # One text that nobody saw weighs as one text, though both models read it.
     stranger = Record("no", ("you like tea",), ("i like you",), system="near", group="new")
-    both = [m.system_weights([stranger]) for m in found.members if isinstance(m, Perception)]
+    both = [member.system_weights([stranger]) for member in members]
     values = np.append(values, np.mean([value[0] for value, _ in both]))
     weights = np.append(weights, np.mean([weight[0] for _, weight in both]))
     wanted = float(values @ weights / weights.sum())
