@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -163,8 +163,8 @@ def test_penalty_by_hand() -> None:
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2", "modernbert"])
 @pytest.mark.parametrize("mode", ["pair", "interpolate"])
-def test_every_family_can_be_penalised(family: str, mode: str, tmp_path: Path) -> None:
-    net = network(tiny_encoder(family, tmp_path), penalty=mode).train()
+def test_every_family_can_be_penalised(family: str, mode: str, tiny_family: Callable[[str], str]) -> None:
+    net = network(tiny_family(family), penalty=mode).train()
     inputs = pairs()
     net(**inputs)["loss"].backward()
     assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
