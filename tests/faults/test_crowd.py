@@ -13,7 +13,7 @@ from annotation.models import Assignment
 from tests.cast import PASSWORD
 from tests.services.annotators import Habit, Report, crowd, found_in_database, make_house
 
-PEOPLE, SECONDS, ITEMS, OVERLAP = 200, 30, 130, 3
+PEOPLE, SECONDS, ITEMS, OVERLAP = 200, 30, 80, 3
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ def test_two_hundred_people_at_once(postgres_stack):
     campaign = make_house(ITEMS, names, PASSWORD, OVERLAP)
     stack.start("redis", "web")
     report = Report()
-    asyncio.run(crowd(stack.url, names, PASSWORD, campaign, SECONDS, Habit(think=8.0, finish=True), report))
+    asyncio.run(crowd(stack.url, names, PASSWORD, campaign, SECONDS, Habit(think=12.0, finish=True), report))
     assert not report.errors, report.errors
     assert len(report.handed) == len(set(report.handed)), "a text was shown to one person twice as a new one"
     found = found_in_database(campaign, report.sent)
