@@ -8,6 +8,10 @@
   const IDLE = 60000;
 
   const clock = () => new Date().toLocaleTimeString([], { hour12: false });
+  /** What a key means: Caps Lock does not change it. */
+  const keyOf = (event) =>
+    event.getModifierState("CapsLock") && event.key.length === 1 ? event.key.toLowerCase() : event.key;
+
   const plural = (n, word) => n + " " + word + (n === 1 ? "" : "s");
 
   function uuid() {
@@ -161,5 +165,5 @@
     return { token, say, warn, send, offline, kept, spent, restart, draft };
   }
 
-  window.evalapp = Object.assign(window.evalapp || {}, { desk, clock, plural, uuid });
+  window.evalapp = Object.assign(window.evalapp || {}, { desk, clock, plural, keyOf, uuid });
 })();

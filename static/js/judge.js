@@ -7,7 +7,7 @@
   if (!page) return;
   const stage = document.getElementById("stage");
   const conflictBox = document.getElementById("conflict");
-  const { clock, plural, uuid } = window.evalapp;
+  const { clock, plural, keyOf, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "answer", "judge");
   const { say, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
@@ -124,14 +124,14 @@
     }
     if (isNumber) return;
     const question = form() && questions()[active];
-    const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(event.key));
+    const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(keyOf(event)));
     if (wanted) {
       event.preventDefault();
       if (!event.repeat) choose(wanted); // held down it answers one question, not the next text as well
       return;
     }
     if (event.repeat) return;
-    const button = document.querySelector(`#stage [data-key="${CSS.escape(event.key)}"], header [data-key="${CSS.escape(event.key)}"]`);
+    const button = document.querySelector(`#stage [data-key="${CSS.escape(keyOf(event))}"], header [data-key="${CSS.escape(keyOf(event))}"]`);
     if (button && !button.disabled) {
       event.preventDefault();
       if (button.matches("summary")) {

@@ -7,7 +7,7 @@
   const page = document.getElementById("writing");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const { clock, plural, uuid } = window.evalapp;
+  const { clock, plural, keyOf, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "text", "write");
   const { say, warn, draft } = desk;
   const REST = 300; // milliseconds without a key before the score is asked for
@@ -552,7 +552,7 @@
     }
     if (typing(event.target) || event.repeat) return;
     if (form() && pressed(event)) return;
-    const button = document.querySelector(`#stage [data-key="${CSS.escape(event.key)}"], header [data-key="${CSS.escape(event.key)}"]`);
+    const button = document.querySelector(`#stage [data-key="${CSS.escape(keyOf(event))}"], header [data-key="${CSS.escape(keyOf(event))}"]`);
     if (button && !button.disabled) {
       event.preventDefault();
       button.click();
@@ -568,19 +568,20 @@
       if (row) take(row);
       return true;
     }
-    chord = event.key === "c" ? Date.now() : 0;
+    const key = keyOf(event);
+    chord = key === "c" ? Date.now() : 0;
     if (chord) {
       event.preventDefault();
       return true;
     }
-    if (event.key === "e") {
+    if (key === "e") {
       event.preventDefault();
       editor().focus();
       return true;
     }
-    if ((event.key === "y" || event.key === "n") && part("relevance") && inHand()) {
+    if ((key === "y" || key === "n") && part("relevance") && inHand()) {
       event.preventDefault();
-      setRelevant(event.key === "y");
+      setRelevant(key === "y");
       keepDraft();
       editor().focus();
       return true;

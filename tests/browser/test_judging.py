@@ -86,7 +86,11 @@ def test_answer_on_key(cast: Cast, page_for: Open) -> None:
     before = card_id(page)
     page.keyboard.press("a")
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
-    page.keyboard.press("x")
+    # Caps Lock makes no other key of it.
+    page.evaluate(
+        "document.body.dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'X', modifierCapsLock: true, bubbles: true, cancelable: true}))"
+    )
     page.wait_for_selector("text=There is nothing left for you to judge here")
     assert answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
-from evalapp.accounts.models import Membership, Project, User
+from evalapp.accounts.models import Invitation, Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import former_pseudonyms
 from evalapp.common import audit
@@ -87,10 +88,15 @@ def change_role(*, member: Membership, role: str, actor: User) -> Membership:
 
 @transaction.atomic
 def remove_member(*, member: Membership, actor: User) -> None:
-    """What the person judged stays under the pseudonym."""
+    """What the person judged stays under the pseudonym. Links to the project that they made end: one of these would be
+    a way back."""
     member = _held(member)
     if member.role == Role.OWNER:
         _keep_an_owner(member)
+    links = Invitation.objects.filter(project=member.project, created_by=member.user, revoked_at=None)
+    for link in list(links.values_list("pk", flat=True)):
+        audit.record(verb="invitation.revoked", project=member.project, actor=actor, object=link)
+    links.update(revoked_at=timezone.now())
     audit.record(
         verb="member.removed",
         project=member.project,

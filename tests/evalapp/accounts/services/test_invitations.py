@@ -10,9 +10,11 @@ from django.utils import timezone
 from evalapp.accounts.models import Invitation, Membership, User
 from evalapp.accounts.services import (
     accept_invitation,
+    change_role,
     create_invitation,
     find_invitation,
     join_with_new_account,
+    remove_member,
     revoke_invitation,
 )
 from evalapp.common.errors import BadInput, Conflict, NotThere
@@ -129,3 +131,18 @@ def test_who_joins_by_a_name_signs_in_by_it(client, cast):
         client.logout()
         join_with_new_account(secret=secret, username=typed, password=PASSWORD)
         assert client.post("/account/sign-in/", {"username": typed, "password": PASSWORD}).status_code == 302
+
+
+def test_links_of_somebody_who_was_removed_are_no_way_back(cast):
+    change_role(
+        member=Membership.objects.get(project=cast.project, user=cast.researcher), role="owner", actor=cast.owner
+    )
+    gone, secret = create_invitation(project=cast.project, role="owner", actor=cast.researcher)
+    kept, _ = invite(cast)
+    remove_member(member=Membership.objects.get(project=cast.project, user=cast.researcher), actor=cast.owner)
+    with pytest.raises(NotThere):
+        accept_invitation(secret=secret, user=cast.researcher)
+    gone.refresh_from_db()
+    kept.refresh_from_db()
+    assert gone.revoked_at
+    assert not kept.revoked_at
