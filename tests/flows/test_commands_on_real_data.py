@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from evalapp.stats import recompute
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 # set, aspect, the set's own rows (its README), and whether it has comparisons
 SETS = [
