@@ -98,7 +98,7 @@ def export(project: Project, folder: Path, **wishes: object) -> dict[str, bytes]
 
 
 @pytest.mark.parametrize("format", ["safe-csv", "parquet"])
-def test_an_export_read_back_is_an_equal_project(whole, tmp_path, format):
+def test_an_export_read_back_is_an_equal_project(few_draws, whole, tmp_path, format):
     first = export(whole.project, tmp_path / "first", format=format)
     assert b"eva@example.org" not in b"".join(first.values())
     assert b"sentinel" in b"".join(first[name] for name in first if name.startswith("score_sets"))
