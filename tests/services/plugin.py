@@ -43,16 +43,24 @@ _FIXTURES = {
 REASONS_VARIABLE = "TEST_SERVERS_MISSING"
 _PROPERTY = "missing-server"
 _LONG = ("slow", "browser", "server")
-# The files that take a minute and more, longest first.
+# The files that take a minute and more, longest first; those that wait beside those that compute.
 LONGEST = (
     "tests/browser/test_pages.py",
-    "tests/flows/test_training.py",
+    "tests/faults/test_jobs.py",
     "tests/architecture/test_permissions.py",
-    "tests/flows/test_clumsy.py",
-    "tests/evalapp/management/commands/test_up.py",
+    "tests/faults/test_jobs_at_random.py",
+    "tests/annotation/management/commands/test_load.py",
+    "tests/retrieval/index/test_elastic.py",
+    "tests/flows/test_training.py",
     "tests/browser/test_judging.py",
+    "tests/flows/test_clumsy.py",
+    "tests/retrieval/index/test_elastic_restart.py",
     "tests/flows/test_newcomer.py",
     "tests/flows/test_floors.py",
+    "tests/evalapp/management/commands/test_up.py",
+    "tests/scoring/ml/evaluators/comparative/test_comparative.py",
+    "tests/faults/test_supervisor.py",
+    "tests/faults/test_crowd.py",
     "tests/security/test_openapi.py",
 )
 # A run of so many files ends with its longest ones, so many of them.
