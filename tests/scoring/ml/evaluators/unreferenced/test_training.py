@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml.encoders import kept
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of, dialogue_records, reply_records
 from scoring.ml.evaluators.unreferenced.dialogues import score_dialogues
 from scoring.ml.evaluators.unreferenced.ruber import Ruber
@@ -35,12 +36,13 @@ class Stop(Exception):
     pass
 
 
+#: Of the evaluators that most tests only look at.
+GIVEN: dict[str, Any] = {"epochs": 2, "learning_rate": 0.01, "batch_size": 32}
+
+
 @pytest.fixture(scope="module")
 def trained(encoder: str, dialogues: Dataset) -> dict[str, Any]:
-    return {
-        name: fit(name, dialogues, encoder=encoder, epochs=2, learning_rate=0.01, batch_size=32, **sizes)
-        for name, sizes in SMALL.items()
-    }
+    return {name: fit(name, dialogues, encoder=encoder, **GIVEN, **sizes) for name, sizes in SMALL.items()}
 
 
 def test_batch_and_order_change_nothing(trained: dict[str, Any], name: str, dialogues: Dataset) -> None:
@@ -107,26 +109,32 @@ def test_a_flat_context_keeps_its_newest_turns(trained: dict[str, Any], name: st
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(
-    encoder: str, dialogues: Dataset, name: str, small: dict[str, int]
+    trained: dict[str, Any], encoder: str, dialogues: Dataset, name: str, small: dict[str, int]
 ) -> None:
     shuffled = replace(dialogues, dialogues=dialogues.dialogues[::-1])
-    one, two, other = (
-        fit(name, data, encoder=encoder, epochs=1, batch_size=32, seed=seed, **small)
-        for data, seed in ((dialogues, 1), (shuffled, 1), (dialogues, 2))
+    seed = trained[name].artefact.seed
+    again, other = (
+        fit(name, data, encoder=encoder, seed=number, **GIVEN, **small)
+        for data, number in ((shuffled, seed), (dialogues, seed + 1))
     )
-    assert same(one, two)
-    assert not same(one, other)
+    assert same(trained[name], again)
+    assert not same(trained[name], other)
+
+
+@pytest.fixture(scope="module")
+def uncut(encoder: str, dialogues: Dataset) -> Any:
+    """The training of the next test as it is without interruption, in the same blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept, "CPU_BLOCK", 32)
+        return fit("maude", dialogues, encoder=encoder, epochs=3, batch_size=32, **SMALL["maude"])
 
 
 @pytest.mark.parametrize(("phase", "done"), [("encoding", 60), ("training", 7)])
 def test_a_training_that_was_cut_off_ends_with_the_same_weights(
-    encoder: str, dialogues: Dataset, tmp_path: Path, phase: str, done: int, monkeypatch: pytest.MonkeyPatch
+    encoder: str, dialogues: Dataset, uncut: Any, tmp_path: Path, phase: str, done: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scoring.ml.encoders import kept
-
     monkeypatch.setattr(kept, "CPU_BLOCK", 32)
     arguments: dict[str, Any] = {"encoder": encoder, "epochs": 3, "batch_size": 32, **SMALL["maude"]}
-    whole = fit("maude", dialogues, **arguments)
 
     def interrupt(progress: TrainingProgress) -> None:
         if progress.phase == phase and progress.done >= done:
@@ -136,7 +144,7 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(
         fit("maude", dialogues, folder=tmp_path, progress=interrupt, **arguments)
     seen: list[TrainingProgress] = []
     resumed = fit("maude", dialogues, folder=tmp_path, progress=seen.append, **arguments)
-    assert same(whole, resumed)
+    assert same(uncut, resumed)
     encoded = [p.done for p in seen if p.phase == "encoding"]
     if phase == "training":
         assert not encoded  # every text had been encoded
@@ -176,6 +184,12 @@ def test_the_profiles_differ_and_the_released_padding_changes_scores(encoder: st
     assert together[1] == pytest.approx(evaluator.score([uneven])[0], abs=1e-5)
 
 
+@pytest.fixture(scope="module")
+def plain(encoder: str, dialogues: Dataset) -> Any:
+    """With none of the options of the next test."""
+    return fit("maude", dialogues, encoder=encoder, epochs=1, batch_size=32, **SMALL["maude"])
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -201,15 +215,20 @@ def test_the_profiles_differ_and_the_released_padding_changes_scores(encoder: st
     ids=str,
 )
 def test_each_option_changes_what_it_says(
-    encoder: str, dialogues: Dataset, trained: dict[str, Any], options: dict[str, Any]
+    encoder: str, dialogues: Dataset, plain: Any, options: dict[str, Any]
 ) -> None:
     arguments: dict[str, Any] = {"epochs": 1, "batch_size": 32, "encoder": encoder, **SMALL["maude"]}
     changed = fit("maude", dialogues, **{**arguments, **options})
-    plain = trained["maude"]
     before, after = weights(plain), weights(changed)
-    assert before.keys() != after.keys() or not same(plain, changed)
     records = [Record("CAT SAT on the mat", context=CONTEXT), Record("CAT SAT on the mat", context=("yes",))]
-    values = changed.score([*records, Record("no dog ran", context=CONTEXT)])
+    records.append(Record("no dog ran", context=CONTEXT))
+    values = changed.score(records)
+    if "max_length" in options:  # the dialogues are short and of small letters: it is what is read later that differs
+        long = [Record("the cat sat on the mat you like the tea", context=CONTEXT)]
+        assert changed.score(long)[0] != pytest.approx(plain.score(long)[0], abs=1e-6)
+        assert "case:mixed" in changed.signature
+    else:
+        assert before.keys() != after.keys() or not same(plain, changed)
     if options.get("inputs") == "text":
         assert values[0] == pytest.approx(values[1], abs=1e-7)
     if options.get("inputs") == "context":
