@@ -68,10 +68,10 @@ def many_texts(project: Project) -> None:
         Item(project=project, key=f"i{number}", context=["Go on."], group=f"g{number}") for number in range(8000)
     )
     Reference.objects.bulk_create(
-        Reference(set=original, item=item, position=0, text=" ".join(rng.sample(words, 100))) for item in items
+        Reference(set=original, item=item, position=0, text=" ".join(rng.choices(words, k=100))) for item in items
     )
     Output.objects.bulk_create(
-        Output(project=project, item=item, system=system, text=" ".join(rng.sample(words, 100))) for item in items
+        Output(project=project, item=item, system=system, text=" ".join(rng.choices(words, k=100))) for item in items
     )
 
 
