@@ -1,6 +1,6 @@
-"""From data to a trained evaluator to its place on the leaderboards: by command line for everything that learns, on a
-sixth of the demonstration, and by a visitor's browser with a real worker, on the whole. The encoder is tiny and the
-training a few steps: what is tested is the way, not the figures."""
+"""From data to a trained evaluator to its place on the leaderboards, on a sixth of the demonstration: by command line
+for everything that learns, and by a visitor's browser with a real worker. The encoder is tiny and the training a few
+steps: what is tested is the way, not the figures."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from evalapp.accounts.models import Project
+from evalapp.accounts.roles import Role
 from evalapp.common.models import Run
 from evalapp.common.queue import queue_has_worker
 from scoring.ml import catalogue
 from scoring.ml.registry import get_entry
 from scoring.models import Evaluator, ScoreSet
-from tests.cast import person
+from tests.cast import PASSWORD, join, person
 from tests.evalapp.common.conftest import Installation, file_database, installation, wait_until
 from tests.flows.test_newcomer import sign_in
 from tests.flows.visitor import Visitor
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 __all__ = ["file_database", "installation"]
 
 #: The papers' own.
@@ -44,15 +46,17 @@ def command(*words: str) -> dict[str, Any]:
     return found
 
 
-def write_part(whole: Path, into: Path) -> int:
-    """Every sixth group of items with all that is about them; how many outputs that are."""
+@pytest.fixture(scope="module")
+def part(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every sixth group of the demonstration's items with all that is about them."""
+    whole, into = demo_files, tmp_path_factory.mktemp("demo") / "part"
     groups = sorted({row["group"] for row in read(whole / "items.jsonl")})[::6]
     kept = {row["id"] for row in read(whole / "items.jsonl") if row["group"] in groups}
     shutil.copytree(whole, into)
     for name, key in (("items", "id"), ("outputs", "item"), ("ratings", "item"), ("comparisons", "item")):
         rows = [row for row in read(whole / f"{name}.jsonl") if row[key] in kept]
         (into / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return len(read(into / "outputs.jsonl"))
+    return into
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -77,12 +81,18 @@ def options_of(options: Any, wanted: dict[str, int]) -> dict[str, int]:
     return {f"option_{option.name}": wanted[option.name] for option in options if option.name in wanted}
 
 
-@pytest.mark.django_db
-def test_everything_that_learns_goes_from_training_to_the_leaderboards(encoder, demo_files, tmp_path):
-    outputs = write_part(demo_files, tmp_path / "part")
+def load(part: Path, *metrics: str) -> None:
+    """The part as a project of Olga's, with the scores of some metrics."""
     person("olga")
-    command("load", str(tmp_path / "part"), "--project", "demo", "--owner", "olga")
-    command("score", "length", "--project", "demo", "--here")
+    command("load", str(part), "--project", "demo", "--owner", "olga")
+    for name in metrics:
+        command("score", name, "--project", "demo", "--here")
+
+
+@pytest.mark.django_db
+def test_everything_that_learns_goes_from_training_to_the_leaderboards(encoder, part):
+    outputs = len(read(part / "outputs.jsonl"))
+    load(part, "length")
     for entry in LEARNERS:
         aspect = ["--aspect", "naturalness"] if entry.aspect == "one" else []
         asked = [
@@ -112,22 +122,19 @@ def test_everything_that_learns_goes_from_training_to_the_leaderboards(encoder, 
 
 
 @pytest.fixture
-def workshop(
-    installation: Installation, encoder: str, settings: Any, monkeypatch: Any, written_demo: None
-) -> dict[str, str]:
-    """An installation with the demonstration and a worker; the passwords."""
+def workshop(installation: Installation, encoder: str, settings: Any, part: Path) -> None:
+    """An installation with a worker, and a project where Rita researches."""
     settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
     installation.env["ENCODERS"] = encoder
-    monkeypatch.setattr("evalapp.management.commands.demo.EVALUATORS", ("length", "random"))
-    passwords: dict[str, str] = command("demo")["passwords"]
     start(installation, "work", "cpu,gpu")
+    load(part, "length", "random")
+    join(Project.objects.get(slug="demo"), person("rita"), Role.RESEARCHER)
     wait_until(lambda: queue_has_worker("gpu"), seconds=180)
-    return passwords
 
 
 @pytest.mark.server("redis")
-def test_a_visitor_trains_applies_and_compares_all_five(workshop: dict[str, str], encoder: str) -> None:
-    visitor = sign_in("researcher", workshop["researcher"])
+def test_a_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: str) -> None:
+    visitor = sign_in("rita", PASSWORD)
     # The worker trains the others while one is looked at closely.
     trainings = {name: _train(visitor, name, encoder) for name in LEARNED if name != "shared-bert"}
     _look_closely(visitor, encoder)
