@@ -6,17 +6,18 @@ root) is read in tests/architecture/test_compose.py."""
 from __future__ import annotations
 
 import importlib.util
-import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import redis
+from django.db.models import Count
 
+from evalapp.accounts.models import Project, User
+from evalapp.accounts.services import create_token
 from tests.evalapp.common.conftest import wait_until
 from tests.services.composed import ROOT, Composed, MissingVariable, interpolate, read, without_rights
 
@@ -37,10 +38,11 @@ def of_the_image(folder: Path) -> Path:
 
 
 @pytest.fixture
-def composed(tmp_path, migrated_url):
+def composed(tmp_path, postgres_db):
+    """The installation; Django of this process is on its database, too."""
     app = of_the_image(tmp_path / "app")
     subprocess.run(["chmod", "-R", "a-w", app], check=True)
-    with Composed(tmp_path / "made", database_url=migrated_url, app=app, tight=True) as made:
+    with Composed(tmp_path / "made", database_url=postgres_db, app=app, tight=True) as made:
         yield made
     subprocess.run(["chmod", "-R", "u+w", app], check=True)
 
@@ -63,7 +65,7 @@ def test_the_same_processes_under_the_same_environment(composed):
     for name in set(made.compose["secrets"]) - {"email_url"}:
         assert not [line for line in lines if made.secret(name) in line], name
     assert made.asked("/metrics", Authorization="Bearer " + made.secret("metrics_token")) == 200
-    token = inside(made, OWNER)
+    token = owner()
     first = uploaded(made, token, "alpha", ["one", "two"])
     assert first["state"] == "done", first
 
@@ -74,39 +76,25 @@ def test_the_same_processes_under_the_same_environment(composed):
     assert followed(made, token, second["id"])["state"] == "done"
 
     # An upgrade: everything ends, `prepare` runs again, everything starts; the data are those of before.
-    rows = inside(made, ROWS)
+    rows = items_by_project()
     for name in ("beat", "worker-cpu", "web"):
         assert made.stop(name) in {0, -15}, made.log(name)
     made.once("prepare")
     made.start("web", "worker-cpu")
-    assert inside(made, ROWS) == rows == {"alpha": 2, "beta": 1}
+    assert items_by_project() == rows == {"alpha": 2, "beta": 1}
     assert followed(made, token, first["id"])["state"] == "done"
     for name in ("prepare", "web", "worker-cpu", "beat"):
         assert "Traceback" not in made.log(name), name
 
 
-OWNER = """
-from evalapp.accounts.models import User
-from evalapp.accounts.services import create_token
-user = User.objects.create_user(username="olga", password="correct-horse-battery", is_superuser=True)
-print(json.dumps(create_token(user=user, name="trial", scopes=["read", "write", "manage"], days=1)[1]))
-"""
-ROWS = """
-from django.db.models import Count
-from evalapp.accounts.models import Project
-print(json.dumps(dict(Project.objects.annotate(n=Count("items")).values_list("slug", "n"))))
-"""
+def owner() -> str:
+    """The token of somebody who may do everything."""
+    user = User.objects.create_user(username="olga", password="correct-horse-battery", is_superuser=True)
+    return create_token(user=user, name="trial", scopes=["read", "write", "manage"], days=1)[1]
 
 
-def inside(made: Composed, code: str) -> Any:
-    """A program with Django in the environment of the web process."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import django, json; django.setup()" + code], cwd=made.app,
-        env={**made.environment("web"), "DJANGO_SETTINGS_MODULE": "evalapp.settings"}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+def items_by_project() -> dict[str, int]:
+    return dict(Project.objects.annotate(n=Count("items")).values_list("slug", "n"))
 
 
 def api(made: Composed, token: str, method: str, path: str, **more: Any) -> dict[str, Any]:
