@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-import transformers  # noqa: F401 - loaded once, before the fork
+import transformers.convert_slow_tokenizer
+import transformers.models.bert.modeling_bert  # noqa: F401
 
 import scoring.ml
 import scoring.ml.training.cross_fit  # noqa: F401
