@@ -14,7 +14,7 @@ from scoring.selectors.leaderboards import AgreementQuery, AspectsQuery, Enhance
 from tests.browser.world import make_strange, make_world
 from tests.judging import open_rating
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
 NASTY = (
     "", "0", "-1", "999999999999999999999999", "1e400", "NaN", "true", "\x00", "'; DROP TABLE annotation_item; --",
