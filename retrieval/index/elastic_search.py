@@ -198,7 +198,8 @@ class Search:
         for length, rows in groupby(self._by_length(barred), key=lambda found: found[0]):
             if length < self._q and len(taken) >= k and taken[k - 1].hit.jaccard > length / self._q:
                 break
-            taken += [self._compared(row) for _, row in rows]
+            # Rows come that share a token only by their response.
+            taken += [one for _, row in rows if (one := self._compared(row)).value]
             taken = sorted(taken, key=lambda one: one.place)[:k]
         return [one.hit for one in taken]
 

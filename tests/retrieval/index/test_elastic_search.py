@@ -118,6 +118,10 @@ def test_few_clauses_and_long_rows(clauses, monkeypatch):
     for number in range(8):
         text = " ".join(rng.choices(words, k=(2, 6, 20, 55)[number % 4]))
         assert server.search(text).best(10) == scan(texts, text, 10), text
+    # What shares a word by its response alone is no hit, however many are wanted.
+    answered = [(f"{query} only{number}", " ".join(words[:3])) for number, (query, _) in enumerate(texts)]
+    long = " ".join([*words[:8], *(f"rare{n}" for n in range(70))])
+    assert Server(answered).search(long).best(200) == scan(answered, long, 200)
     # A part of a disjunction is not divided: one length of a text is the least that is asked at once.
     assert server.clauses <= clauses + 1
 
