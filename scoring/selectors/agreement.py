@@ -70,7 +70,8 @@ def tabulate_agreement(project: Project, query: AgreementQuery) -> dict[str, Any
         return {**overview_table(parts, settings), "campaigns": campaign_names(project)}
     row = choose_asked(project, query)
     columns = load_judged(project, row, query, told)
-    table = detail_table(columns, settings, aspect=row.aspect.name, judged=row.judged, controls=load_controls(project))
+    controls = load_controls(project, _campaign(project, query))
+    table = detail_table(columns, settings, aspect=row.aspect.name, judged=row.judged, controls=controls)
     table["scale_ends"] = [row.aspect.low, row.aspect.high] if row.judged in ("ratings", "dialogues") else [None, None]
     return {**table, "campaigns": campaign_names(project)}
 
@@ -173,13 +174,14 @@ def _label(name: str, step: int | None) -> str:
     return name if step is None else f"{name} @ {step}"
 
 
-def load_controls(project: Project) -> dict[str, tuple[int, int]]:
-    """Rater -> control items answered, and how many of them otherwise than expected, in all campaigns together."""
+def load_controls(project: Project, campaign: Campaign | None) -> dict[str, tuple[int, int]]:
+    """Rater -> control items answered, and how many of them otherwise than expected, in one campaign or in all."""
     names = rater_names(project.pk)
+    judgements = Judgement.objects.filter(campaign__project=project)
+    if campaign is not None:
+        judgements = judgements.filter(campaign=campaign)
     rows = (
-        Judgement.objects.filter(
-            campaign__project=project, current=True, passed__isnull=False, assignment__unit__kind=Unit.Kind.CONTROL
-        )
+        judgements.filter(current=True, passed__isnull=False, assignment__unit__kind=Unit.Kind.CONTROL)
         .order_by()
         .values("annotator")
         .annotate(n=Count("pk"), failed=Count("pk", filter=Q(passed=False)))

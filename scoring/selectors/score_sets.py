@@ -76,7 +76,7 @@ def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
         sets = sets_of_parts(present, s.evaluator.options["references"], s.evaluator.options["aspect"])
         for part in s.evaluator.record["parts"]:
             now = sets.get(part["evaluator"])
-            if now is not None and now.full_signature != part["signature"]:
+            if now is None or now.full_signature != part["signature"]:
                 found.setdefault(s.pk, part["evaluator"])
     return found
 
@@ -157,7 +157,7 @@ def _state(
     if s.references in written and written[s.references] > s.scored_at:
         return SetState(s, f"people changed the references of {s.references} later", missing)
     if s.pk in moved:
-        return SetState(s, f"its part {moved[s.pk]} has other scores now", missing)
+        return SetState(s, f"its part {moved[s.pk]} has other scores now, or none", missing)
     if missing:
         return SetState(s, f"{missing} outputs came later and have no score", missing)
     return SetState(s, "", 0)

@@ -89,7 +89,9 @@ def test_a_combination_is_as_old_as_its_parts(scored, score):
     Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
     assert stale("both") == [""]
     score(project, "length")
-    assert (stale("both"), stale("other")) == (["its part length has other scores now"], [""])
+    assert (stale("both"), stale("other")) == (["its part length has other scores now, or none"], [""])
+    ScoreSet.objects.filter(project=project, evaluator__slug="random").delete()
+    assert stale("other") == ["its part random has other scores now, or none"]
     done = execute_run(apply_evaluator(project=project, evaluator="both", send=False).pk)
     assert done.state == "succeeded"
     assert stale("both") == ["", "another signature was scored later"]
