@@ -26,21 +26,32 @@ JUDGED = ("ratings", "comparisons", "turing", "dialogues")
 EXTRA = ("accuracy", "pa", "spa")
 
 
-def faults_of(document: Any, *, to_compute: bool = False) -> Iterator[Fault]:
-    """What is wrong with the content of a `leaderboard.json`, the first fault of each table; nothing if it is sound.
-    `to_compute`: also whether all stands there that computing it again needs."""
-    found = document.get("tables") if isinstance(document, dict) else None
-    if not isinstance(found, list):
-        yield "tables", "must be a list of tables"
+def faults_of(document: Any) -> Iterator[Fault]:
+    """What is wrong with the content of a `leaderboard.json`, the first fault of each table; nothing if it is sound."""
+    whole = fault_of_list(document)
+    if whole is not None:
+        yield whole
         return
-    if len(found) > MOST_TABLES:
-        yield "tables", f"has {len(found):,} tables; no export has more than {MOST_TABLES:,}"
-        return
-    for place, entry in enumerate(found):
-        where = f"tables[{place}]"
-        fault = next(_entry(entry, where, to_compute), None)
+    for place, entry in enumerate(document["tables"]):
+        fault = fault_of_table(entry, place)
         if fault is not None:
             yield fault
+
+
+def fault_of_list(document: Any) -> Fault | None:
+    """What is wrong with the document itself, whatever its tables are."""
+    found = document.get("tables") if isinstance(document, dict) else None
+    if not isinstance(found, list):
+        return "tables", "must be a list of tables"
+    if len(found) > MOST_TABLES:
+        return "tables", f"has {len(found):,} tables; no export has more than {MOST_TABLES:,}"
+    return None
+
+
+def fault_of_table(entry: Any, place: int, *, to_compute: bool = False) -> Fault | None:
+    """The first fault of the table at this place. `to_compute`: also whether all stands there that computing it again
+    needs."""
+    return next(_entry(entry, f"tables[{place}]", to_compute), None)
 
 
 def _entry(entry: Any, where: str, to_compute: bool) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from evalapp.stats.folder import ExportFolder, FolderError
 from evalapp.stats.folder_tables import COMPUTED, Entry, Table
-from evalapp.stats.kept_tables import faults_of
+from evalapp.stats.kept_tables import Fault, fault_of_list, fault_of_table
 from evalapp.stats.meta_tables import COEFFICIENTS
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
@@ -60,9 +60,22 @@ def recompute_folder(path: Path, *, overrides: Mapping[str, Any] | None = None) 
     computed with. Raises `FolderError` where there is nothing to recompute."""
     folder = ExportFolder(path)
     document = folder.document("leaderboard.json")
-    for where, problem in faults_of(document, to_compute=True):
-        raise FolderError("leaderboard.json", f"{where} {problem}")
-    return [recompute_entry(folder, entry, overrides or {}) for entry in document["tables"]]
+    fault = fault_of_list(document)
+    if fault is not None:
+        raise FolderError("leaderboard.json", " ".join(fault))
+    outcomes = []
+    for place, entry in enumerate(document["tables"]):
+        fault = fault_of_table(entry, place, to_compute=True)
+        found = recompute_entry(folder, entry, overrides or {}) if fault is None else _not_one(place, entry, fault)
+        outcomes.append(found)
+    return outcomes
+
+
+def _not_one(place: int, entry: Any, fault: Fault) -> Outcome:
+    """What is no table, or of a kind that this version does not know: nothing of its content is relied upon."""
+    kind = entry.get("kind") if isinstance(entry, dict) else None
+    title = f"tables[{place}]" + (f", {kind[:50]}" if isinstance(kind, str) else "")
+    return Outcome(title, {}, None, problem=" ".join(fault))
 
 
 def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, Any]) -> Outcome:

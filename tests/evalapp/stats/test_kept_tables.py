@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalapp.stats.kept_tables import faults_of
+from evalapp.stats.kept_tables import fault_of_table, faults_of
 from evalapp.stats.recompute import main
 
 ESTIMATE = {"value": 0.5, "low": None, "high": 1, "n": 3, "note": ""}
@@ -106,11 +106,13 @@ def test_recomputing_needs_more_and_says_so(tmp_path: Path, capsys: pytest.Captu
     for content, told in (
         ('{"tables": 7}', "leaderboard.json: tables must be a list of tables"),
         ("[" * 100_000, "leaderboard.json: this is not JSON"),
-        (json.dumps(document()), "leaderboard.json: tables[0].params.by is missing"),
     ):
         file.write_text(content)
         assert main([str(tmp_path)]) == 1
         assert capsys.readouterr().err.startswith(told)
+    file.write_text(json.dumps(document()))
+    assert main([str(tmp_path)]) == 1
+    assert "not recomputed: tables[0].params.by is missing" in capsys.readouterr().out
     enough = document()["tables"][1]
     enough["params"] |= {"level": "segment", "grouping": "none", "references": "original", "ratings": "raw"}
-    assert next(faults_of({"tables": [enough]}, to_compute=True)) == ("tables[0].sets", "is missing")
+    assert fault_of_table(enough, 0, to_compute=True) == ("tables[0].sets", "is missing")

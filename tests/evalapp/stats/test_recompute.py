@@ -201,6 +201,24 @@ def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.
     assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
 
 
+def test_a_damaged_table_or_one_of_a_newer_kind_is_told_and_the_others_are_computed(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = copied(exported, tmp_path / "newer", data())
+    kept = json.loads((folder / "leaderboard.json").read_text())["tables"][:4]
+    kept[0] |= {"kind": "mystery"}
+    kept[1]["table"]["rows"] = [7]
+    (folder / "leaderboard.json").write_text(json.dumps({"format": 2, "tables": [*kept, 7]}))
+    outcomes = recompute_folder(folder)
+    assert [outcome.is_equal for outcome in outcomes] == [False, False, True, True, False]
+    assert "mystery" in outcomes[0].problem
+    assert outcomes[1].problem == "tables[1].table.rows[0] must be an object"
+    assert main([str(folder)]) == 1
+    printed = capsys.readouterr().out
+    assert "tables[0], mystery\n  not recomputed: " in printed
+    assert printed.endswith("5 tables: 3 NOT equal.\n")
+
+
 def test_no_number_equals_no_number(tmp_path, monkeypatch):
     monkeypatch.setitem(COMPUTED, "systems", lambda *_: {"kind": "systems", "value": float("nan")})
     entry = {"kind": "systems", "params": {}, "table": {"kind": "systems", "value": 0.5}}
