@@ -67,6 +67,10 @@ def _entry(entry: Any, where: str, to_compute: bool) -> Iterator[Fault]:
         return
     if to_compute:
         yield from _object(dict.fromkeys(_NEEDED[kind], _text))(entry["params"], f"{where}.params")
+        for name, part in entry.get("tables", {}).items() if kind == "aspects" else ():
+            yield from _object(dict.fromkeys(_OF_EVALUATORS, _text))(
+                part["params"], f"{where}.tables.{name[:50]}.params"
+            )
         people = kind == "systems" and not entry["params"]["by"]
         yield from _object(dict.fromkeys(() if people else _BEHIND[kind], _anything))(entry, where)
         if kind == "systems" and not people:

@@ -116,3 +116,10 @@ def test_recomputing_needs_more_and_says_so(tmp_path: Path, capsys: pytest.Captu
     enough = document()["tables"][1]
     enough["params"] |= {"level": "segment", "grouping": "none", "references": "original", "ratings": "raw"}
     assert fault_of_table(enough, 0, to_compute=True) == ("tables[0].sets", "is missing")
+    by_aspect = document()["tables"][7]
+    by_aspect["params"] = {**enough["params"], "coefficient": "pearson"}
+    by_aspect["tables"] = {"q": {"params": dict(enough["params"]), "sets": []}}
+    assert fault_of_table(by_aspect, 7, to_compute=True) is None
+    del by_aspect["tables"]["q"]["params"]["ratings"]
+    assert fault_of_table(by_aspect, 7) is None
+    assert fault_of_table(by_aspect, 7, to_compute=True) == ("tables[7].tables.q.params.ratings", "is missing")
