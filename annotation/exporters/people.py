@@ -11,15 +11,14 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from evalapp.accounts.models import Membership, Project
+from annotation.selectors.filters import rater_keys
+from evalapp.accounts.models import Project, User
 from evalapp.accounts.selectors import rater_names
 
 #: kept: ids of uploads as they came, but for addresses and names of accounts; pseudonyms: all ids; as-uploaded: none.
 NAMINGS = ("kept", "pseudonyms", "as-uploaded")
 
 _MADE = re.compile(r"rater-[0-9a-f]{10}")
-#: What follows a person's name: the number of a campaign that asked once more (`@12`), that of a repeat (`#2`).
-_AGAIN = re.compile(r"(?:@\d+)?(?:#\d+)?$")
 
 
 def as_stored(rater: str) -> str:
@@ -28,20 +27,26 @@ def as_stored(rater: str) -> str:
 
 def naming(project: Project, how: str) -> Callable[[str], str]:
     """What a rater is called. A pseudonym is the same in every export of the project and says nothing without the key
-    of this installation; what is a pseudonym already stays, so that an export of a loaded export is equal to it."""
+    of this installation; what is a pseudonym already stays, so that an export of a loaded export is equal to it. Keys
+    of one person, as the statistics see people, get one pseudonym; those of two get two."""
     if how == "as-uploaded":
         return as_stored
-    own = set(rater_names(project.pk).values())
-    accounts = Membership.objects.filter(project=project).values_list("user__username", "user__email")
+    from evalapp.stats.judged import AGAIN, split_key
+
+    names = rater_names(project.pk)
+    own = set(names.values())
+    known = own.union(rater_keys(project))
+    accounts = User.objects.filter(pk__in=names).values_list("username", "email")
     telling = {name.lower() for pair in accounts for name in pair if name}
     key = f"{settings.SECRET_KEY}|raters|{project.pk}".encode()
 
     @lru_cache(maxsize=1 << 16)
     def called(rater: str) -> str:
-        name = _AGAIN.sub("", rater)
+        name = AGAIN.sub("", rater)
         safe = name in own or _MADE.fullmatch(name) is not None
         if safe or (how == "kept" and "@" not in name and name.lower() not in telling):
             return rater
-        return f"rater-{hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:10]}{rater[len(name) :]}"
+        person, _ = split_key(rater, known)
+        return f"rater-{hmac.new(key, person.encode(), hashlib.sha256).hexdigest()[:10]}{rater[len(person) :]}"
 
     return called

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from annotation.exporters.people import naming
+from annotation.models import Rating
 from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.services import remove_member
+from evalapp.stats.judged import people_of
+from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +30,37 @@ def test_the_number_of_a_campaign_makes_no_address(cast):
     assert naming(cast.project, "kept")(f"{cast.annotator.username}@12").startswith("rater-")
 
 
+def test_who_left_is_not_told_by_an_uploaded_name(cast):
+    remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
+    called = naming(cast.project, "kept")
+    assert called(cast.annotator.username).startswith("rater-")
+    assert called("p-anna@3") == "p-anna@3"
+
+
+def rated_by(project: Project, *raters: str) -> None:
+    aspect = make_ratings(project, make_outputs(project, make_items(project, 1, 1), ["sys-a"]), raters=1)
+    first = Rating.objects.get(aspect=aspect)
+    for rater in raters:
+        first.pk, first.rater = None, rater
+        first.save(force_insert=True)
+
+
+def test_as_many_people_as_the_statistics_see(cast):
+    """`a#1` and `a#2` are two where nobody is called `a`; `r0#2` is `r0` once more."""
+    keys = ("r0", "r0#2", "a#1", "a#2", "b@7", "b@7#2")
+    rated_by(cast.project, *keys[1:])
+    kept, made = naming(cast.project, "kept"), naming(cast.project, "pseudonyms")
+    assert [kept(key) for key in keys] == list(keys)
+    names = [made(key) for key in keys]
+    assert all(name.startswith("rater-") for name in names)
+    before, after = people_of(keys)[0], people_of(names)[0]
+    groups = [[people[key] for key in row] for people, row in ((before, keys), (after, names))]
+    assert [[row.index(person) for person in row] for row in groups] == [[0, 0, 2, 3, 4, 4]] * 2
+    assert [made(name) for name in names] == names
+
+
 def test_a_made_name_keeps_the_number_and_is_made_once(cast):
+    rated_by(cast.project, "w7", "w7@12#2")
     called = naming(cast.project, "pseudonyms")
     plain, later = called("w7"), called("w7@12#2")
     assert plain.startswith("rater-")
