@@ -9,8 +9,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import ProtectedError, RestrictedError
 
-from annotation.models import Reference, ReferenceSet
+from annotation.models import Reference, ReferenceSet, WritingCampaign
 from annotation.models.data import ORIGINAL
+from annotation.services.writing_plans import start_of
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
@@ -71,6 +72,12 @@ def delete_set(*, project: Project, user: Any = None, name: str, with_scores: bo
     if name == ORIGINAL:
         raise Conflict("The set original holds what was uploaded. Undo the upload instead.")
     row = get_set(project, name)
+    for campaign in _campaigns_of(row.set):
+        if campaign.in_rounds and start_of(campaign) == row.set.pk:
+            raise Conflict(
+                f"Whoever joins the writing campaign “{campaign.name}” begins from {name}, so that all begin from the "
+                "same. Close the campaign first."
+            )
     busy = [run for run in Run.objects.filter(project=project, state__in=Run.ACTIVE) if name in _sets_of(run.params)]
     if busy:
         raise Conflict(f"Run {busy[0].pk} ({busy[0].title}) is using {name}. Cancel it first, or wait for it.")
@@ -91,6 +98,13 @@ def delete_set(*, project: Project, user: Any = None, name: str, with_scores: bo
         users = getattr(error, "restricted_objects", None) or getattr(error, "protected_objects", None) or ()
         campaigns = sorted({str(getattr(user, "campaign", user)) for user in users})
         raise Conflict(f"{name} is used by {', '.join(campaigns[:5])}. Delete what uses it first.") from error
+
+
+def _campaigns_of(row: ReferenceSet) -> Iterator[WritingCampaign]:
+    """The writing campaign that made the set, unless it is closed."""
+    if row.meta.get("origin") == "writing":
+        rows = WritingCampaign.objects.filter(project=row.project_id, slug=row.meta.get("campaign", ""))
+        yield from rows.exclude(state=WritingCampaign.State.CLOSED)
 
 
 def _sets_of(params: dict[str, Any]) -> set[str]:

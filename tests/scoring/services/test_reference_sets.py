@@ -6,6 +6,7 @@ import pytest
 
 from annotation.models import ReferenceSet
 from annotation.services.undo import what_rests_on
+from annotation.services.writing import close_writing
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import AuditEvent
 from scoring.models import AnnotationTrace, ScoreSet
@@ -21,7 +22,7 @@ from scoring.services.reference_sets import delete_set, merge_sets
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_outputs
 from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through, texts_of
-from tests.writing import fill_ports, start_constraint
+from tests.writing import desk_of, fill_ports, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +42,18 @@ def test_a_set_that_people_write_says_its_campaign(cast, monkeypatch) -> None:
     campaign = start_constraint(cast, "free")
     (written,) = (row for row in list_sets(cast.project) if not row.is_original)
     assert written.origin == f"written in the campaign {campaign.slug}"
+
+
+def test_the_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, monkeypatch) -> None:
+    fill_ports(monkeypatch)
+    campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
+    start = f"{campaign.slug}-start"
+    desk_of(cast.annotator, campaign)
+    with pytest.raises(Conflict, match=r"“More replies” begins from more-replies-start.*Close the campaign first"):
+        delete_set(project=cast.project, name=start)
+    close_writing(user=cast.researcher, campaign=campaign)
+    delete_set(project=cast.project, name=start)
+    assert not ReferenceSet.objects.filter(name=start).exists()
 
 
 def test_the_list_tells_counts_origin_and_users(project, score) -> None:
