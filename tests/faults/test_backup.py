@@ -427,7 +427,8 @@ def test_a_killed_restore_is_nothing_or_all(world, empty, target, after, monkeyp
         same_as(world)
 
 
-def test_what_was_there_is_back_after_a_killed_replacement(world, empty):
+def test_what_was_there_is_back_after_a_killed_replacement(world, empty, monkeypatch):
+    """And after a settling of it that did not come to its end either."""
     from evalapp.accounts.models import User
 
     User.objects.create_user("somebody")
@@ -437,6 +438,19 @@ def test_what_was_there_is_back_after_a_killed_replacement(world, empty):
     killed_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=world.file, replace=True), after=True)
     connection.close()
     assert (empty.folder / "uploads/1/000").exists()  # the new ones
+    rmtree, removed = shutil.rmtree, []
+
+    def breaks_off(path: Path) -> None:
+        if removed:
+            raise OSError(errno.EIO, "broken", str(path))
+        removed.append(path)
+        rmtree(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"{_MODULE}.files.shutil.rmtree", breaks_off)
+        with pytest.raises(OSError, match="broken"):
+            settle()  # all is back, but the new ones are half removed
+    assert len(removed) == 1
     settle()
     assert User.objects.get().username == "somebody"
     assert empty.listing() == before

@@ -154,6 +154,7 @@ def take_back(token: str) -> None:
             place.rename(staged(root, token))
         if before(root, token).exists():
             before(root, token).rename(place)
+        disk.sync(place.parent)
 
 
 def forget(token: str) -> None:

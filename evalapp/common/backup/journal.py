@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ VERB = "installation.restored"
 
 @dataclass(frozen=True)
 class Note:
-    """`placing`: the files may have been moved already."""
+    """`placing`: the files may have been moved already, and not all been taken back."""
 
     token: str
     file: str
@@ -77,6 +77,7 @@ def settle(say: Say = lambda text: None) -> None:
     else:
         if note.placing:
             files.take_back(note.token)
+            write(replace(note, placing=False))  # from here on a missing folder was forgotten, not moved
         say(f"The restore of {note.file} was interrupted; everything is as it was before.")
     files.forget(note.token)
     remove()
