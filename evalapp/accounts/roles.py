@@ -26,6 +26,12 @@ ROLES_FOR: dict[Need, frozenset[str]] = {
     "member": frozenset(Role.values),
 }
 
+
+def need_to_give(role: str) -> Need:
+    """What a link to a role takes: who runs campaigns invites people to judge, owners invite to any role."""
+    return "write" if role == Role.ANNOTATOR else "manage"
+
+
 #: What an API token may be narrowed to: the needs above, without mere membership.
 SCOPES: dict[str, str] = {
     "read": "Read data, scores and leaderboards",

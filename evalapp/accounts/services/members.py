@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from evalapp.accounts.models import Invitation, Membership, Project, User
-from evalapp.accounts.roles import Role
+from evalapp.accounts.roles import ROLES_FOR, Role, need_to_give
 from evalapp.accounts.selectors import former_pseudonyms
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, NotThere
@@ -64,8 +65,18 @@ def _keep_an_owner(member: Membership) -> None:
         raise Conflict("This is the last owner of the project. Make somebody else an owner first.")
 
 
+def _end_links(member: Membership, *, actor: User, but: Collection[str] = ()) -> None:
+    """Links to the project that this member made end, but those to the roles `but`."""
+    links = Invitation.objects.filter(project=member.project, created_by=member.user, revoked_at=None)
+    links = links.exclude(role__in=but)
+    for link in list(links.values_list("pk", flat=True)):
+        audit.record(verb="invitation.revoked", project=member.project, actor=actor, object=link)
+    links.update(revoked_at=timezone.now())
+
+
 @transaction.atomic
 def change_role(*, member: Membership, role: str, actor: User) -> Membership:
+    """Links to the project that they made end where the new role may not make them: one would be a way back."""
     check_role(role)
     member = _held(member)
     before = member.role
@@ -75,6 +86,8 @@ def change_role(*, member: Membership, role: str, actor: User) -> Membership:
         _keep_an_owner(member)
     member.role = role
     member.save(update_fields=["role"])
+    if not member.user.is_superuser:
+        _end_links(member, actor=actor, but=[given for given in Role.values if role in ROLES_FOR[need_to_give(given)]])
     audit.record(
         verb="member.changed",
         project=member.project,
@@ -93,10 +106,7 @@ def remove_member(*, member: Membership, actor: User) -> None:
     member = _held(member)
     if member.role == Role.OWNER:
         _keep_an_owner(member)
-    links = Invitation.objects.filter(project=member.project, created_by=member.user, revoked_at=None)
-    for link in list(links.values_list("pk", flat=True)):
-        audit.record(verb="invitation.revoked", project=member.project, actor=actor, object=link)
-    links.update(revoked_at=timezone.now())
+    _end_links(member, actor=actor)
     audit.record(
         verb="member.removed",
         project=member.project,

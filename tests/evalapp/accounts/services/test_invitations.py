@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -18,11 +19,24 @@ from evalapp.accounts.services import (
     revoke_invitation,
 )
 from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.models import AuditEvent
 from tests.cast import PASSWORD, person
+
+ROLES = ["owner", "researcher", "annotator", "viewer"]
 
 
 def invite(cast, **more):
     return create_invitation(project=cast.project, role="annotator", actor=cast.owner, **more)
+
+
+def usable(secrets: dict[str, str]) -> list[str]:
+    """The roles whose links can be used now."""
+    works = []
+    for role, secret in secrets.items():
+        with contextlib.suppress(NotThere):
+            works.append(find_invitation(secret=secret).role)
+            assert works[-1] == role
+    return works
 
 
 def test_only_a_digest_of_the_secret_is_kept(cast):
@@ -146,3 +160,30 @@ def test_links_of_somebody_who_was_removed_are_no_way_back(cast):
     kept.refresh_from_db()
     assert gone.revoked_at
     assert not kept.revoked_at
+
+
+def test_a_link_gives_no_more_than_its_maker_could_give_now(cast):
+    """Also where nothing was revoked: the maker left under an older version, or while the link was made."""
+    rita = Membership.objects.filter(project=cast.project, user=cast.researcher)
+    secrets = {role: create_invitation(project=cast.project, role=role, actor=cast.researcher)[1] for role in ROLES}
+    for role, works in (("owner", ROLES), ("researcher", ["annotator"]), ("annotator", []), ("viewer", [])):
+        rita.update(role=role)
+        assert usable(secrets) == works
+    rita.delete()
+    assert usable(secrets) == []
+    User.objects.filter(pk=cast.researcher.pk).update(is_superuser=True)
+    assert usable(secrets) == ROLES
+    Invitation.objects.update(created_by=None)
+    assert usable(secrets) == ROLES
+
+
+def test_who_is_lowered_loses_the_links_that_the_new_role_may_not_make(cast):
+    rita = Membership.objects.get(project=cast.project, user=cast.researcher)
+    change_role(member=rita, role="owner", actor=cast.owner)
+    made = {role: create_invitation(project=cast.project, role=role, actor=cast.researcher)[0] for role in ROLES}
+    other, _ = create_invitation(project=cast.project, role="owner", actor=cast.owner)
+    change_role(member=rita, role="researcher", actor=cast.owner)
+    assert [row.role for row in Invitation.objects.filter(revoked_at=None).order_by("pk")] == ["annotator", "owner"]
+    assert not Invitation.objects.get(pk=other.pk).revoked_at
+    told = AuditEvent.objects.filter(verb="invitation.revoked").values_list("object", flat=True)
+    assert set(told) == {str(row.pk) for role, row in made.items() if role != "annotator"}
