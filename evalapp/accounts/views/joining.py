@@ -24,12 +24,15 @@ from evalapp.common.errors import EvalappError, NotThere
 from evalapp.common.pages import page
 
 
-def _find(request: HttpRequest, secret: str) -> Invitation:
+def _find(request: HttpRequest, secret: str) -> tuple[Invitation, bool]:
+    """The invitation, and whether this person has followed it before, used up or over as it is now: no guess."""
     address = limits.client_ip(request)
     limits.check(limits.LINK_FAILURES, address)
     try:
-        return find_invitation(secret=secret)
+        return find_invitation(secret=secret), False
     except NotThere:
+        if (mine := invitation_followed(secret=secret, user=request.user)) is not None:
+            return mine, True
         limits.count(limits.LINK_FAILURES, address)
         raise
 
@@ -42,12 +45,9 @@ def _go(request: HttpRequest, member: Membership, invitation: Invitation) -> Htt
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:
-    try:
-        found = _find(request, secret)
-    except NotThere:
-        if (mine := invitation_followed(secret=secret, user=request.user)) is None:
-            raise
-        return redirect(mine.landing or "home")
+    found, followed = _find(request, secret)
+    if followed:
+        return redirect(found.landing or "home")
     if request.method == "POST" and request.user.is_authenticated:
         member, found = accept_invitation(secret=secret, user=request.user)
         return _go(request, member, found)

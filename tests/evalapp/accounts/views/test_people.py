@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evalapp.accounts.models import Invitation, Membership
+from evalapp.accounts.models import AttemptCount, Invitation, Membership
 from tests.cast import PASSWORD
 
 PEOPLE = "/projects/alpha/people/"
@@ -63,10 +63,12 @@ def test_a_newcomer_follows_a_link(client, cast):
     assert Membership.objects.get(user__username="neu").role == "annotator"
     assert client.get("/account/").status_code == 200
     assert client.get(link).url == "/account/", "who follows it again, or goes back, has joined already"
+    assert not AttemptCount.objects.filter(limit="link").exists(), "nor is that a failure of their address"
     client.logout()
     gone = client.get(link)
     assert gone.status_code == 404, "one use is used up"
     assert "Then sign in" in gone.content.decode()
+    assert AttemptCount.objects.get(limit="link").count == 1
 
 
 def test_somebody_signed_in_joins_with_one_click(client, cast):
