@@ -127,12 +127,12 @@ def _send_next(run: Run) -> None:
 
 
 def finish_run(run: Run, state: str, **fields: Any) -> bool:
-    """End a run if this attempt still owns it (a lost worker that wakes up again must not)."""
+    """End a run if this attempt still owns it (a lost worker that wakes up again must not). Who waits for its end is
+    sent all the same: the database may have gone between the end and that, and this be the second try."""
     changed = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt).update(
         state=state, finished_at=timezone.now(), **fields
     )
-    if changed:
-        _send_next(run)
+    _send_next(run)
     return changed == 1
 
 

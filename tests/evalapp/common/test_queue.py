@@ -117,6 +117,18 @@ def test_a_wish_while_the_same_is_being_cancelled_waits_for_its_turn(cast, sent)
     assert queue.retry_run(run=first).input_hash == queue.input_hash("test-count", cast.project.pk, {"steps": 3})
 
 
+def test_an_end_that_is_written_again_sends_who_waits_for_it(cast, sent):
+    """The database was away between the end and the message; the runner ends the run once more."""
+    first = enqueue(cast)
+    claimed = queue.claim_run(first.pk)
+    queue.cancel_run(run=first)
+    second = enqueue(cast)
+    Run.objects.filter(pk=first.pk).update(state=Run.State.CANCELLED)
+    sent.clear()
+    assert queue.finish_run(claimed, Run.State.CANCELLED) is False
+    assert sent == [second.pk]
+
+
 def test_who_waits_for_a_cancelled_run_is_sent_when_its_worker_is_lost(cast, sent):
     first = enqueue(cast)
     queue.claim_run(first.pk)
