@@ -186,7 +186,8 @@ def address(name: str, schemes: set[str]) -> str:
     value = text(name)
     try:
         parts = urlsplit(value)
-        parts.port  # noqa: B018 - it is read only now
+        if value != "sqlite://:memory:":  # which has none
+            parts.port  # noqa: B018 - it is read only now
     except ValueError:  # whose words may hold the password
         raise ImproperlyConfigured(
             f"{name} is no address. In user name and password write what is not a letter or digit as %XX (@ is %40)."

@@ -85,6 +85,11 @@ def test_what_is_said_of_an_address_holds_no_password(monkeypatch, wrong):
     assert "hidden" not in str(error.value)
 
 
+def test_a_database_in_memory_needs_no_port(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "sqlite://:memory:")
+    assert base.database()["NAME"] == ":memory:"
+
+
 def test_the_data_folder_may_have_any_name(monkeypatch, tmp_path):
     folder = tmp_path / "run #2, 50%41?"
     monkeypatch.setattr(base, "DATA_DIR", folder)
