@@ -14,11 +14,11 @@ from rest_framework.views import APIView
 
 from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
 from annotation.selectors.writing import get_writing, list_writing, list_written, writing_plan
-from annotation.selectors.writing_rows import attempt_row, list_attempts, pseudonyms_in, written_row
+from annotation.selectors.writing_rows import attempt_row, list_attempts, written_row
 from annotation.selectors.writing_watch import watch
 from annotation.services import writing as services
 from annotation.services.judging import CampaignNotOpen
-from evalapp.accounts.selectors import get_project
+from evalapp.accounts.selectors import get_project, rater_names
 from evalapp.common.api.fields import WholeSerializer
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import KeysetPagination
@@ -289,7 +289,7 @@ class WritingReferences(APIView):
         campaign = get_writing(user=request.user, campaign_id=pk)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(list_written(campaign=campaign), request, view=self)
-        pseudonyms = pseudonyms_in(campaign.project_id)
+        pseudonyms = rater_names(campaign.project_id)
         return paginator.get_paginated_response([_written(row, pseudonyms) for row in page])
 
 
@@ -305,7 +305,7 @@ class WritingAttempts(APIView):
         campaign = get_writing(user=request.user, campaign_id=pk)
         paginator = self.pagination_class()
         page: list[WritingAttempt] = paginator.paginate_queryset(list_attempts(campaign=campaign), request, view=self)
-        pseudonyms = pseudonyms_in(campaign.project_id)
+        pseudonyms = rater_names(campaign.project_id)
         return paginator.get_paginated_response([attempt_row(row, pseudonyms) for row in page])
 
 

@@ -23,8 +23,9 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
-from annotation.selectors.writing_rows import attempt_row, pseudonyms_in, with_parts, written_row
+from annotation.selectors.writing_rows import attempt_row, with_parts, written_row
 from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import rater_names
 
 from .people import as_stored
 
@@ -36,7 +37,7 @@ def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator
     """(table, row): sets by name, items by key, references by position, then what does not stand in the set; attempts
     by campaign. Both of the latter in the order in which they came. `people` says what those are called who wrote
     elsewhere; those of this installation have their pseudonyms."""
-    pseudonyms = pseudonyms_in(project.pk)
+    pseudonyms = rater_names(project.pk)
     names = sorted(ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", "pk"))
     for name, pk in names:
         yield from _references(name, pk, pseudonyms, people)

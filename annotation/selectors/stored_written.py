@@ -21,9 +21,10 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers.writer import COLUMNS, WRITTEN, encode_ordered
+from evalapp.accounts.selectors import rater_names
 
 from .stored import as_text
-from .writing_rows import attempt_row, pseudonyms_in, with_parts, written_row
+from .writing_rows import attempt_row, with_parts, written_row
 
 
 class StoredSet(NamedTuple):
@@ -84,7 +85,7 @@ def references(project: Any, sets: Collection[int], items: Collection[int]) -> d
     by_id = {row.id: row for row in found.values()}
     for far in WrittenElsewhere.objects.filter(reference__in=list(by_id)):
         by_id[far.reference_id].told, by_id[far.reference_id].told_id = far.told, far.pk  # type: ignore[index]
-    pseudonyms = pseudonyms_in(project.pk)
+    pseudonyms = rater_names(project.pk)
     parts = ("campaign", "task", "member", "attempt")
     for own in WrittenReference.objects.filter(reference__in=list(by_id)).select_related(*parts):
         by_id[own.reference_id].own = encode_ordered(written_row(own, pseudonyms), WRITTEN)  # type: ignore[index]
@@ -99,7 +100,7 @@ def elsewhere(project: Any, submissions: Collection[str]) -> dict[str, Elsewhere
 
 def own(project: Any, submissions: Collection[str]) -> dict[str, Own]:
     rows = WrittenReference.objects.filter(campaign__project=project, attempt__submission__in=_uuids(submissions))
-    pseudonyms = pseudonyms_in(project.pk)
+    pseudonyms = rater_names(project.pk)
     return {
         str(row.attempt.submission): Own(
             row.set_id, row.unit.item_id, row.reference_id, row.text, row.meta,
@@ -111,7 +112,7 @@ def own(project: Any, submissions: Collection[str]) -> dict[str, Own]:
 
 def attempts(project: Any, submissions: Collection[str]) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
     """Rows of what was sent here, and (id, row) of what was sent elsewhere, by submission."""
-    pseudonyms = pseudonyms_in(project.pk)
+    pseudonyms = rater_names(project.pk)
     here = WritingAttempt.objects.filter(campaign__project=project, submission__in=_uuids(submissions))
     rows = {
         str(row.submission): encode_ordered(attempt_row(row, pseudonyms), COLUMNS["attempts"])

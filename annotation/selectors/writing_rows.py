@@ -10,13 +10,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
-from evalapp.accounts.models import Membership
 
 Row = dict[str, Any]
-
-
-def pseudonyms_in(project_id: int) -> dict[int, str]:
-    return dict(Membership.objects.filter(project=project_id).values_list("user_id", "pseudonym"))
 
 
 def list_attempts(*, campaign: WritingCampaign) -> QuerySet[WritingAttempt]:

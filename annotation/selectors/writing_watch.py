@@ -20,8 +20,7 @@ from annotation.models import (
     WrittenReference,
 )
 from annotation.selectors.writing import is_taken_back
-from evalapp.accounts.models import Membership
-from evalapp.accounts.selectors import get_project
+from evalapp.accounts.selectors import get_project, rater_names
 
 if TYPE_CHECKING:
     from evalapp.stats.estimate import Estimate
@@ -165,11 +164,11 @@ class WritingWatch:
 
 
 def watch(*, user: Any, campaign: WritingCampaign) -> WritingWatch:
-    """Everything the watch page shows. Six queries."""
+    """Everything the watch page shows. Eight queries at most."""
     get_project(user=user, slug=campaign.project.slug, need="read")
     rows = _attempts(campaign)
     members = {row.pk: row for row in WritingMember.objects.filter(campaign=campaign).select_related("annotator")}
-    pseudonyms = dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
+    pseudonyms = rater_names(campaign.project_id)
     counted = WrittenReference.objects.filter(campaign=campaign).values("member", "task__arm").annotate(
         n=Count("pk", filter=Q(state__in=[WrittenReference.State.SHOWN.value, WrittenReference.State.WAITING.value]))
     )  # fmt: skip
@@ -304,7 +303,7 @@ class GrownSet:
 
 
 def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
-    """For each item with an attempt and each set: what it held at every round. Three queries."""
+    """For each item with an attempt and each set: what it held at every round. Five queries at most."""
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
     added: dict[tuple[int, int], list[tuple[int, str]]] = {}
     written: Counter[tuple[int, int]] = Counter()
@@ -324,7 +323,7 @@ def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
     for item, set_, text in there.values_list("item", "set", "text").iterator(2000):
         if (item, set_) in added:
             start[item, set_].append(text)
-    names = dict(Membership.objects.filter(project=campaign.project_id).values_list("user_id", "pseudonym"))
+    names = rater_names(campaign.project_id)
     return [
         GrownSet(
             key[0], about[key][0], names.get(about[key][1], "") if campaign.in_rounds else "", tuple(start[key]),

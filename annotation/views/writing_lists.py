@@ -15,7 +15,7 @@ from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, Writ
 from annotation.selectors.writing import list_written
 from annotation.services import writing as services
 from annotation.services.judging_acts import resolve_flag
-from evalapp.accounts.models import Membership
+from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
@@ -36,8 +36,7 @@ WHY_WORDS = {
 
 def pseudonyms_of(campaign: WritingCampaign) -> dict[int, str]:
     """Names under which people write in this project, by their number."""
-    rows = Membership.objects.filter(project_id=campaign.project_id, user__in=campaign.members.values("annotator"))
-    return dict(rows.values_list("user_id", "pseudonym"))
+    return rater_names(campaign.project_id)
 
 
 def source_words(source: dict[str, Any]) -> str:

@@ -11,6 +11,8 @@ from annotation.models import WrittenReference
 from annotation.pipelines.exports import write_folder
 from annotation.services.undo import take_back_upload
 from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from evalapp.accounts.models import Membership
+from evalapp.accounts.services import remove_member
 from evalapp.common.errors import Conflict
 from tests.taking import ITEMS, take_in, written
 from tests.writing import desk_of, fill_ports, send, start_writing
@@ -33,6 +35,7 @@ def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
     for text in ("A plain one.", "A good one.", "Another good one."):
         send(cast.annotator, desk, text, seconds=1.5)
     withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.last().pk, reason="A name.")
+    remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
     files = written(cast.project, tmp_path)
     rows = lines(files, "references.jsonl")
     assert [(row["set"], row["item"], row["position"], row["text"]) for row in rows] == [
@@ -50,6 +53,7 @@ def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
     )
     assert (gone["state"], gone["reason"]) == ("withdrawn", "A name.")
     attempts = lines(files, "attempts.jsonl")
+    assert {row["annotator"] for row in attempts} == {"p-anna"}  # who has left since is called as before
     assert [(row["text"], row["decision"], row["improved"]) for row in attempts] == [
         ("A plain one.", "edit", False),
         ("A good one.", "accept", True),

@@ -4,10 +4,13 @@ import pytest
 
 from annotation.models import WritingAttempt
 from annotation.selectors.writing import my_writing, sets_in_writing, writing_plan
-from annotation.selectors.writing_watch import watch
+from annotation.selectors.writing_watch import grown_sets, watch
 from annotation.services.ports import Candidate
 from annotation.services.writing import finish_task, remember_candidates
+from annotation.views.writing_lists import pseudonyms_of
+from evalapp.accounts.models import Membership
 from evalapp.accounts.roles import Role
+from evalapp.accounts.services import remove_member
 from evalapp.common.errors import NotAllowed, NotThere
 from tests.cast import join, person
 from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing
@@ -43,6 +46,17 @@ def test_figures_shares_and_growth_by_hand(cast, fake):
     assert found.by_arm["scores"][2].low == pytest.approx(0.125)
     assert found.by_arm["scores"][2].high == pytest.approx(0.25)
     assert found.by_person["p-anna"] == found.by_arm["scores"]
+
+
+def test_who_left_is_called_as_their_judgements_are(cast, fake):
+    campaign = start_writing(cast, items=1, options={"mode": "rounds"})
+    desk = desk_of(cast.annotator, campaign)
+    send(cast.annotator, desk, "A good one.", candidate=desk.candidate.public)
+    remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
+    found = watch(user=cast.researcher, campaign=campaign)
+    assert ([row.name for row in found.people], [*found.by_person]) == (["p-anna"], ["p-anna"])
+    assert [row.person for row in grown_sets(campaign=campaign)] == ["p-anna"]
+    assert pseudonyms_of(campaign)[cast.annotator.pk] == "p-anna"
 
 
 def test_arms_are_compared_over_the_items_both_wrote_for(cast, fake):
