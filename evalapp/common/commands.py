@@ -33,14 +33,15 @@ _PLACES = frozenset(
 
 
 class WrongUsage(BadInput):
-    """Arguments that are wrong whatever the data: exit 2."""
+    """Arguments that the command itself refuses: exit 2."""
 
 
 class Command(BaseCommand):
     """A door: parse, call, print. Subclasses write `work(**options) -> dict` and `show(result)`; a member
     `exit` of the result becomes the exit status (1: the work failed)."""
 
-    #: Faults with a field are about the arguments, and end with 2; of a command that reads a file they are about that.
+    #: Faults with a field are about the arguments, which were refused before any work began: exit 2, whether they are
+    #: wrong of themselves or for the data that is there. Of a command that reads a file they are about that: exit 1.
     fields_are_arguments = True
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> ArgumentParser:
