@@ -221,7 +221,8 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
             sides[user].update(answer.values())
     rows = []
     members = list(_named(campaign).select_related("annotator").order_by("-done", "pk"))
-    names = _all_named(campaign, {member.annotator_id: member.pseudonym for member in members})
+    joined = sorted(members, key=lambda member: member.pk)
+    names = _all_named(campaign, {member.annotator_id: member.pseudonym for member in joined})
     for member in members:
         user = member.annotator_id
         total, failed = checks.get(user, (0, 0))
@@ -357,8 +358,9 @@ def _named(campaign: Campaign) -> Any:
 
 
 def _all_named(campaign: Campaign, names: dict[int, str | None]) -> dict[int, str]:
+    """`names` in the order of joining, so that nobody is numbered anew when others join."""
     if all(names.values()):
         return {user: str(name) for user, name in names.items()}
     former = former_pseudonyms(campaign.project_id)
-    unknown = {user: f"former member {number}" for number, user in enumerate(sorted(names), 1)}
+    unknown = {user: f"former member {number}" for number, user in enumerate(names, 1)}
     return {user: name or former.get(user, unknown[user]) for user, name in names.items()}

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from annotation.models import Assignment
+from annotation.models import Assignment, CampaignMember
 from annotation.selectors.campaigns_quality import campaign_quality
 from annotation.selectors.campaigns_watch import (
     free_slots_left,
@@ -49,7 +49,21 @@ def test_counts_before_and_after(cast):
     for user in (cast.annotator, cast.researcher):
         remove_member(member=Membership.objects.get(project=cast.project, user=user), actor=cast.owner)
     User.objects.filter(pk=cast.researcher.pk).update(username="closed-1")
-    assert sorted(pseudonyms_of(campaign).values()) == ["former member 1", "p-anna"]  # two raters as before
+    assert sorted(pseudonyms_of(campaign).values()) == ["former member 2", "p-anna"]  # two raters as before
+
+
+def test_who_joins_later_renames_nobody(cast):
+    """Rita's account is older than Anna's."""
+    campaign = open_for(cast, items=1, overlap=2)
+    judge(cast.annotator, campaign, lambda key: 3)
+    remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
+    User.objects.filter(pk=cast.annotator.pk).update(username="closed-1")
+    assert pseudonyms_of(campaign) == {cast.annotator.pk: "former member 1"}
+    judge(cast.researcher, campaign, lambda key: 4)
+    CampaignMember.objects.filter(annotator=cast.researcher).update(done=9)
+    names = {cast.annotator.pk: "former member 1", cast.researcher.pk: "p-rita"}
+    assert pseudonyms_of(campaign) == names
+    assert {row.user_id: row.pseudonym for row in watch_campaign(campaign).annotators} == names
 
 
 def test_agreement_is_krippendorffs_alpha(cast):
