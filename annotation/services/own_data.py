@@ -21,7 +21,7 @@ from annotation.models import (
 from evalapp.common.audit_chain import erase
 from evalapp.common.own_data import Part
 
-from .writing_later import withdraw_row
+from .writing_later import was_taken_back, withdraw_row
 
 REASON = "Withdrawn by its writer"
 
@@ -54,10 +54,12 @@ def withdraw_texts(*, user: Any) -> dict[str, int]:
     texts = 0
     for pk, unit in WrittenReference.objects.filter(member__annotator=user).exclude(text="").values_list("pk", "unit"):
         WritingUnit.objects.select_for_update(no_key=True).get(pk=unit)
-        row = WrittenReference.objects.get(pk=pk)
+        row = WrittenReference.objects.select_related("member").get(pk=pk)
+        # What was taken back counts as never added, with or without its text.
+        reason = row.reason if was_taken_back(row) else REASON
         if row.state != WrittenReference.State.WITHDRAWN:
             withdraw_row(row, user, REASON)
-        WrittenReference.objects.filter(pk=pk).update(text="", meta={}, reason=REASON)
+        WrittenReference.objects.filter(pk=pk).update(text="", meta={}, reason=reason)
         erase(Q(verb__startswith="reference.") & Q(detail__reference=pk))
         texts += 1
     said = Judgement.objects.filter(annotator=user)

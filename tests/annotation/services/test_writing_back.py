@@ -90,6 +90,20 @@ def test_it_leaves_the_set_and_stays_as_provenance_and_the_candidate_is_open_aga
     assert grown_sets(campaign=campaign)[0].added == ()  # no empty references
 
 
+def test_what_was_taken_back_stays_so_when_the_texts_are_withdrawn(cast):
+    campaign = start_writing(cast, items=1, options={"target": 4})
+    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "A good reply.").desk
+    send(cast.annotator, back(cast.annotator, desk), "A good reply, better said.")
+    before = watch(user=cast.researcher, campaign=campaign).wire()
+    withdraw_texts(user=cast.annotator)
+    after = watch(user=cast.researcher, campaign=campaign).wire()
+    assert (after["people"][0]["taken_back"], after["by_person"]) == (1, before["by_person"])
+    assert [row.reason for row in WrittenReference.objects.order_by("pk")] == [
+        "taken back by the writer", "Withdrawn by its writer",
+    ]  # fmt: skip
+    assert not WrittenReference.objects.exclude(text="").exists()
+
+
 def test_a_text_in_the_editor_stays_and_one_goes_back_step_by_step(cast):
     campaign = start_writing(cast, items=1, options={"target": 9})
     anna = cast.annotator
