@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import F
+
 from annotation.models import Item
 from annotation.services.ports import Reliability
 from evalapp.accounts.models import Project
@@ -39,10 +41,12 @@ def reliability_of(
 
 
 def writing_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
-    """Which evaluator, and the item as it is read in a training. Raises `Unavailable` with the way out."""
-    # Not its record, which is long and asked for by every key that is pressed.
+    """Which evaluator, and the item as it is read in a training; `is_own`: the evaluator was trained here, where the
+    item goes by this name. Raises `Unavailable` with the way out."""
+    # Of its record, which is long, no more than this: it is asked for by every key that is pressed.
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED, slug=slug)
-    found = rows.only("slug", "name", "folder", "state", "damage").first() if slug else None
+    rows = rows.only("slug", "name", "folder", "state", "damage").annotate(choice=F("record__choice"))
+    found = rows.first() if slug else None
     if found is None:
         there = ", ".join(name for name, _ in choices_for(project=project))
         how = f"There are: {there}" if there else "Train one under Evaluators: ream"
@@ -55,8 +59,11 @@ def writing_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
     return {
         "source": {"folder": found.folder, "slug": found.slug},
         "options": {},
-        "item": {"context": context, "source": item.source, "key": item.key, "group": item.group},
-    }
+        "item": {
+            "context": context, "source": item.source, "key": item.key, "group": item.group,
+            "is_own": bool(found.choice),
+        },
+    }  # fmt: skip
 
 
 def note_of(error: EvalappError) -> str:

@@ -84,6 +84,16 @@ def test_what_is_no_ream_is_refused(folder):
     assert "length says nothing about the reliability" in found["detail"]
 
 
+def test_an_item_that_it_learned_from_in_another_group_is_no_new_one(folder, encoder):
+    source = {"folder": "1/seen", "slug": "seen"}
+    untrained(find_encoder(encoder), groups=("g1",), items=("i1",)).save_pretrained(folder.parent / "seen")
+    notes = []
+    for is_own in (True, False):  # elsewhere another item goes by this name
+        item = {**ITEM, "group": "new", "is_own": is_own}
+        notes.append(ask("writing", source=source, item=item, references=["cat sat"])["notes"])
+    assert notes == [["the evaluator learned from this item, so it is no independent judge of it"], []]
+
+
 def test_two_texts_are_compared_by_what_compares(folder, encoder):
     judges = [untrained_judge(find_encoder(encoder), seed) for seed in (1, 2)]
     whole = CrossFitted(judges[0].entry, judges)

@@ -6,6 +6,7 @@ import pytest
 
 from annotation.services import ports
 from evalapp.common.errors import BadInput, Unavailable
+from scoring.models import Evaluator
 from scoring.services import reliability
 from scoring.services.reliability import choices_for, reliability_of
 from tests.factories import make_items
@@ -41,9 +42,18 @@ def test_a_set_is_rated_for_the_item_as_a_training_reads_it(project, asked):
     assert found == ports.Reliability((0.25, 0.5), "ream|x")
     request, rest = asked[0]
     assert rest == {"timeout": 0.4}
-    assert request["item"] == {"context": item.context, "source": item.source, "key": item.key, "group": "g7"}
+    told = {"context": item.context, "source": item.source, "key": item.key, "group": "g7", "is_own": False}
+    assert request["item"] == told
     assert request["sets"] == [["one"], ["one", "two"]]
     assert request["source"]["slug"] == "rater"
+
+
+def test_an_evaluator_that_was_trained_here_is_told_that_it_may_know_the_item(project, asked):
+    row = Evaluator.objects.get(slug="rater")
+    row.record = {**row.record, "choice": {"references": "original"}}
+    row.save()
+    ports.reliability_of(project=project, evaluator="rater", item=make_items(project, 1)[0], sets=SETS)
+    assert asked[0][0]["item"]["is_own"] is True
 
 
 def test_only_whole_evaluators_that_rate_sets_can_be_chosen(project):

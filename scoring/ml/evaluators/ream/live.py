@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, cast
@@ -77,11 +77,20 @@ class LiveReliability:
         self.evaluator, self.members, self.nodes = evaluator, [cast(Ream, member) for member in found], nodes
         share_encoder(self.members)
         self._sets: OrderedDict[Key, Known] = OrderedDict()
+        self._groups: dict[str, str] = {}
 
     @cached_property
     def signature(self) -> str:
         """The evaluator's."""
         return self.evaluator.signature
+
+    def regroup(self, groups: Mapping[str, str]) -> None:
+        """Tell the models the present groups of items by the names that they were trained with; those of before are
+        forgotten. One that saw an item in another group does not rate it as if it were new."""
+        if groups != self._groups:
+            self._groups = dict(groups)
+            for member in self.members:
+                member.regroup(groups)
 
     def rate(self, query: Record, sets: Sequence[Sequence[str]]) -> list[float | None]:
         """s(q, R) of each set; None of an empty one. A set that is the first with one text more, and nothing less, is

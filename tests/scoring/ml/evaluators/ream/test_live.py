@@ -104,6 +104,23 @@ def test_models_of_folds_read_a_pair_once_and_only_those_rate_that_did_not_see_t
     assert "learned from this item" in alone.write(QUERY, TEXTS).notes[0]
 
 
+def test_an_item_that_was_moved_is_rated_by_the_models_that_never_saw_it(encoder):
+    members = [
+        untrained(encoder, groups=("g1",), items=("i1",), seed=1),
+        untrained(encoder, groups=("item:i2",), seed=2),
+    ]
+    live = LiveReliability(CrossFitted(members[0].entry, members))
+    moved = Record("", context=("you like",), item="i1", group="new")
+    live.regroup({"i1": "new"})
+    assert live.chosen(moved) == [1]
+    assert live.write(moved, TEXTS).notes == ()
+    # Out of a group of its own, and another item by a name that it knows.
+    live.regroup({"i2": "new"})
+    assert live.chosen(Record("", item="i2", group="new")) == [0]
+    live.regroup({})
+    assert live.chosen(moved) == [0, 1]
+
+
 def test_a_long_text_is_read_to_its_limit_and_that_is_said(encoder):
     found = LiveReliability(untrained(encoder, max_length=16)).write(QUERY, TEXTS, "cat " * 10_000)
     assert found.with_text is not None
