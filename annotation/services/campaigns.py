@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, Max, Q
 from django.utils import timezone
 
@@ -27,7 +27,6 @@ from annotation.models import (
 )
 from annotation.models.data import OBSERVED, ORIGINAL
 from annotation.selectors.campaigns import campaign_plan
-from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.models import Run
@@ -38,6 +37,8 @@ from .moves import Move, move_campaign
 
 #: More units than this are made by a worker.
 HERE_AT_MOST = 20_000
+#: The lock of those who open campaigns, beside the number of the project.
+OPENING = 0x6F70656E
 #: What may still change once people judge.
 CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes", "options")
 
@@ -301,9 +302,7 @@ def make_units(
         campaign.unit_count = min(len(rows), wanted or len(rows))
         campaign.practice_count = kinds.filter(kind=Unit.Kind.PRACTICE).count()
         campaign.control_count = kinds.filter(kind=Unit.Kind.CONTROL).count()
-        # Of two that are opened at the same moment, the second has to see the first. On PostgreSQL the ANALYZE of
-        # `write_units` makes it wait, too, but nothing there says that it must.
-        Project.objects.select_for_update(no_key=True).get(pk=campaign.project_id)
+        _wait_for_others(campaign)
         campaign.rater_suffix = f"@{campaign.pk}" if _asked_before(campaign) else ""
         campaign.state = Campaign.State.OPEN
         campaign.opened_at = timezone.now()
@@ -311,6 +310,15 @@ def make_units(
         campaign.save()
         audit.record(verb="campaign.opened", project=campaign.project, actor=user, object=campaign, units=len(rows))
     return campaign
+
+
+def _wait_for_others(campaign: Campaign) -> None:
+    """Of two that are opened at the same moment, the second has to see the first. On PostgreSQL the ANALYZE of
+    `write_units` makes it wait, too, but nothing there says that it must; SQLite has one writer. A lock of its own: the
+    row of the project is held by an import for as long as that takes."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [OPENING, campaign.project_id % 2**31])
 
 
 def _asked_before(campaign: Campaign) -> bool:

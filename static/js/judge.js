@@ -294,6 +294,8 @@
       return;
     }
     count(1);
+    // A new answer to a text stands in place of the one that was refused: two would be in each other's way.
+    for (const old of outbox.refusals()) if (old.assignment === card.dataset.id) outbox.remove(old.id);
     outbox.add({ id, assignment: card.dataset.id, url: card.dataset.submitUrl, body, names: names() });
     showNext();
   });

@@ -44,7 +44,8 @@
         for (const key of Object.keys(localStorage)) {
           if (!key.startsWith(this.prefix)) continue;
           const entry = JSON.parse(localStorage.getItem(key));
-          if (entry) found.set(entry.id, entry);
+          // What could not be written is the newer one.
+          if (entry && !found.has(entry.id)) found.set(entry.id, entry);
         }
       } catch (error) {
         // No store.
