@@ -76,7 +76,9 @@ def store_beside(
         if before.annotator_id != held.who.user_id:
             conflict.extra["stored"] = None
         raise conflict
-    row = Assignment.objects.get(pk=held.id)
+    # Read anew and locked: what was read while waiting for the member's row may be old, and a lease that ends between
+    # here and the answer would free the slot that the answer then keeps.
+    row = Assignment.objects.select_for_update(of=("self",)).get(pk=held.id)
     current = Judgement.objects.filter(assignment=row, current=True).first()
     if answer.replaces != (row.version or None):
         stored = wire_judgement(current) if current else None

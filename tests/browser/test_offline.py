@@ -196,6 +196,47 @@ def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 3}]
 
 
+@pytest.mark.promise("draft")
+def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_new_one(
+    cast: Cast, page_for: Open
+) -> None:
+    """The reason does not fit beside the answer any more: the answer must not be sent for ever. Its text comes again,
+    and what is said of it then stands in its place."""
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = page_for(cast.annotator)
+    page.add_init_script(
+        """const put = Storage.prototype.setItem;
+        Storage.prototype.setItem = function (key, value) {
+          if (value.includes('"problem"')) throw new DOMException('full', 'QuotaExceededError');
+          put.call(this, key, value);
+        };"""
+    )
+    refused: list[str] = []
+
+    def refuse(route: Any) -> None:
+        refused.append(route.request.url)
+        route.fulfill(status=400, content_type="application/problem+json", body='{"detail": "Not like that."}')
+
+    page.route("**/submit/", refuse)
+    judging(page, campaign)
+    fetched_ahead(page)
+    first = card_id(page)
+    answer(page, "2")
+    page.wait_for_selector("text=1 answer was not taken")
+    page.wait_for_timeout(500)
+    assert len(refused) == 1
+    page.unroute("**/submit/")
+    settle(page)
+    answer(page, "3")
+    page.wait_for_selector(f"article[data-id='{first}']")
+    assert page.is_visible("text=1 answer was not taken")
+    settle(page)
+    answer(page, "4")
+    assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 4}]
+    page.wait_for_selector("text=1 answer was not taken", state="hidden")
+    assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
+
+
 def keep_in_old_format(page: Any, urls: list[str], key: int) -> str:
     """What the page kept before each answer had a place of its own: one list for all. An answer to each address, then
     one to the text on show."""

@@ -22,7 +22,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from annotation.models import Assignment, Campaign, Comparison, Judgement, Slot
-from annotation.services import judging_acts
+from annotation.services import judging_acts, judging_later
 from annotation.services.judging import next_assignment, return_expired_slots, submit_answer
 from annotation.services.judging_acts import save_draft
 from evalapp.accounts.models import User
@@ -181,3 +181,56 @@ def test_a_draft_and_another_act_after_the_lease_use_one_slot(
     check_slots(campaign)
     if meanwhile == "answer":
         assert (found[0].extra, Slot.objects.filter(state="taken").count()) == (False, 1)
+
+
+@pytest.mark.server("postgres")
+@pytest.mark.promise("overlap", "late")
+def test_a_lease_that_ends_while_a_late_answer_is_stored_frees_no_slot_that_is_kept(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three at once: one tab's draft gets the slot back, the other tab's answer - which had read the assignment while
+    its lease was over - keeps that slot, and a server whose clock is ahead takes back what is overdue."""
+    cast = make_cast()
+    campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
+    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    assert shown is not None
+    true = timezone.now
+    later = lambda minutes: lambda: true() + timedelta(minutes=minutes)  # noqa: E731
+    monkeypatch.setattr("django.utils.timezone.now", later(40))
+    assert return_expired_slots() == 1
+    answers: list[Any] = []
+    taken_back: list[int] = []
+
+    def in_a_thread(act: Callable[[], Any], found: list[Any]) -> threading.Thread:
+        def run() -> None:
+            try:
+                found.append(act())
+            finally:
+                connection.close()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    store = judging_later._store_late
+
+    def store_slowly(*args: Any) -> Any:
+        ahead = true() + timedelta(days=400)
+        in_a_thread(lambda: return_expired_slots(now=ahead), taken_back).join()
+        return store(*args)
+
+    monkeypatch.setattr(judging_later, "_store_late", store_slowly)
+    answer = {"user": cast.annotator, "public": shown.public, "submission": uuid4(), "answer": {"likert-quality": 3}}
+    take = judging_acts.take_slot_of
+    tabs: list[threading.Thread] = []
+
+    def take_slowly(cursor: Any, unit: int) -> int | None:
+        tabs.append(in_a_thread(lambda: submit_answer(**answer), answers))
+        tabs[0].join(0.5)  # it has read the assignment, and waits for the member's row
+        return take(cursor, unit)
+
+    monkeypatch.setattr(judging_acts, "take_slot_of", take_slowly)
+    assert save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
+    tabs[0].join()
+    check_slots(campaign)
+    assert (len(answers), answers[0].extra, taken_back) == (1, False, [0])
