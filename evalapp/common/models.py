@@ -42,6 +42,8 @@ class Run(models.Model):
     input_hash = models.CharField(max_length=64)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     attempt = models.PositiveSmallIntegerField(default=0)
+    #: Drawn anew at each claim: who has the run knows it. Attempts begin again, this never does.
+    claim = models.BigIntegerField(default=0, db_default=0, editable=False)
     worker = models.CharField(max_length=100, blank=True)
     heartbeat = models.DateTimeField(null=True)
     cancel_requested = models.BooleanField(default=False)
@@ -81,6 +83,11 @@ class Run(models.Model):
     @property
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
+
+    @property
+    def process(self) -> str:
+        """Machine and process that have it, as people look for them."""
+        return ":".join(self.worker.split(":")[:2])
 
     @property
     def is_unsent(self) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import secrets
 import socket
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from . import audit
@@ -87,7 +88,21 @@ def send_run(run: Run) -> bool:
 
 
 def worker_name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+    """Machine, process, and when the process began: a restarted container counts its processes from one again."""
+    pid = os.getpid()
+    return ":".join([socket.gethostname(), str(pid), *_stat(pid)[_BEGAN : _BEGAN + 1]])
+
+
+#: Of /proc/PID/stat, behind the name in parentheses: the state, and the tick of the clock at which the process began.
+_STATE, _BEGAN = 0, 19
+
+
+def _stat(pid: int) -> list[str]:
+    """Nothing where there is no /proc."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def claim_run(run_id: int, *, in_turn: bool = False) -> Run | None:
@@ -99,6 +114,7 @@ def claim_run(run_id: int, *, in_turn: bool = False) -> Run | None:
     changed = Run.objects.filter(pk=run_id, state=Run.State.QUEUED).update(
         state=Run.State.RUNNING,
         attempt=F("attempt") + 1,
+        claim=secrets.randbits(63),
         worker=worker_name(),
         heartbeat=now,
         started_at=now,
@@ -126,12 +142,27 @@ def _send_next(run: Run) -> None:
         send_run(waiting)
 
 
+def held(run: Run) -> QuerySet[Run]:
+    """The row while it runs and belongs to the claim that `run` was read with; none once somebody else has it."""
+    return Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, claim=run.claim)
+
+
 def finish_run(run: Run, state: str, **fields: Any) -> bool:
-    """End a run if this attempt still owns it (a lost worker that wakes up again must not). Who waits for its end is
+    """End a run if this claim still owns it (a lost worker that wakes up again must not). Who waits for its end is
     sent all the same: the database may have gone between the end and that, and this be the second try."""
-    changed = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt).update(
-        state=state, finished_at=timezone.now(), **fields
-    )
+    changed = held(run).update(state=state, finished_at=timezone.now(), **fields)
+    _send_next(run)
+    return changed == 1
+
+
+def give_up_run(run: Run, state: str, **fields: Any) -> bool:
+    """The same where its pipeline could not tidy up. Ended and tidied up in one: else what dies in between would leave
+    an upload that is checked for ever, and what comes later would take the files of a run that was retried by then."""
+    with transaction.atomic():
+        changed = held(run).update(state=state, finished_at=timezone.now(), **fields)
+        if changed:
+            run.refresh_from_db()
+            tidy_up(run)
     _send_next(run)
     return changed == 1
 
@@ -150,9 +181,9 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
             run.refresh_from_db()
             raise Conflict(f"The run has already ended: {run.get_state_display().lower()}.")
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
-    run.refresh_from_db()
-    if waiting:
-        tidy_up(run)
+        run.refresh_from_db()
+        if waiting:
+            tidy_up(run)
     return run
 
 
@@ -194,7 +225,8 @@ def queue_place(run: Run) -> int | None:
 
 def _owner(run: Run) -> str:
     """`gone`, `silent` (there, but without heartbeat) or `elsewhere` (on another machine, nothing is known)."""
-    host, _, pid = run.worker.rpartition(":")
+    host, _, process = run.worker.partition(":")
+    pid, _, began = process.partition(":")
     if host != socket.gethostname() or not pid.isdigit():
         return "elsewhere"
     try:
@@ -202,14 +234,11 @@ def _owner(run: Run) -> str:
     except ProcessLookupError:
         return "gone"
     except PermissionError:
-        return "silent"
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        # The state stands behind the name in parentheses; a zombie has ended, only nobody asked how.
-        zombie = stat.read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return "silent"
-    return "gone" if zombie else "silent"
+        pass
+    stat = _stat(int(pid))
+    # A zombie has ended, only nobody asked how; a process that began at another time has but its number.
+    is_gone = stat and (stat[_STATE] == "Z" or (began and stat[_BEGAN] != began))
+    return "gone" if is_gone else "silent"
 
 
 def _is_lost(run: Run, now: datetime) -> bool:
@@ -222,19 +251,17 @@ def _is_lost(run: Run, now: datetime) -> bool:
 def _return_run(run: Run, now: datetime, why: str = "", *, free: bool = False) -> str:
     """Take a run away from its dead worker, or from one that could not finish it and says `why`; says what became of
     it, or nothing if somebody else was quicker. `free`: nothing went wrong, so it costs no attempt."""
-    mine = Run.objects.filter(pk=run.pk, state=Run.State.RUNNING, attempt=run.attempt)
     if run.cancel_requested:
-        return _give_up(run, mine.update(state=Run.State.CANCELLED, finished_at=now))
+        return Run.State.CANCELLED.value if give_up_run(run, Run.State.CANCELLED.value) else ""
     if run.attempt >= MAX_ATTEMPTS and not free:
         lost = f"{why}, {run.attempt} times" if why else f"The worker was lost {run.attempt} times"
-        return _give_up(
-            run, mine.update(state=Run.State.FAILED, finished_at=now, error=f"{lost}. See the log, then retry.")
-        )
+        error = f"{lost}. See the log, then retry."
+        return Run.State.FAILED.value if give_up_run(run, Run.State.FAILED.value, error=error) else ""
     with transaction.atomic():
         attempt = run.attempt - free
-        if not mine.update(state=Run.State.QUEUED, worker="", heartbeat=None, attempt=attempt):
+        if not held(run).update(state=Run.State.QUEUED, worker="", heartbeat=None, attempt=attempt):
             return ""
-        happened = why or f"The worker {run.worker} was lost"
+        happened = why or f"The worker {run.process} was lost"
         RunLog.objects.create(run=run, text=f"{happened}; the run goes back to the queue.")
     return "returned"
 
@@ -247,15 +274,6 @@ def give_back_run(run_id: int, why: str, *, free: bool = False) -> None:
         run.refresh_from_db()
     if run is not None and run.state == Run.State.QUEUED:
         send_run(run)
-
-
-def _give_up(run: Run, changed: int) -> str:
-    if not changed:
-        return ""
-    run.refresh_from_db()
-    tidy_up(run)
-    _send_next(run)
-    return run.state
 
 
 def return_lost_run(run_id: int) -> bool:

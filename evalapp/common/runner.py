@@ -22,10 +22,10 @@ from django.utils import timezone
 
 from . import outages
 from .errors import EvalappError, Unavailable
-from .jobs import get_job, tidy_up
+from .jobs import get_job
 from .logs import run_id as run_id_of_log
 from .models import Run, RunLog
-from .queue import claim_run, finish_run, give_back_run
+from .queue import claim_run, finish_run, give_back_run, give_up_run, held
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +91,11 @@ class RunContext:
 
     def must_stop(self) -> bool:
         """Cancelled, or no longer ours."""
-        mine = Run.objects.filter(pk=self.run.pk, state=Run.State.RUNNING, attempt=self.run.attempt)
-        return mine.values_list("cancel_requested", flat=True).first() in (True, None)
+        return held(self.run).values_list("cancel_requested", flat=True).first() in (True, None)
 
     def save(self) -> None:
         """Write heartbeat, figures and waiting log lines."""
-        mine = Run.objects.filter(pk=self.run.pk, state=Run.State.RUNNING, attempt=self.run.attempt)
-        ours = mine.update(heartbeat=timezone.now(), **self._state)
+        ours = held(self.run).update(heartbeat=timezone.now(), **self._state)
         lines = []
         while not self._lines.empty():
             lines.append(self._lines.get())
@@ -225,8 +223,7 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
 def _stop(run: Run) -> None:
     """Somebody pressed Ctrl-C: without a word a worker would find the run abandoned, and go on with it."""
     with contextlib.suppress(DatabaseTrouble):
-        if finish_run(run, Run.State.CANCELLED.value):
-            tidy_up(run)
+        give_up_run(run, Run.State.CANCELLED.value)
 
 
 def _end(run: Run, context: RunContext, state: str, fields: dict[str, Any]) -> None:

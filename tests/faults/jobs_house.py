@@ -110,7 +110,7 @@ def running(run: Run) -> Run:
 
 
 def process_of(run: Run) -> int:
-    return int(run.worker.rpartition(":")[2])
+    return int(run.worker.split(":")[1])
 
 
 def kill_after(run: Run, seconds: float) -> bool:

@@ -33,6 +33,7 @@ class RunSerializer(serializers.ModelSerializer):
 
     url = serializers.SerializerMethodField()
     project = serializers.SerializerMethodField()
+    worker = serializers.CharField(source="process", read_only=True)
     progress = ProgressSerializer(source="*", read_only=True)
 
     class Meta:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from evalapp.common import queue
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run, RunLog, WorkerBeat
+from evalapp.common.runner import RunContext
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
 
 LONG_AGO = timedelta(minutes=2)
@@ -76,7 +77,8 @@ def test_only_one_claim_succeeds(cast):
     claimed = queue.claim_run(run.pk)
     assert claimed.state == Run.State.RUNNING
     assert claimed.attempt == 1
-    assert claimed.worker == f"{socket.gethostname()}:{os.getpid()}"
+    assert claimed.worker == queue.worker_name()
+    assert claimed.process == f"{socket.gethostname()}:{os.getpid()}"
     assert queue.claim_run(run.pk) is None
 
 
@@ -86,6 +88,25 @@ def test_a_worker_that_lost_its_run_cannot_end_it(cast):
     Run.objects.filter(pk=run.pk).update(state=Run.State.QUEUED)
     again = queue.claim_run(run.pk)
     assert queue.finish_run(lost, Run.State.SUCCEEDED) is False
+    assert queue.finish_run(again, Run.State.SUCCEEDED) is True
+
+
+@pytest.mark.promise("job")
+@pytest.mark.parametrize("life", ["retried", "given back"])
+def test_a_worker_of_an_earlier_life_never_owns_a_later_one(cast, life):
+    """Attempts begin again: a frozen worker that woke up took the run of its successor for its own."""
+    run = enqueue(cast)
+    frozen = queue.claim_run(run.pk)
+    if life == "retried":
+        queue.finish_run(Run.objects.get(pk=run.pk), Run.State.FAILED)
+        queue.retry_run(run=run)
+    else:
+        queue.return_all_running()
+    again = queue.claim_run(run.pk)
+    assert again.attempt == frozen.attempt
+    assert RunContext(frozen).must_stop()
+    assert queue.finish_run(frozen, Run.State.SUCCEEDED) is False
+    assert not RunContext(again).must_stop()
     assert queue.finish_run(again, Run.State.SUCCEEDED) is True
 
 
@@ -209,6 +230,46 @@ def test_a_zombie_is_gone(cast):
         assert queue.reconcile_runs()["returned"] == 1
     finally:
         process.wait()
+
+
+def test_a_restarted_container_counts_its_processes_anew(cast):
+    """Its name and the number of the process are those of before: only when the process began tells."""
+    host, pid, began = queue.worker_name().split(":")
+    run = lose(enqueue(cast), worker=f"{host}:{pid}:{int(began) - 1}", ago=timedelta(seconds=6))
+    assert queue.return_lost_run(run.pk) is True
+    lose(run, worker=queue.worker_name(), ago=timedelta(seconds=6))
+    assert queue.reconcile_runs()["returned"] == 0
+    lose(run, worker=f"{host}:{pid}:{int(began) - 1}", ago=timedelta(seconds=6))
+    assert queue.reconcile_runs()["returned"] == 1
+
+
+@pytest.mark.parametrize("end", ["lost too often", "cancelled while it ran", "cancelled while it waited"])
+def test_a_run_does_not_end_without_being_tidied_up(cast, monkeypatch, end):
+    """Who ends it dies in between: the row must not say that all is done."""
+    run = enqueue(cast)
+    if end == "lost too often":
+        lose(run, worker="elsewhere:17", attempt=queue.MAX_ATTEMPTS)
+    elif end == "cancelled while it ran":
+        lose(run, worker="elsewhere:17", cancel_requested=True)
+    tidied: list[str] = []
+
+    def broken(_: Run) -> None:
+        raise KeyboardInterrupt
+
+    def act() -> None:
+        if end == "cancelled while it waited":
+            queue.cancel_run(run=Run.objects.get(pk=run.pk))
+        else:
+            queue.reconcile_runs()
+
+    monkeypatch.setattr(queue, "tidy_up", broken)
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    assert Run.objects.get(pk=run.pk).is_active
+    monkeypatch.setattr(queue, "tidy_up", lambda run: tidied.append(run.state))
+    act()
+    assert tidied == [Run.objects.get(pk=run.pk).state]
+    assert tidied == [Run.State.FAILED if end == "lost too often" else Run.State.CANCELLED]
 
 
 def test_a_process_that_is_there_but_cannot_write_is_believed_for_minutes(cast):

@@ -78,7 +78,7 @@ def test_a_killed_worker_process_costs_one_attempt(installation):
     run = start("test-count", steps=60)
     a_worker(installation)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 3)
-    os.kill(int(run.worker.rpartition(":")[2]), signal.SIGKILL)
+    os.kill(int(run.worker.split(":")[1]), signal.SIGKILL)
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED)
     assert run.result == {"counted": 60, "attempt": 2}
     assert RunLog.objects.filter(run=run, text__contains="was lost").count() == 1

@@ -91,7 +91,7 @@ def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, p
         lambda: state_of(run) == Run.State.RUNNING and run.phase == "training" and run.done > 30, seconds=PATIENCE
     )
     wait_until(lambda: any(work_folder(run).rglob("checkpoint-*/complete")))
-    os.kill(int(run.worker.rpartition(":")[2]), signal.SIGKILL)
+    os.kill(int(run.worker.split(":")[1]), signal.SIGKILL)
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED, seconds=PATIENCE)
     assert run.attempt == 2
     assert RunLog.objects.filter(run=run, text__contains="was lost").exists()
