@@ -44,6 +44,12 @@ class SignInForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         self.fields["username"].label = "User name"
 
+    def clean_username(self) -> str:
+        """In plain letters, as accounts are called; as it was typed where an account from before that is called so."""
+        name: str = self.cleaned_data["username"]
+        typed = self.data.get(self.add_prefix("username"), "").strip()
+        return typed if typed != name and User.objects.filter(username=typed).exists() else name
+
 
 class AccountForm(forms.ModelForm):
     class Meta:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts import limits
 from evalapp.accounts.forms import NewPasswordForm, ResetForm, SignInForm
+from evalapp.accounts.models import User
 from evalapp.accounts.services import reset_password
 
 #: What a page with a form takes; Django's own views would take PUT as well.
@@ -36,7 +37,8 @@ class SignIn(views.LoginView):
         return super().form_invalid(form)
 
     def _limits(self) -> list[tuple[limits.Limit, str]]:
-        name = self.request.POST.get("username", "")[:200]
+        # As the form reads it: spaces and full-width letters must not make another name of it.
+        name = User.normalize_username(self.request.POST.get("username", "").strip()[:200])
         return [(limits.SIGN_IN_BY_ADDRESS, limits.client_ip(self.request)), (limits.SIGN_IN_BY_NAME, name)]
 
 

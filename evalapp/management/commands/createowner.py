@@ -26,6 +26,7 @@ class Command(commands.Command):
 
     def work(self, *, name: str, email: str, password_stdin: bool, **_: Any) -> dict[str, Any]:
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
+        name = User.normalize_username(name)
         if User.objects.filter(username=name).exists():
             raise Conflict(f"The user “{name}” exists. A new password: manage.py changepassword {name}")
         user = User(username=name, email=email, is_superuser=True)

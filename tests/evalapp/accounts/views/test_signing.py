@@ -9,8 +9,9 @@ from django.core import mail
 from django.urls import reverse
 
 from evalapp.accounts.mails import wait_until_sent
+from evalapp.accounts.models import User
 from evalapp.common.models import AuditEvent
-from tests.cast import PASSWORD
+from tests.cast import PASSWORD, person
 
 LOGIN = "/account/sign-in/"
 
@@ -27,6 +28,20 @@ def test_the_first_page_signs_in(client, cast):
     page = client.get("/").content.decode()
     assert "Alpha" in page
     assert "Foreign" not in page
+
+
+def test_an_account_from_before_names_were_plain_signs_in_as_it_is_called(client, cast):
+    """A ligature that a text program made, stored as it was; the form made plain letters of what was typed."""
+    User.objects.filter(pk=person("old").pk).update(username="ﬁona")
+    assert sign_in(client, "ﬁona").status_code == 302
+    client.logout()
+    other = person("fiona")
+    other.set_password("another-long-word")
+    other.save()
+    assert sign_in(client, "ﬁona").status_code == 302
+    client.logout()
+    assert sign_in(client, "fiona").status_code == 200
+    assert sign_in(client, "fiona", "another-long-word").status_code == 302
 
 
 def test_signing_in_goes_on_where_one_was_but_never_elsewhere(client, cast):
