@@ -20,7 +20,8 @@ from .models import AttemptCount
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` attempts per `seconds` and key."""
+    """At most `most` attempts per `seconds` and key. Of tokens and links only those that fail count, and only those are
+    refused (docs/decisions/a-working-token-is-never-refused.md)."""
 
     name: str
     most: int

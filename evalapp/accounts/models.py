@@ -8,7 +8,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
-from .roles import ROLES_FOR, Need, Role
+from .roles import ROLES_FOR, Need, Role, need_to_give
 
 SLUG = RegexValidator(r"^[a-z0-9][a-z0-9_-]{0,62}\Z", "Use a-z, 0-9, hyphens and underscores, at most 63 characters.")
 
@@ -105,6 +105,13 @@ class InvitationQuerySet(models.QuerySet):
 class Invitation(models.Model):
     """A link that gives a role. Only the digest of its secret is kept; `landing` is where it leads."""
 
+    class State(models.TextChoices):
+        OPEN = "open", "Open"
+        REVOKED = "revoked", "Revoked"
+        EXPIRED = "expired", "Expired"
+        USED = "used", "Used up"
+        ENDED = "ended", "Ended: its maker may not invite any more"
+
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role.choices)
     label = models.CharField(max_length=100, blank=True)
@@ -121,6 +128,21 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"invitation to {self.project} as {self.role}"
+
+    @property
+    def state(self) -> str:
+        """Open while it can be used, and while who made it, where that is known, could make it now. Of a row that
+        `selectors.with_makers` read."""
+        if self.revoked_at:
+            return self.State.REVOKED.value
+        if self.expires_at <= timezone.now():
+            return self.State.EXPIRED.value
+        if self.uses >= self.max_uses:
+            return self.State.USED.value
+        maker, role = self.created_by, self.maker_role  # type: ignore[attr-defined]
+        if maker is None or (maker.is_active and (maker.is_superuser or role in ROLES_FOR[need_to_give(self.role)])):
+            return self.State.OPEN.value
+        return self.State.ENDED.value
 
 
 class ApiTokenQuerySet(models.QuerySet):

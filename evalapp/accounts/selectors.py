@@ -99,4 +99,10 @@ def former_pseudonyms(project_id: int, *, user: User | None = None) -> dict[int,
 
 
 def invitations_of(project: Project) -> QuerySet[Invitation]:
-    return Invitation.objects.filter(project=project).select_related("created_by", "project").order_by("-pk")
+    return with_makers(Invitation.objects.filter(project=project)).order_by("-pk")
+
+
+def with_makers(links: QuerySet[Invitation]) -> QuerySet[Invitation]:
+    """With who made each, and `maker_role`, what they are in its project now: what `Invitation.state` asks for."""
+    role = Membership.objects.filter(project=OuterRef("project_id"), user=OuterRef("created_by_id")).values("role")[:1]
+    return links.select_related("created_by", "project").annotate(maker_role=Subquery(role))

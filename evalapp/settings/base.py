@@ -295,6 +295,7 @@ SPECTACULAR_SETTINGS = {
         "evalapp.common.api.problem_responses.add_problems",
     ],
     "ENUM_NAME_OVERRIDES": {
+        "InvitationStateEnum": "evalapp.accounts.models.Invitation.State",
         "RunStateEnum": "evalapp.common.models.Run.State",
         "UploadStateEnum": "annotation.models.Upload.State",
         "CampaignStateEnum": "annotation.models.Campaign.State",

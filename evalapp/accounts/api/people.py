@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.models import Invitation, Membership, Project
-from evalapp.accounts.selectors import can, get_project, invitations_of, members_of
+from evalapp.accounts.selectors import can, get_project, invitations_of, members_of, with_makers
 from evalapp.accounts.services import change_role, create_invitation, remove_member, revoke_invitation
 from evalapp.common.errors import NotThere
 from evalapp.common.pagination import KeysetPagination
@@ -84,13 +84,14 @@ class InvitationList(APIView):
         wishes = NewInvitationSerializer(data=request.data)
         wishes.is_valid(raise_exception=True)
         invitation, secret = create_invitation(project=project, actor=request.user, **wishes.validated_data)
+        invitation = with_makers(Invitation.objects.filter(pk=invitation.pk)).get()
         invitation.link = request.build_absolute_uri(f"/invitations/{secret}/")
         return Response(MadeInvitationSerializer(invitation).data, status=201, headers={"Cache-Control": "no-store"})
 
 
 class InvitationShow(APIView):
     def _find(self, request: Request, pk: int) -> Invitation:
-        found = Invitation.objects.select_related("project").filter(pk=pk).first()
+        found = with_makers(Invitation.objects.filter(pk=pk)).first()
         if found is None:
             raise NotThere("There is no such invitation that you can see.")
         try:

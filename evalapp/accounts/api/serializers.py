@@ -68,9 +68,13 @@ class RoleSerializer(WholeSerializer):
 
 
 class InvitationSerializer(serializers.ModelSerializer):
+    state = serializers.ChoiceField(choices=Invitation.State.choices, read_only=True)
+
     class Meta:
         model = Invitation
-        fields = ["id", "role", "label", "landing", "expires_at", "max_uses", "uses", "revoked_at", "created_at"]
+        fields = [
+            "id", "role", "label", "landing", "state", "expires_at", "max_uses", "uses", "revoked_at", "created_at",
+        ]  # fmt: skip
         read_only_fields = fields
 
 

@@ -15,8 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import Invitation, Membership, Project, User
-from evalapp.accounts.roles import need_to_give
-from evalapp.accounts.selectors import can
+from evalapp.accounts.selectors import with_makers
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
@@ -70,12 +69,9 @@ def create_invitation(
 
 
 def find_invitation(*, secret: str) -> Invitation:
-    """The invitation if it can still be used, and if who made it, where that is known, could make it now."""
-    found = Invitation.objects.select_related("project", "created_by").filter(digest=digest(secret)).first()
-    if found is None or found.revoked_at or found.expires_at <= timezone.now() or found.uses >= found.max_uses:
-        raise NotThere(GONE)
-    maker = found.created_by
-    if maker is not None and not can(user=maker, project=found.project, need=need_to_give(found.role)):
+    """The invitation if it can still be used."""
+    found = with_makers(Invitation.objects.filter(digest=digest(secret))).first()
+    if found is None or found.state != Invitation.State.OPEN:
         raise NotThere(GONE)
     return found
 

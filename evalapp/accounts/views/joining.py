@@ -26,14 +26,13 @@ from evalapp.common.pages import page
 
 def _find(request: HttpRequest, secret: str) -> tuple[Invitation, bool]:
     """The invitation, and whether this person has followed it before, used up or over as it is now: no guess."""
-    address = limits.client_ip(request)
-    limits.check(limits.LINK_FAILURES, address)
     try:
         return find_invitation(secret=secret), False
     except NotThere:
         if (mine := invitation_followed(secret=secret, user=request.user)) is not None:
             return mine, True
-        limits.count(limits.LINK_FAILURES, address)
+        # After looking: a link that works opens whatever others tried from the same address.
+        limits.spend(limits.LINK_FAILURES, limits.client_ip(request))
         raise
 
 

@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalapp.accounts.forms import InvitationForm, RoleForm, add_faults
@@ -26,7 +25,6 @@ def _context(request: HttpRequest, project: Project) -> dict:
         "manages": manages,
         "roles": Role.choices,
         "invitations": list(invitations_of(project)[:100]) if manages else [],
-        "now": timezone.now(),
     }
 
 

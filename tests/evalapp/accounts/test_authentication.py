@@ -91,3 +91,20 @@ def test_too_many_wrong_tokens_close_the_door(cast):
     assert answer.status_code == 429
     assert "Try again in" in answer.json()["detail"]
     assert 0 < int(answer.headers["Retry-After"]) <= TOKEN_FAILURES.seconds
+
+
+@pytest.mark.promise("attempts")
+def test_what_others_try_from_the_same_address_refuses_no_token_that_works(cast):
+    """A class, an institute, a proxy: one address of many people. What does not work looks alike before and after."""
+    dead, revoked = token(cast.viewer, "read")
+    revoke_token(token=dead, actor=cast.viewer)
+    _, works = token(cast.researcher, "read")
+    wrong = ("ea_wrong", revoked)
+    assert [client(secret).get("/api/v1/projects/").status_code for secret in wrong] == [401, 401]
+    for _ in range(TOKEN_FAILURES.most - 2):
+        client("ea_wrong").get("/api/v1/projects/")
+    answers = [client(secret).get("/api/v1/projects/") for secret in wrong]
+    assert [answer.status_code for answer in answers] == [429, 429]
+    assert answers[0].json() == answers[1].json()
+    assert client(works).get("/api/v1/projects/").status_code == 200
+    assert client("ea_wrong").get("/api/v1/projects/").status_code == 429

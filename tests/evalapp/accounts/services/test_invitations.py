@@ -173,6 +173,8 @@ def test_a_link_gives_no_more_than_its_maker_could_give_now(cast):
     assert usable(secrets) == []
     User.objects.filter(pk=cast.researcher.pk).update(is_superuser=True)
     assert usable(secrets) == ROLES
+    User.objects.filter(pk=cast.researcher.pk).update(is_active=False)
+    assert usable(secrets) == []
     Invitation.objects.update(created_by=None)
     assert usable(secrets) == ROLES
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from evalapp.accounts.models import AttemptCount, Invitation, Membership
+from evalapp.accounts.services import create_invitation
 from tests.cast import PASSWORD
 
 PEOPLE = "/projects/alpha/people/"
@@ -85,6 +90,37 @@ def test_a_revoked_link_is_dead(client, cast):
     link = make_link(client)
     client.post(f"{PEOPLE}invitations/{Invitation.objects.get().pk}/revoke/")
     assert client.get(link).status_code == 404
+
+
+def test_a_link_whose_maker_has_left_is_not_shown_as_open(client, cast):
+    """Links of before leaving ended them: nobody gets in by one, so the page must not say so."""
+    made, _ = create_invitation(project=cast.project, role="annotator", actor=cast.researcher, label="old class")
+    client.force_login(cast.owner)
+    assert "Ended" not in client.get(PEOPLE).content.decode()
+    queries = CaptureQueriesContext(connection)
+    Membership.objects.filter(project=cast.project, user=cast.researcher).delete()
+    with queries:
+        page = client.get(PEOPLE).content.decode()
+    assert "Ended: its maker may not invite any more" in page
+    for _ in range(3):
+        create_invitation(project=cast.project, role="viewer", actor=cast.researcher)
+    with CaptureQueriesContext(connection) as more:
+        client.get(PEOPLE)
+    assert len(more) == len(queries)
+    states = [row["state"] for row in client.get("/api/v1/projects/alpha/invitations/").json()["results"]]
+    assert states == ["ended"] * 4
+    assert client.get(f"/api/v1/invitations/{made.pk}/").json()["state"] == "ended"
+
+
+@pytest.mark.promise("attempts")
+def test_what_others_try_from_the_same_address_closes_no_link_that_works(client, cast):
+    client.force_login(cast.owner)
+    link = make_link(client)
+    client.logout()
+    while client.get("/invitations/guess/").status_code == 404:
+        pass
+    assert client.get("/invitations/guess/").status_code == 429
+    assert client.get(link).status_code == 200
 
 
 def test_guessing_links_is_limited(client, cast):
