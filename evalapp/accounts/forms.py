@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django import forms
@@ -72,8 +71,10 @@ class ResetForm(PasswordResetForm):
         super().__init__(*args, **kwargs)
         self.fields["email"].label = "E-mail"
 
-    def send_mail(self, *args: Any, **kwargs: Any) -> None:
-        send_later(partial(super().send_mail, *args, **kwargs))
+    def send_mail(
+        self, subject: str, body: str, context: dict[str, Any], sender: str | None, to: str, **_: Any
+    ) -> None:
+        send_later(subject, body, context, sender, to)
 
 
 class NewPasswordForm(SetPasswordForm):

@@ -261,7 +261,7 @@ EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
 EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_PASSWORD") or ""
 EMAIL_USE_TLS = _mail.get("EMAIL_USE_TLS", False)
 EMAIL_USE_SSL = _mail.get("EMAIL_USE_SSL", False)
-EMAIL_TIMEOUT = 3  # a page waits for it
+EMAIL_TIMEOUT = 30  # seconds for each answer of the server; no page waits for it
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "evalapp@localhost")
 
 # ---- API ------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from smtplib import SMTPDataError, SMTPRecipientsRefused
+from unittest.mock import Mock
 
 import pytest
 from django.core import mail
@@ -11,6 +13,7 @@ from django.urls import reverse
 from evalapp.accounts.mails import wait_until_sent
 from evalapp.accounts.models import User
 from evalapp.common.models import AuditEvent
+from evalapp.settings import base
 from tests.cast import PASSWORD, person
 
 LOGIN = "/account/sign-in/"
@@ -92,6 +95,30 @@ def test_an_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
     assert "Look into your mail" in answer.content.decode()
     wait_until_sent(10)
     assert mail.outbox == []
+
+
+@pytest.mark.promise("log")
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SMTPRecipientsRefused({"rita@example.org": (550, b"rita@example.org: no such person")}), "no code"),
+        (SMTPDataError(451, "rita@example.org: later"), "451"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+    ],
+)
+def test_a_mail_that_could_not_be_sent_is_told_without_its_address(client, cast, caplog, monkeypatch, error, code):
+    monkeypatch.setattr(mail.EmailMessage, "send", Mock(side_effect=error))
+    client.post("/account/reset/", {"email": "rita@example.org"})
+    wait_until_sent(10)
+    (record,) = [record for record in caplog.records if record.name == "evalapp.accounts.mails"]
+    told = f"A mail to account {cast.researcher.pk} was not sent: {type(error).__name__} ({code})"
+    assert (record.getMessage(), record.exc_info) == (told, None)
+    assert "rita@" not in caplog.text
+
+
+def test_a_slow_mail_server_is_waited_for():
+    """Nobody else waits: many greet only after ten seconds or more, to find out who does not."""
+    assert base.EMAIL_TIMEOUT >= 30
 
 
 def test_mails_are_limited_by_address(client, cast):
