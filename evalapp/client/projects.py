@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Kinds of run that find their work done already when they come twice.
 REPEATABLE = frozenset({"score", "export"})
+#: A table may be asked for anew where data change while it is computed, but not for ever.
+MOST_RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -246,14 +249,20 @@ class Project:
     ) -> Leaderboard:
         """The leaderboard of `systems` (aspect, method, ratings, systems, by, references) or of `evaluators` (aspect,
         level, grouping, systems, references, ratings). One that is large is computed by a run, which is waited for.
+        Raises UnexpectedAnswer where there is neither a table of rows nor such a run.
         """
         path = f"{self._path}leaderboards/{segment(of)}/"
-        table = self._session.get(path, query)
-        if "rows" not in table:
-            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(table['run'])}/"))
-            run.wait(progress=progress, timeout=timeout)
+        began = time.monotonic()
+        for _ in range(MOST_RUNS):
             table = self._session.get(path, query)
-        return Leaderboard(dict(table))
+            if isinstance(table, Mapping) and "rows" in table:
+                return Leaderboard(dict(table))
+            if not isinstance(table, Mapping) or table.get("run") is None:
+                break
+            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(table['run'])}/"))
+            left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+            run.wait(progress=progress, timeout=left)
+        raise UnexpectedAnswer(f"{path} answers with neither rows nor a run that leads to them")
 
     def export(
         self,

@@ -4,7 +4,7 @@ the API's answers; new members of an answer are kept."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast, get_type_hints
 
 from evalapp.client.errors import MissingPackage
 from evalapp.client.session import PAGE_SIZE, Session
@@ -182,9 +182,25 @@ def need_pandas(what: str) -> Any:
     return pandas
 
 
+#: Members that are whole numbers, or missing.
+WHOLE = frozenset(
+    name
+    for row in (Item, System, Output, Reference, Rating, Comparison, Dialogue, Score, Judgement, Flag, ScoreSet)
+    for name, hint in get_type_hints(row).items()
+    if hint in (int, int | None)
+)
+
+
 def to_frame(rows: list[Any]) -> pandas.DataFrame:
-    """Rows as a table with the same names."""
-    return cast("pandas.DataFrame", need_pandas("a DataFrame").DataFrame(rows))
+    """Rows as a table with the same names. Whole numbers of which some are missing stay whole (`Int64`): a step or the
+    number of a judgement is no 3.0."""
+    module = need_pandas("a DataFrame")
+    frame = cast("pandas.DataFrame", module.DataFrame(rows))
+    for name in WHOLE & set(frame.columns):
+        values = [row.get(name) for row in rows]
+        if frame[name].dtype.kind == "f" and all(value is None or type(value) is int for value in values):
+            frame[name] = module.array(values, dtype="Int64")
+    return frame
 
 
 def _same(row: Any) -> Any:

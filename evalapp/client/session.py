@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json as json_module
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -287,8 +288,8 @@ class Session:
 
     def download(self, path: str, target: Path, *, size: int | None = None, meter: Meter | None = None) -> None:
         """Write a file of the server to `target`, which appears only when it is whole; a broken transfer begins
-        anew. `size` is checked if given."""
-        part = target.with_name(target.name + ".part")
+        anew. Two that write the same file do not meet: the last one stands. `size` is checked if given."""
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
 
         def sink(response: httpx.Response) -> None:
             done = 0

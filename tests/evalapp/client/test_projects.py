@@ -1,0 +1,77 @@
+"""A project's leaderboards and files where the server answers otherwise than usual."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from evalapp.client import Client, Leaderboard, UnexpectedAnswer
+
+RUN = {"id": 7, "project": "p", "kind": "rank", "title": "Rank", "state": "succeeded", "attempt": 1}
+TABLE = {"rows": [], "signature": "s", "is_current": True}
+
+
+def client(answer) -> Client:
+    return Client("http://house.test", "t", transport=httpx.MockTransport(answer))
+
+
+def board(*answers) -> Leaderboard:
+    """Of a server that gives these answers to those who ask for the table."""
+    left = list(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "/leaderboards/" not in request.url.path:
+            return httpx.Response(200, json=RUN if "/runs/" in request.url.path else {"slug": "p"})
+        return httpx.Response(200, json=left.pop(0) if len(left) > 1 else left[0])
+
+    with client(answer) as here:
+        return here.project("p").leaderboard()
+
+
+@pytest.mark.parametrize("answers", [({"run": 7}, TABLE), ({"run": 7}, {"run": 8}, TABLE), (TABLE,)])
+def test_a_table_is_asked_for_until_it_is_there(answers):
+    assert board(*answers).rows == []
+
+
+@pytest.mark.parametrize("answer", [{"run": None}, {"run": 7}, {}, []])
+def test_a_table_that_never_comes_is_an_unexpected_answer(answer):
+    """It was a KeyError, at the first look at its rows."""
+    with pytest.raises(UnexpectedAnswer, match="neither rows nor a run"):
+        board(answer)
+
+
+def test_two_downloads_of_one_file_do_not_meet(tmp_path):
+    """Both are half-way at the same moment; one had renamed the passing file of the other away."""
+    half = threading.Barrier(2, timeout=20)
+
+    def content() -> Iterator[bytes]:
+        yield b"first "
+        half.wait()
+        yield b"second"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "/files/" in request.url.path:
+            return httpx.Response(200, content=content())
+        files = [{"name": "items.jsonl", "bytes": 12}]
+        made = {"id": 1, "format": "jsonl", "state": "succeeded", "files": files}
+        return httpx.Response(200, json={"slug": "p"} if request.url.path.endswith("/p/") else made)
+
+    faults: list[Exception] = []
+
+    def download() -> None:
+        try:
+            with client(answer) as here:
+                here.project("p").export(wait=False).download(tmp_path)
+        except Exception as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=download) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert faults == []
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("items.jsonl", b"first second")]
