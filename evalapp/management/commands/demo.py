@@ -15,6 +15,7 @@ from typing import Any
 import redis
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.utils.text import slugify
 
 from evalapp import demo
@@ -57,6 +58,7 @@ class Command(commands.Command):
 
     def work(self, *, reset: bool, data: Path | None, **_: Any) -> dict[str, Any]:
         slug = SLUG if data is None else self._slug_of(data)
+        self._refuse_others(slug)
         passwords = self._people(reset)
         owner = User.objects.get(username="owner")
         project = Project.objects.filter(slug=slug).first()
@@ -65,7 +67,9 @@ class Command(commands.Command):
             delete_project(project=project, actor=owner, confirmation=slug)
             project = None
         if project is None:
-            project = create_project(slug=slug, owner=owner)
+            with transaction.atomic():
+                project = create_project(slug=slug, owner=owner)
+                audit.record(verb="demo.made", project=project, actor=owner, object=slug)
         self._join(project)
         loaded = self._load(project, data)
         if data is None:
@@ -79,15 +83,28 @@ class Command(commands.Command):
             raise commands.WrongUsage(f"{folder} is no folder. DATA and --data take one in the interchange format.")
         return slugify(folder.resolve().name)[:63].strip("-") or "data"
 
+    def _refuse_others(self, slug: str) -> None:
+        """Accounts and projects that are only called so: nobody acts in their name, joins, fills or deletes."""
+        for user in User.objects.filter(username__in=[name for _, name in PEOPLE]):
+            if not self._is_ours(user):
+                raise BadInput(
+                    f"There is a user “{user.username}” who is not of the demonstration; nothing was changed. "
+                    "Take another data folder: EVALAPP_DATA=FOLDER."
+                )
+        project = Project.objects.select_related("created_by").filter(slug=slug).first()
+        if project is None or AuditEvent.objects.filter(project=project, verb__startswith="demo.").exists():
+            return
+        maker = project.created_by
+        if slug != SLUG or maker is None or not self._is_ours(maker):  # else one begun by an earlier version
+            raise BadInput(
+                f"There is a project “{slug}” that is not of the demonstration; nothing was changed. "
+                "Rename the folder of your data, or take another data folder: EVALAPP_DATA=FOLDER."
+            )
+
     def _people(self, reset: bool) -> dict[str, str]:
         """New passwords, by user name; they are printed and kept nowhere."""
         made = {}
         there = {user.username: user for user in User.objects.filter(username__in=[name for _, name in PEOPLE])}
-        for user in there.values() if reset else ():
-            if not self._is_ours(user):
-                raise BadInput(
-                    f"There is a user “{user.username}” who is not of the demonstration; nothing was changed."
-                )
         for _, name in PEOPLE:
             user = there.get(name)
             if user is not None and not reset:
@@ -107,7 +124,7 @@ class Command(commands.Command):
     def _join(self, project: Project) -> None:
         for role, name in PEOPLE:
             user = User.objects.get(username=name)
-            if self._is_ours(user) and not Membership.objects.filter(project=project, user=user).exists():
+            if not Membership.objects.filter(project=project, user=user).exists():
                 add_member(project=project, user=user, role=role, actor=project.created_by)
 
     def _load(self, project: Project, data: Path | None) -> bool:

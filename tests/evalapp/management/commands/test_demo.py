@@ -9,7 +9,7 @@ import shutil
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation.models import Campaign, Output, Rating
+from annotation.models import Campaign, Item, Output, Rating
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.common.models import Run
 from evalapp.management.commands import demo
@@ -98,13 +98,32 @@ def test_a_folder_of_ones_own(tmp_path):
 
 def test_somebody_elses_account_is_left_alone():
     User.objects.create_user("owner", password="mine-and-mine-only")
-    with pytest.raises(CommandError, match="not of the demonstration"):
-        run("--reset")
+    for arguments in ((), ("--reset",)):
+        with pytest.raises(CommandError, match="not of the demonstration"):
+            run(*arguments)
+    assert not Project.objects.exists(), "nor is a project made in their name"
     assert User.objects.get(username="owner").check_password("mine-and-mine-only")
     User.objects.filter(username="owner").update(username="annotator")
     with pytest.raises(CommandError, match="nothing was changed"):
         run("--reset")
     assert list(User.objects.values_list("username", flat=True)) == ["annotator"]
+
+
+@pytest.mark.parametrize("reset", [(), ("--reset",)])
+def test_a_project_that_only_happens_to_be_called_so_is_left_alone(cast, tmp_path, reset):
+    """People of the demonstration became its owners, its data were added, and `--reset` deleted it."""
+    folder = tmp_path / "alpha"
+    folder.mkdir()
+    (folder / "items.jsonl").write_text('{"id": "i1", "context": ["Hello?"]}\n')
+    members = set(Membership.objects.values_list("project", "user"))
+    with pytest.raises(CommandError, match="project “alpha” that is not of the demonstration"):
+        run("--data", str(folder), *reset)
+    Project.objects.filter(slug="alpha").update(slug="demo")
+    with pytest.raises(CommandError, match="project “demo” that is not of the demonstration"):
+        run(*reset)
+    assert set(Membership.objects.values_list("project", "user")) == members
+    assert not User.objects.filter(username="owner").exists()
+    assert not Item.objects.exists()
 
 
 def test_a_worker_is_given_trainings_to_be_applied(monkeypatch):
