@@ -91,7 +91,7 @@ class _Match:
         what = f"Reference {position} of the item “{key}” in the set “{name}”"
         far = self.elsewhere.get(submission) if submission else None
         # A row that says nothing of where the text comes from contradicts nothing.
-        if old.text == text and same_text(meta, old.meta) and told in (None, known):
+        if old.text == text and same_text(meta, old.meta) and told in (None, known, old.former):
             return SAME, old.id, old.told_id, None
         if not self.check.replace:
             return f"{what} is stored with other content. Say replace to overwrite it, or give the set another name."
@@ -114,7 +114,8 @@ class _Match:
         what = f"What was written for the item “{key}” as submission {submission}"
         own, far = self.own.get(submission), self.elsewhere.get(submission)
         if own is not None:
-            same = own[:3] == place and own.text == text and same_json(meta, own.meta) and own.told == told
+            same = own[:3] == place and own.text == text and same_json(meta, own.meta)
+            same = same and told in (own.told, own.former)
             return (SAME, None, None, None) if same else f"{what} is of a campaign here; it stays as it is."
         if far is None or (far.set, far.item, far.reference) != place:
             return self._new(name, submission)
@@ -138,8 +139,8 @@ def attempts(check: Check) -> None:
         decisions: list[tuple[str, int | None, int]] = []
         for n, submission, row in batch:
             what = f"The attempt of submission {submission}"
-            id, known = far.get(submission, (None, own.get(submission)))
-            if known == row:
+            id, known = far.get(submission, (None, None))
+            if row == known or row in own.get(submission, ()):
                 decisions.append((SAME, id, n))
             elif submission in own:
                 check.fail_row("attempts", n, "submission", f"{what} was sent in a campaign here; it stays as it is.")

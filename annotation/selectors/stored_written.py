@@ -3,7 +3,7 @@ comparisons that an import of references.jsonl and attempts.jsonl makes. A fixed
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -37,12 +37,14 @@ class StoredSet(NamedTuple):
 
 @dataclass
 class StoredReference:
-    """`own` is the provenance of a text that was written here, `told` what another installation said of it."""
+    """`own` is the provenance of a text that was written here, `former` the same as exports of older versions have it
+    where its writer had left the project; `told` is what another installation said of it."""
 
     id: int
     text: str
     meta: str
     own: str | None = None
+    former: str | None = None
     told: str | None = None
     told_id: int | None = None
 
@@ -58,7 +60,8 @@ class Elsewhere(NamedTuple):
 
 
 class Own(NamedTuple):
-    """A text written here, by its submission; `reference` is null while it does not stand in its set."""
+    """A text written here, by its submission; `reference` is null while it does not stand in its set. `former` as of a
+    `StoredReference`."""
 
     set: int
     item: int
@@ -66,6 +69,7 @@ class Own(NamedTuple):
     text: str
     meta: dict[str, Any]
     told: str
+    former: str
 
 
 def sets(project: Any) -> dict[str, StoredSet]:
@@ -88,8 +92,14 @@ def references(project: Any, sets: Collection[int], items: Collection[int]) -> d
     pseudonyms = rater_names(project.pk)
     parts = ("campaign", "task", "member", "attempt")
     for own in WrittenReference.objects.filter(reference__in=list(by_id)).select_related(*parts):
-        by_id[own.reference_id].own = encode_ordered(written_row(own, pseudonyms), WRITTEN)  # type: ignore[index]
+        row = by_id[own.reference_id]  # type: ignore[index]
+        row.own, row.former = _written(own, pseudonyms), _written(own, {})
     return found
+
+
+def _written(own: WrittenReference, pseudonyms: Mapping[int, str]) -> str:
+    """Who has no pseudonym is a former member."""
+    return encode_ordered(written_row(own, pseudonyms), WRITTEN)
 
 
 def elsewhere(project: Any, submissions: Collection[str]) -> dict[str, Elsewhere]:
@@ -104,18 +114,23 @@ def own(project: Any, submissions: Collection[str]) -> dict[str, Own]:
     return {
         str(row.attempt.submission): Own(
             row.set_id, row.unit.item_id, row.reference_id, row.text, row.meta,
-            encode_ordered(written_row(row, pseudonyms), WRITTEN),
+            _written(row, pseudonyms), _written(row, {}),
         )
         for row in rows.select_related("campaign", "task", "member", "attempt", "unit")
     }  # fmt: skip
 
 
-def attempts(project: Any, submissions: Collection[str]) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
-    """Rows of what was sent here, and (id, row) of what was sent elsewhere, by submission."""
+def attempts(
+    project: Any, submissions: Collection[str]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[int, str]]]:
+    """Rows of what was sent here, as they are and as exports of older versions have them where somebody had left the
+    project, and (id, row) of what was sent elsewhere, by submission."""
     pseudonyms = rater_names(project.pk)
     here = WritingAttempt.objects.filter(campaign__project=project, submission__in=_uuids(submissions))
     rows = {
-        str(row.submission): encode_ordered(attempt_row(row, pseudonyms), COLUMNS["attempts"])
+        str(row.submission): tuple(
+            encode_ordered(attempt_row(row, names), COLUMNS["attempts"]) for names in (pseudonyms, {})
+        )
         for row in with_parts(here)
     }
     far = AttemptElsewhere.objects.filter(project=project, submission__in=submissions)

@@ -121,6 +121,19 @@ def test_what_was_written_here_stays_as_it_is(cast, dump):
     assert "sent in a campaign here" in attempt
 
 
+def test_exports_that_call_somebody_a_former_member_say_the_same(cast, dump, tmp_path):
+    """Older versions called who had left the project so; the rows were refused where they come from."""
+    older = {
+        name: dump[name].replace(b'"p-anna"', b'"former member 0"') for name in ("references.jsonl", "attempts.jsonl")
+    }
+    assert all(b"former member 0" in content for content in older.values())
+    upload = take_in(cast.project, older)
+    assert faults_of(upload) == []
+    assert {table: count["same"] for table, count in upload.counts.items()} == {"references": 7, "attempts": 4}
+    other = {name: content.replace(b"member 0", b"member 2") for name, content in older.items()}
+    assert len(faults_of(take_in(cast.project, other))) == 3 + 4
+
+
 @pytest.mark.parametrize("how", ["kept", "pseudonyms", "as-uploaded"])
 def test_who_wrote_elsewhere_is_called_as_raters_are(cast, tmp_path, how):
     """An address tells who somebody is; other ids of an upload stay unless pseudonyms are asked for."""
