@@ -37,6 +37,7 @@ urlpatterns = [
     path("my/<int:pk>/back/", judging.judge_back, name="judge-back"),
     path("my/<int:pk>/guidelines/", judging.guidelines, name="my-guidelines"),
     path("my/<int:pk>/<slug:public>/", judging.judge_one, name="judge-one"),
+    path("my/<int:pk>/<slug:public>/submit/", judging.judge_submit, name="judge-submit"),
     path("my/<int:pk>/<slug:public>/skip/", judging.judge_skip, name="judge-skip"),
     path("my/<int:pk>/<slug:public>/flag/", judging.judge_flag, name="judge-flag"),
     path("projects/<slug:slug>/campaigns/", campaigns.campaign_list, name="campaign-list"),

@@ -4,7 +4,6 @@ straight from the services: this is the path that fifty people share."""
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import orjson
 from django.http import HttpResponse
@@ -16,8 +15,9 @@ from rest_framework.views import APIView
 from annotation.models import Assignment, ItemFlag
 from annotation.selectors.judging import get_my_campaign, get_own_assignment, own_history, wire_own
 from annotation.selectors.judging_sheet import Sheet, make_sheet
-from annotation.services.judging import WHY_TEXT, CampaignNotOpen, Then, next_assignment, submit_answer
+from annotation.services.judging import WHY_TEXT, CampaignNotOpen, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
+from annotation.services.judging_sent import read_answer, read_number, read_text, read_then
 from evalapp.common.api.fields import WholeSerializer, read_flag
 from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.pagination import KeysetPagination
@@ -187,37 +187,6 @@ def read_body(request: Request) -> dict[str, Any]:
     return request.data
 
 
-def read_then(value: Any) -> Then:
-    if value in (None, False, ""):
-        return ""
-    if value is True or value == "next":
-        return "next"
-    if value == "ahead":
-        return "ahead"
-    raise BadInput("next is neither true nor ahead.", faults=[Fault("Use true or ahead.", field="next")])
-
-
-def read_number(body: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
-    value: Any = body.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= 2**31 - 1:  # type: ignore[operator]
-        raise BadInput(f"{name} must be a number from 0.", faults=[Fault("Use a number from 0.", field=name)])
-    return value
-
-
-def read_text(body: dict[str, Any], name: str, most: int | None = None) -> str:
-    value = body.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise BadInput(f"{name} must be a text.", faults=[Fault("Use a text.", field=name)])
-    if most is not None and len(value) > most:
-        text = f"{name} has {len(value)} characters; {most} is the most."
-        raise BadInput(text, faults=[Fault(text, field=name)])
-    return value
-
-
 class NextAssignment(APIView):
     @extend_schema(
         summary="The assignment to judge now",
@@ -305,22 +274,7 @@ class SubmitAssignment(APIView):
         responses={200: SubmittedSerializer, 400: ProblemSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
-        body = read_body(request)
-        try:
-            submission = UUID(str(body["submission"]))
-        except (KeyError, ValueError) as error:
-            fault = Fault("Send a UUID made for this answer.", field="submission")
-            raise BadInput("The submission number is missing or not a UUID.", faults=[fault]) from error
-        done = submit_answer(
-            user=request.user,
-            public=public,
-            submission=submission,
-            answer=body.get("answer"),
-            note=read_text(body, "note"),
-            seconds=read_number(body, "seconds", (int, float)),
-            replaces=read_number(body, "replaces", (int,)),
-            then=read_then(body.get("next")),
-        )
+        done = submit_answer(user=request.user, public=public, **read_answer(read_body(request)))
         return fast_json(done.wire())
 
 

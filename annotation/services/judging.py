@@ -319,14 +319,16 @@ def submit_answer(
     seconds: float | None = None,
     replaces: int | None = None,
     then: Then = "",
+    campaign_id: int | None = None,
 ) -> Submitted:
     """Store an answer, once: the same `submission` again answers as the first time. A revision names the version
-    it `replaces`. With `then`, the next assignment is handed out in the same transaction."""
+    it `replaces`. With `then`, the next assignment is handed out in the same transaction. Who names the campaign, too
+    (an address does), is refused where it is another's."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             now = timezone.now()
             held = lock_held(cursor, public, user.pk)
-            if held is None:
+            if held is None or campaign_id not in (None, held.who.campaign_id):
                 raise NotThere("There is no such assignment of yours.")
             sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
             check_right(user, held.who, sheet)

@@ -12,13 +12,13 @@ from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation.models import Assignment, Campaign, ItemFlag
 from annotation.selectors.judging import (
@@ -34,10 +34,12 @@ from annotation.selectors.judging_sheet import Sheet
 from annotation.selectors.writing import my_writing
 from annotation.services.judging import WHY_TEXT, Progress, Turn, next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
-from evalapp.common.errors import BadInput, Conflict
+from annotation.services.judging_sent import read_answer
+from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from .scripted import json_body, problem_answer, signed_in, wants_json
 from .writing_desk import store_key as writing_store_key
 
 PAGE = "annotation/judging/page.html"
@@ -151,11 +153,17 @@ def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
     turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
     if turn.shown is None or turn.shown.public == request.GET.get("after"):
         return HttpResponse(status=204)
-    # The fragment wants the number alone, and handing out has asked whether one may: it is fetched with every answer.
-    context = turn_context(request, Campaign(pk=pk), turn)
-    # It is shown after an answer to the present one, so there will be one to go back to.
+    response = HttpResponse(_ahead(request, turn))
+    response.headers["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+def _ahead(request: HttpRequest, turn: Turn) -> str:
+    """A text that is shown after an answer to the present one, so there will be one to go back to."""
+    # The fragment wants the number alone, and handing out has asked whether one may: it is drawn for every answer.
+    context = turn_context(request, Campaign(pk=turn.sheet.campaign_id), turn)
     context["has_back"] = context["form"]["options"]["allow_revise"]
-    return page(request, "annotation/judging/page/_assignment.html", context)
+    return render_to_string("annotation/judging/page/_assignment.html", context, request=request)
 
 
 def _own(request: HttpRequest, pk: int, public: str) -> tuple[Campaign, Assignment, Sheet]:
@@ -269,6 +277,24 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     if done.version > 1:
         messages.success(request, "The correction is stored.")
     return redirect("annotation:judge", pk)
+
+
+@signed_in
+@never_cache
+@require_POST
+def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """An answer from the page's script. Where it asks for it (`next`), the text after the one on show comes with the
+    confirmation: one request for each text instead of two."""
+    try:
+        body = json_body(request) if wants_json(request) else request.POST.dict()
+        done = submit_answer(user=request.user, public=public, campaign_id=pk, **read_answer(body))
+    except EvalappError as error:
+        return problem_answer(error)
+    sent: dict[str, Any] = {"version": done.version, "extra": done.extra, "saved_at": done.created_at}
+    if body.get("next"):
+        turn = Turn(done.sheet, done.progress, done.next, done.why)
+        sent["html"] = "" if done.next is None else _ahead(request, turn)
+    return JsonResponse(sent)
 
 
 def _uuid(text: str) -> UUID:

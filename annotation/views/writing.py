@@ -4,9 +4,6 @@ desk is drawn is in `writing_desk`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -37,8 +34,8 @@ from annotation.services.writing import (
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
-from evalapp.common.problems import CONTENT_TYPE, from_domain, problem
 
+from .scripted import json_body, problem_answer, signed_in, wants_json
 from .writing_desk import desk_context, outcome_words, plain_candidates
 
 PAGE = "annotation/writing/page.html"
@@ -46,25 +43,6 @@ DESK = "annotation/writing/page/_desk.html"
 FLAGS = {"yes": True, "no": False}
 BACK = "Taken back. It is no reference any more."
 CHOICES = (("a", "The first is better"), ("tie", "Equal"), ("b", "The second is better"))
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    return request.content_type == "application/json"
-
-
-def _signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """`login_required`, but a script is told by a 401: it would follow the redirect to the page of signing in and take
-    that for a yes, and the text that it keeps until the server has it would be gone."""
-    guarded = login_required(view)
-
-    @wraps(view)
-    def guard(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
-        if _wants_json(request) and not request.user.is_authenticated:
-            body = problem("not-authenticated", "Nobody is signed in", 401, "Sign in, then send it again.")
-            return JsonResponse(body, status=401, content_type=CONTENT_TYPE)
-        return guarded(request, *arguments, **named)
-
-    return guard
 
 
 @login_required
@@ -83,20 +61,10 @@ def _own(request: HttpRequest, pk: int, public: str) -> Any:
     return task
 
 
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
-
-
 def _body(request: HttpRequest) -> dict[str, Any]:
     """What was sent, as a form or as JSON, in one shape."""
-    if _wants_json(request):
-        try:
-            body = json.loads(request.body, parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            raise BadInput("The body must be JSON.") from error
-        if not isinstance(body, dict):
-            raise BadInput("The body must be a JSON object.")
-        return body
+    if wants_json(request):
+        return json_body(request)
     form = request.POST
     return {
         "submission": form.get("submission", ""),
@@ -116,12 +84,7 @@ def _uuid(body: dict[str, Any]) -> UUID:
         raise BadInput("The form was not complete. Reload the page and send it again.") from error
 
 
-def _problem(error: EvalappError, html: str = "") -> JsonResponse:
-    body = from_domain(error) | ({"html": html} if html else {})
-    return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE)
-
-
-@_signed_in
+@signed_in
 @never_cache
 @require_http_methods(["GET", "POST"])
 def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
@@ -131,9 +94,9 @@ def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         if request.method == "POST":
             return _submit(request, pk, public)
     except EvalappError as error:
-        if not _wants_json(request):
+        if not wants_json(request):
             raise
-        return _problem(error)
+        return problem_answer(error)
     desk = get_desk(user=request.user, public=public)
     if request.GET.get("part") == "references":
         context = desk_context(request, desk)
@@ -161,13 +124,13 @@ def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         )
     except EvalappError as error:
         desk = get_desk(user=request.user, public=public)
-        if _wants_json(request):
-            return _problem(error, _drawn(request, desk))
+        if wants_json(request):
+            return problem_answer(error, _drawn(request, desk))
         told = " ".join(fault.message for fault in error.faults) or error.detail
         context = desk_context(request, desk, typed=body, outcome={"level": "bad", "message": told})
         return page(request, PAGE, context, status=422)
     words = outcome_words(outcome)
-    if _wants_json(request):
+    if wants_json(request):
         return _answer(request, outcome.desk, words)
     if words["finished"]:
         messages.success(request, words["message"])
@@ -185,7 +148,7 @@ def _drawn(request: HttpRequest, desk: Desk) -> str:
     return render_to_string(DESK, desk_context(request, desk), request=request)
 
 
-@_signed_in
+@signed_in
 @require_POST
 def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Keep what is typed. JSON only: without script nothing is typed between two pages."""
@@ -197,11 +160,11 @@ def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             raise BadInput("A draft is an object, its version a whole number.")
         saved = save_draft(user=request.user, public=public, draft=draft, version=version)
     except EvalappError as error:
-        return _problem(error)
+        return problem_answer(error)
     return JsonResponse({"draft_version": saved.version})
 
 
-@_signed_in
+@signed_in
 @require_POST
 def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Put the candidate aside; the next one follows."""
@@ -214,16 +177,16 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"])
         )
     except EvalappError as error:
-        if _wants_json(request):
-            return _problem(error)
+        if wants_json(request):
+            return problem_answer(error)
         raise
     words = {**outcome_words(outcome), "message": "Dropped."}
-    if _wants_json(request):
+    if wants_json(request):
         return _answer(request, outcome.desk, words)
     return redirect("annotation:write", pk) if words["finished"] else redirect("annotation:write-one", pk, public)
 
 
-@_signed_in
+@signed_in
 @require_POST
 def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Take one's own last text back; it returns to the editor."""
@@ -231,13 +194,13 @@ def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         _own(request, pk, public)
         desk = take_back_last(user=request.user, public=public, reference=str(_body(request).get("reference", ""))[:40])
     except EvalappError as error:
-        if _wants_json(request):
-            return _problem(error)
+        if wants_json(request):
+            return problem_answer(error)
         if not isinstance(error, (BadInput, Conflict)):
             raise
         messages.error(request, error.detail)
         return redirect("annotation:write", pk)
-    if _wants_json(request):
+    if wants_json(request):
         return JsonResponse({"message": BACK, "html": _drawn(request, desk)})
     messages.success(request, BACK)
     return redirect("annotation:write-one", pk, public)

@@ -91,7 +91,7 @@
   }
 
   const tooSoon = () =>
-    Date.now() - shownAt < SECOND_ENTER && Boolean(form()) && questions().every((question) => valueOf(question) === null);
+    Date.now() - shownAt < SECOND_ENTER && (!form() || questions().every((question) => valueOf(question) === null));
 
   const typing = (element) =>
     element.closest("textarea, select, [contenteditable=true], input[type=text], input[type=search]");
@@ -167,8 +167,10 @@
   const outbox = new window.evalapp.Outbox(page.dataset.user, desk.token, {
     changed() { showRefused(); },
     waiting() { offline(); },
-    sent(entry) {
+    asks(entry) { return wantsMore(entry) ? { next: "ahead" } : {}; },
+    sent(entry, answer) {
       draft.forget(entry.assignment);
+      keepAhead(answer.html);
       const left = outbox.entries().length;
       say(left ? plural(left, "answer") + " on the way" : "Saved " + clock());
       goOn();
@@ -353,6 +355,20 @@
       .catch(() => {})
       .finally(() => { fetching = null; });
     return fetching;
+  }
+
+  /** Whether the confirmation of this answer should bring the text after the one on show: the one on show is there
+      already, or is shown the moment the answer is on its way. */
+  function wantsMore(entry) {
+    if (fetching || !card || card.dataset.practice || card.dataset.state !== "open") return false;
+    const shown = card.dataset.id !== entry.assignment;
+    return outbox.entries().length === 1 && (shown ? !ahead : Boolean(ahead && ahead.html));
+  }
+
+  function keepAhead(html) {
+    if (html === undefined || ahead || fetching || !card) return;
+    if (!html) ahead = { done: true };
+    else if (!html.includes(`data-id="${card.dataset.id}"`)) ahead = { html };
   }
 
   async function showNext() {

@@ -9,7 +9,8 @@
   /** Whether a refusal means that there is another answer, of which one has to be chosen. */
   const isDoubt = (problem) => Boolean(problem && problem.stored && problem.stored.answer);
 
-  /** Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm.
+  /** `listener.asks(entry)`: what the page asks for beside the answer, when it is sent and not before.
+      Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm.
       Each has a place of its own in the browser's store: two tabs that write at once cannot overwrite each other. */
   class Outbox {
     constructor(name, token, listener) {
@@ -132,7 +133,7 @@
           method: "POST",
           credentials: "same-origin",
           headers: { "Content-Type": "application/json", "X-CSRFToken": this.token() },
-          body: JSON.stringify(entry.body),
+          body: JSON.stringify({ ...entry.body, ...(this.listener.asks ? this.listener.asks(entry) : {}) }),
         });
       } catch (error) {
         return this.later(entry);

@@ -91,6 +91,7 @@ PAGES: dict[str, list[Rule]] = {
         R("mine", pk="campaign", public="assignment"),
         R("mine", "post", ANSWER, pk="campaign", public="assignment"),
     ],
+    "annotation:judge-submit": [R("mine", "post", SUBMISSION, pk="campaign", public="assignment")],
     "annotation:judge-skip": [
         R("mine", pk="campaign", public="assignment"),
         R("mine", "post", {"reason": "unclear"}, pk="campaign", public="assignment"),

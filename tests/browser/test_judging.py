@@ -38,9 +38,12 @@ def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
 
 
 def test_next_text_is_there_without_asking_the_server(cast: Cast, page_for: Open) -> None:
-    """The text after the one on show is fetched while that is judged: Enter shows it though nobody can be reached."""
+    """The text after the one on show is fetched while that is judged: Enter shows it though nobody can be reached. Each
+    further one comes with the confirmation of an answer, in no request of its own."""
     campaign = open_rating(cast, items=8, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "?after=" in request.url else None)
     with page.expect_response(lambda response: "?after=" in response.url) as fetched:
         judging(page, campaign)
     for number in range(1, 4):
@@ -51,9 +54,10 @@ def test_next_text_is_there_without_asking_the_server(cast: Cast, page_for: Open
         page.keyboard.press("Enter")
         page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
         assert card_id(page)
-        with page.expect_response(lambda response: "?after=" in response.url) as fetched:
+        with page.expect_response(lambda response: response.url.endswith("/submit/")) as fetched:
             page.context.set_offline(False)
         wait_for_answers(page, campaign, number)
+    assert len(asked) == 1
 
 
 def test_pairwise_keys(cast: Cast, page_for: Open) -> None:

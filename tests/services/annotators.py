@@ -26,6 +26,10 @@ _CHOICE = re.compile(r'name="answer\.([^"]+)" value="([^"]*)"')
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
+def _ids(text: str) -> list[str]:
+    return [dict(_DATA.findall(article))["id"] for article in _ARTICLE.findall(text)]
+
+
 @dataclass
 class Report:
     """What all of them saw. `times`: seconds of each request by kind; `sent`: number of a submission -> (text, answer),
@@ -176,27 +180,33 @@ class Annotator:
     async def work(self, end: Callable[[], bool]) -> None:
         """Until the end, or until nothing is left."""
         text: str | None = None
+        ahead: str | None = None
         try:
             await asyncio.sleep(self._draw.random() * self.habit.think)
             while self.habit.finish or not end():
                 if text is None:
-                    text = (await self._until("first text", "GET", self.home)).text
+                    text, ahead = (await self._until("first text", "GET", self.home)).text, None
                 article = _ARTICLE.search(text)
                 if article is None:
                     return  # all is done
                 card = dict(_DATA.findall(article[0]))
                 self.report.handed.append((self.name, card["id"]))
                 choices = [(name, value) for name, value in _CHOICE.findall(text) if name != "note"]
-                text = await self._judge(card, choices, 0.0 if end() else self.habit.think)
+                text, ahead = await self._judge(card, choices, ahead, 0.0 if end() else self.habit.think)
                 if self.habit.pages and not self._draw.randrange(self.habit.pages):
                     await self._look_around()
         except Refused:
             return
 
-    async def _judge(self, card: dict[str, str], choices: list[tuple[str, str]], think: float) -> str | None:
-        """Think, save the draft, send the answer; gives the text that was fetched ahead."""
+    async def _judge(
+        self, card: dict[str, str], choices: list[tuple[str, str]], ahead: str | None, think: float
+    ) -> tuple[str | None, str | None]:
+        """Think, save the draft, send the answer; gives the text that was there ahead and the one that came with the
+        confirmation (none: to be asked for; empty: nothing is left)."""
         began = time.perf_counter()
-        ahead = await self._ask("next text", "GET", f"{self.home}next/?after={card['id']}", good=(200, 204))
+        if ahead is None:
+            found = await self._ask("next text", "GET", f"{self.home}next/?after={card['id']}", good=(200, 204))
+            ahead = None if found is None else found.text
         think *= self._draw.uniform(0.5, 1.5)
         answer = {name: float(value) for name, value in [self._draw.choice(choices)]}
         if think > 1.5:
@@ -206,12 +216,16 @@ class Annotator:
         await asyncio.sleep(max(0.0, think - (time.perf_counter() - began)))
         number = uuid.uuid4()
         body = {"submission": str(number), "answer": answer, "note": "", "seconds": round(think, 1)}
+        if ahead:
+            body["next"] = "ahead"
+        more: str | None = None
         for _ in range(1 if self._draw.randrange(self.habit.again) else 2):  # sent twice: confirmed twice, stored once
-            await self._until("submit", "POST", card["submit-url"], data=body)
+            confirmed = await self._until("submit", "POST", card["submit-url"], data=body)
             self.report.sent[number.hex] = (card["id"], answer)
-        if ahead is None:
-            return None
-        return ahead.text if ahead.status == 200 else None
+            more = json.loads(confirmed.text).get("html")
+        if ahead and more and _ids(ahead) == _ids(more):
+            more = None
+        return ahead or None, more
 
     async def _look_around(self) -> None:
         page = self._draw.choice(["/my/", f"{self.home}guidelines/", f"{self.home}back/"])

@@ -241,6 +241,65 @@ def test_next_text_ahead_is_a_fragment(cast: Cast, anna: Annotator) -> None:
     anna.get(f"/my/{campaign_of_one.pk}/next/?after={only}", status=204)
 
 
+# ---- what the page's script sends ----------------------------------------------------------------------------
+
+
+def id_of(html: str) -> str:
+    return re.search(r'data-id="([^"]+)"', html)[1]
+
+
+def sent(anna: Annotator, campaign: Campaign, public: str, body: dict[str, Any], status: int = 200) -> dict[str, Any]:
+    url = f"/my/{campaign.pk}/{public}/submit/"
+    answer = anna.client.post(url, body, content_type="application/json")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def test_a_confirmation_brings_the_text_after_the_one_on_show(cast: Cast, anna: Annotator) -> None:
+    """One after the other, each text once, whatever comes twice; at the end nothing."""
+    campaign = open_rating(cast, items=2, aspects=ONE_QUESTION)
+    shown = id_of(anna.get(f"/my/{campaign.pk}/"))
+    following = id_of(anna.get(f"/my/{campaign.pk}/next/?after={shown}"))
+    seen = [shown, following]
+    for _ in range(2):
+        body = {"submission": str(uuid4()), "answer": {"naturalness": 4}, "note": "", "seconds": 2.5, "next": "ahead"}
+        answer = sent(anna, campaign, shown, body)
+        assert sorted(answer) == ["extra", "html", "saved_at", "version"]
+        again = sent(anna, campaign, shown, body)
+        assert (id_of(again["html"]), again["saved_at"]) == (id_of(answer["html"]), answer["saved_at"])
+        assert "<html" not in answer["html"]
+        assert "Back" in answer["html"]
+        assert not [name for name in SYSTEMS if name in answer["html"]]
+        shown, following = following, id_of(answer["html"])
+        seen.append(following)
+    last = {"answer": {"naturalness": 4}}
+    assert sent(anna, campaign, shown, {**last, "submission": str(uuid4()), "next": "ahead"})["html"] == ""
+    assert "html" not in sent(anna, campaign, following, {**last, "submission": str(uuid4())})
+    assert len(set(seen)) == len(seen) == Assignment.objects.filter(state="submitted").count() == 4
+
+
+@pytest.mark.promise("submission")
+def test_a_script_is_told_why_an_answer_was_not_taken(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, items=2, aspects=ONE_QUESTION)
+    other = open_comparison_of_one(cast)
+    shown = id_of(anna.get(f"/my/{campaign.pk}/"))
+    body = {"submission": str(uuid4()), "answer": {"naturalness": 4}, "next": "ahead"}
+    assert "no such assignment" in sent(anna, other, shown, body, status=404)["detail"]
+    assert "outside the scale" in sent(anna, campaign, shown, {**body, "answer": {"naturalness": 9}}, 400)["detail"]
+    assert "neither true nor ahead" in sent(anna, campaign, shown, {**body, "next": "all"}, 400)["detail"]
+    url = f"/my/{campaign.pk}/{shown}/submit/"
+    assert anna.client.post(url, "[1]", content_type="application/json").status_code == 400
+    assert Client().post(url, body, content_type="application/json").status_code == 401
+    assert Client(enforce_csrf_checks=True).post(url, body, content_type="application/json").status_code == 403
+    assert sent(Annotator(cast.researcher), campaign, shown, body, status=404)["status"] == 404
+    assert current(campaign) == []
+    sent(anna, campaign, shown, body)
+    told = sent(anna, campaign, shown, {**body, "submission": str(uuid4()), "answer": {"naturalness": 2}}, status=409)
+    assert told["stored"]["answer"] == {"naturalness": 4}
+    assert told["yours"]["answer"] == {"naturalness": 2}
+    assert current(campaign) == [{"naturalness": 4}]
+
+
 def open_comparison_of_one(cast: Cast) -> Campaign:
     from annotation.services.campaigns import open_campaign
 
