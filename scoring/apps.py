@@ -17,6 +17,9 @@ class ScoringConfig(AppConfig):
         register_files("scoring.selectors.kept:kept_files")
         register_cleaner("scoring.services.columns:remove_columns")
         ports.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
+        ports.register_dependant(
+            "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"
+        )
         ports.register_export(
             prepare="scoring.services.exports:refresh_tables",
             rows="scoring.selectors.exports:rows",

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from annotation.models import RaterFilter, Upload, UploadChange
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
-from ..models import Snapshot
+from ..models import Evaluator, Snapshot
 from ..tables import cells_of
 from .leaderboards import COEFFICIENTS, JUDGED
 
@@ -40,6 +41,21 @@ def get_snapshot(project: Project, slug: str) -> Snapshot:
         there = ", ".join(Snapshot.objects.filter(project=project).values_list("slug", flat=True)[:20]) or "none yet"
         raise NotThere(f"There is no snapshot “{slug}” in {project.slug}. There are: {there}.")
     return found
+
+
+def count_of_filters(*, upload: Upload) -> int:
+    """How many snapshots, and combinations that were made here, leave raters out by a filter that this upload brought:
+    their signatures name it, and another one could take its name."""
+    brought = UploadChange.objects.filter(upload=upload, table="filters").values("row")
+    names = set(RaterFilter.objects.filter(pk__in=brought).values_list("name", flat=True))
+    if not names:
+        return 0
+    kept = Snapshot.objects.filter(project=upload.project_id).values_list("params", flat=True)
+    used = [params.get("filter") for params in kept]
+    combined = Evaluator.objects.filter(project=upload.project_id, kind=Evaluator.Kind.COMBINED)
+    # Of one that came with an upload nothing is told of its parts.
+    used += [row.options.get("filter") for row in combined if row.record.get("parts")]
+    return sum(name in names for name in used)
 
 
 @dataclass(frozen=True)
