@@ -128,6 +128,8 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
     """Evaluators by aspect, from the main tables of all aspects: one figure for each, with its interval. `settings`:
     coefficient (the name of the figure in a row), level, grouping, systems, references, ratings."""
     figure = settings["figure"]
+    if any(figure not in row for table in tables for row in table["rows"]):
+        raise ValueError(f"tables at the level {settings['level']} have no figure “{figure}”")
     by_name: dict[str, Table] = {}
     for place, table in enumerate(tables):
         for row in table["rows"]:
@@ -196,7 +198,7 @@ def _said(one: Scored) -> Table:
         "evaluator": one.evaluator,
         "name": one.name,
         "kind": one.kind,
-        "is_sentinel": one.kind == "sentinel",
+        "is_sentinel": one.is_sentinel,
         "score_set": one.score_set,
         "signature": one.signature,
         "short_signature": one.short_signature,

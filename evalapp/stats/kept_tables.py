@@ -3,20 +3,29 @@ or a computation reads, by kind of table. Whether the figures are right is `reco
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from evalapp.stats.columns import LEFT_OUT
 from evalapp.stats.meta_tables import COEFFICIENTS
 from evalapp.stats.meta_tests import TESTS
 from evalapp.stats.ranked_tables import RANKINGS
+from evalapp.stats.shapes import (
+    Fault,
+    Looks,
+    anything,
+    both,
+    defined,
+    flag,
+    list_of,
+    map_of,
+    maybe,
+    number,
+    object_of,
+    one_of,
+    text,
+)
 from evalapp.stats.tables import covariates_of
-
-#: (where, what is wrong there).
-Fault: TypeAlias = tuple[str, str]
-#: Looks at a value and its place.
-Looks: TypeAlias = Callable[[Any, str], Iterator[Fault]]
 
 #: More tables than anybody asks of one project.
 MOST_TABLES = 5_000
@@ -24,6 +33,8 @@ MOST_DRAWS = 1_000_000
 JUDGED = ("ratings", "comparisons", "turing", "dialogues")
 #: Figures that either all rows of a table of evaluators have, or none.
 EXTRA = ("accuracy", "pa", "spa")
+#: What a row calls the figure, where that is not the name by which it is asked for.
+FIGURES = {"acc-eq": "accuracy"}
 
 
 def faults_of(document: Any) -> Iterator[Fault]:
@@ -66,170 +77,95 @@ def _entry(entry: Any, where: str, to_compute: bool) -> Iterator[Fault]:
         yield f"{where}.kind", f"must be one of {', '.join(sorted(KINDS))}, not “{kind[:50]}”"
         return
     if to_compute:
-        yield from _object(dict.fromkeys(_NEEDED[kind], _text))(entry["params"], f"{where}.params")
+        yield from object_of(dict.fromkeys(_NEEDED[kind], text))(entry["params"], f"{where}.params")
         for name, part in entry.get("tables", {}).items() if kind == "aspects" else ():
-            yield from _object(dict.fromkeys(_OF_EVALUATORS, _text))(
+            yield from object_of(dict.fromkeys(_OF_EVALUATORS, text))(
                 part["params"], f"{where}.tables.{name[:50]}.params"
             )
         people = kind == "systems" and not entry["params"]["by"]
-        yield from _object(dict.fromkeys(() if people else _BEHIND[kind], _anything))(entry, where)
+        yield from object_of(dict.fromkeys(() if people else _BEHIND[kind], anything))(entry, where)
         if kind == "systems" and not people:
-            yield from _object({"evaluator": _anything})(entry["table"], f"{where}.table")
+            yield from object_of({"evaluator": anything})(entry["table"], f"{where}.table")
     elif kind == "enhanced":
-        yield from _object({"sets": _anything})(entry["table"], f"{where}.table")
-    yield from KINDS[kind](entry["table"], f"{where}.table")
+        yield from object_of({"sets": anything})(entry["table"], f"{where}.table")
+    looks = KINDS[kind]
+    if kind == "evaluators":
+        asked = entry["params"].get("coefficient")
+        looks = both(looks, lambda table, place: _ordered(table, asked, place))
+    yield from looks(entry["table"], f"{where}.table")
     if entry["table"]["kind"] != kind:
         yield f"{where}.table.kind", f"must be “{kind}”, as its entry says"
 
 
-# ---- what values can be ---------------------------------------------------------------------------------------------
-
-
-def _text(value: Any, where: str) -> Iterator[Fault]:
-    if not isinstance(value, str):
-        yield where, "must be a text"
-
-
-def _flag(value: Any, where: str) -> Iterator[Fault]:
-    if not isinstance(value, bool):
-        yield where, "must be true or false"
-
-
-def _number(value: Any, where: str) -> Iterator[Fault]:
-    """A number, or null for one that is undefined."""
-    if value is None:
-        return
-    fits = isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits or abs(value) > 1e300 or not math.isfinite(value):
-        yield where, "must be a number or null"
-
-
-def _one_of(*names: str) -> Looks:
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if value not in names:
-            yield where, f"must be one of {', '.join(names)}"
-
-    return look
-
-
-def _maybe(inner: Looks) -> Looks:
-    return lambda value, where: iter(()) if value is None else inner(value, where)
-
-
-def _list(inner: Looks, least: int = 0) -> Looks:
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if not isinstance(value, list) or len(value) < least:
-            yield where, "must be a list" + (f" of {least} or more" if least else "")
-            return
-        for place, part in enumerate(value):
-            yield from inner(part, f"{where}[{place}]")
-
-    return look
-
-
-def _map(inner: Looks) -> Looks:
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if not isinstance(value, dict):
-            yield where, "must be an object"
-            return
-        for name, part in value.items():
-            yield from inner(part, f"{where}.{name[:50]}")
-
-    return look
-
-
-def _object(members: Mapping[str, Looks], optional: Mapping[str, Looks] | None = None) -> Looks:
-    """An object with these members; others are nobody's concern."""
-
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        if not isinstance(value, dict):
-            yield where, "must be an object"
-            return
-        for name, inner in members.items():
-            if name not in value:
-                yield f"{where}.{name}", "is missing"
-                return
-            yield from inner(value[name], f"{where}.{name}")
-        for name, inner in (optional or {}).items():
-            if name in value:
-                yield from inner(value[name], f"{where}.{name}")
-
-    return look
-
-
-def _anything(value: Any, where: str) -> Iterator[Fault]:
-    return iter(())
-
-
-def _and(first: Looks, then: Looks) -> Looks:
-    """`then` may rely on what `first` found sound."""
-
-    def look(value: Any, where: str) -> Iterator[Fault]:
-        sound = True
-        for fault in first(value, where):
-            sound = False
-            yield fault
-        if sound:
-            yield from then(value, where)
-
-    return look
-
-
 # ---- what tables are ------------------------------------------------------------------------------------------------
 
-_VALUE: dict[str, Looks] = dict.fromkeys(("value", "low", "high", "n"), _number) | {"note": _text}
-_ESTIMATE = _object(_VALUE)
+_VALUE: dict[str, Looks] = dict.fromkeys(("value", "low", "high", "n"), number) | {"note": text}
+_ESTIMATE = object_of(_VALUE)
 
 
 def _effect(value: Any, where: str) -> Iterator[Fault]:
     """An estimate; one in points of the rating is told in words, for which it needs all of itself."""
     needed = _VALUE if isinstance(value, dict) and "points" in value else {}
-    yield from _object(needed, {**_VALUE, "points": _number})(value, where)
+    yield from object_of(needed, {**_VALUE, "points": number})(value, where)
     if needed and value.get("value") is not None and value.get("points") is None:
         yield f"{where}.points", "must be a number beside a value"
 
 
-_HEAD: dict[str, Looks] = {"kind": _text, "aspect": _text, "signature": _text, "note": _text, "n_simulated": _number}
+def _shares(value: Any, where: str) -> Iterator[Fault]:
+    """Parts of the judgements of a system; of comparisons all that a bar is made of."""
+    yield from map_of(defined)(value, where)
+    for name in ("tie", "loss") if isinstance(value, dict) and "win" in value else ():
+        if name not in value:
+            yield f"{where}.{name}", "is missing"
+
+
+def _spread(value: Any, where: str) -> Iterator[Fault]:
+    """The effects of raters: from where to where, if there are any."""
+    some = isinstance(value, dict) and bool(value.get("n"))
+    yield from object_of({"n": number, **dict.fromkeys(("low", "high"), defined if some else number)})(value, where)
+
+
+_HEAD: dict[str, Looks] = {"kind": text, "aspect": text, "signature": text, "note": text, "n_simulated": number}
 _COUNTS: dict[str, Looks] = dict.fromkeys(
-    ("n_items", "n_systems", "n_raters", "n_ratings", "n_outputs", "n_excluded", "n_clusters", "n_filtered"), _number
+    ("n_items", "n_systems", "n_raters", "n_ratings", "n_outputs", "n_excluded", "n_clusters", "n_filtered"), number
 )
-_FILTER: dict[str, Looks] = {"filter": _maybe(_object({"name": _text, "digest": _text}))}
-_WHO: dict[str, Looks] = {"evaluator": _text, "name": _text, "kind": _text, "is_sentinel": _flag, "signature": _text}
+_FILTER: dict[str, Looks] = {"filter": maybe(object_of({"name": text, "digest": text}))}
+_WHO: dict[str, Looks] = {"evaluator": text, "name": text, "kind": text, "is_sentinel": flag, "signature": text}
 _FIGURES: dict[str, Looks] = dict.fromkeys(COEFFICIENTS, _ESTIMATE)
 
 
 def _table(head: Mapping[str, Looks], row: Looks, optional: Mapping[str, Looks] | None = None) -> Looks:
-    return _object({**_HEAD, **head, "rows": _list(row)}, {**_COUNTS, **_FILTER, **(optional or {})})
+    return object_of({**_HEAD, **head, "rows": list_of(row)}, {**_COUNTS, **_FILTER, **(optional or {})})
 
 
 _SYSTEMS = _table(
     {
-        "method": _text, "scale": _list(_number, 2),
-        "extras": _object({}, {
+        "method": text, "scale": list_of(number, 2),
+        "extras": object_of({}, {
             "side": _effect, "length": _effect, "side_bias": _effect, "length_bias": _effect,
-            "rater_effects": _object(dict.fromkeys(("n", "low", "high"), _number)),
+            "rater_effects": _spread,
         }),
     },
-    _object(
+    object_of(
         {
-            "label": _text, "system": _text, "kind": _text, "step": _number, "shares": _map(_number), "note": _text,
-            **dict.fromkeys(("rank", "rank_low", "rank_high", "tier", "value", "low", "high"), _number),
-            **dict.fromkeys(("n", "n_ratings", "simulated"), _number),
+            "label": text, "system": text, "kind": text, "step": number, "shares": _shares, "note": text,
+            **dict.fromkeys(("rank", "rank_low", "rank_high", "tier", "value", "low", "high"), number),
+            **dict.fromkeys(("n", "n_ratings", "simulated"), number),
         }
     ),
     {
-        "by": _maybe(_text), "groups": _list(_list(_text, 1)), "findings": _list(_text), "totals": _map(_anything),
-        "evaluator": _object({"slug": _text, "aspect": _text}, {"signature": _text}),
+        "by": maybe(text), "groups": list_of(list_of(text, 1)), "findings": list_of(text), "totals": map_of(anything),
+        "evaluator": object_of({"slug": text, "aspect": text}, {"signature": text}),
     },
 )  # fmt: skip
 
-_EVALUATOR = _object(
+_EVALUATOR = object_of(
     {
-        **_WHO, **_FIGURES, **dict.fromkeys(("n", "n_missing"), _number), "note": _text, "letters": _text,
-        "whole": _maybe(_object({**_FIGURES, "n": _number})), "corrected": _maybe(_ESTIMATE),
-        "score_set": _maybe(_text),
+        **_WHO, **_FIGURES, **dict.fromkeys(("n", "n_missing"), number), "note": text, "letters": text,
+        "whole": maybe(object_of({**_FIGURES, "n": number})), "corrected": maybe(_ESTIMATE),
+        "score_set": maybe(text),
     },
-    {**dict.fromkeys(EXTRA, _ESTIMATE), "n_in_training": _number, "values": _list(_number)},
+    {**dict.fromkeys(EXTRA, _ESTIMATE), "n_in_training": number, "values": list_of(number)},
 )  # fmt: skip
 
 
@@ -240,27 +176,37 @@ def _alike(table: Any, where: str) -> Iterator[Fault]:
         if found != figures[0]:
             name = sorted(found ^ figures[0])[0]
             yield f"{where}.rows[{place}].{name}", "must stand in all rows or in none"
+    names, pairs = table["test"]["names"], table["test"]["p_holm"]
+    if any(len(part) != len(names) for part in (pairs, *pairs)):
+        yield f"{where}.test.p_holm", f"must be {len(names)} by {len(names)}, as many as there are names"
 
 
-_EVALUATORS = _and(
+def _ordered(table: Any, coefficient: Any, where: str) -> Iterator[Fault]:
+    """The figure by which a page puts the evaluators in order."""
+    figure = FIGURES.get(coefficient, coefficient)
+    if figure in EXTRA and any(figure not in row for row in table["rows"]):
+        yield f"{where}.rows", f"must have “{figure}”, by which they are in order"
+
+
+_EVALUATORS = both(
     _table(
         {
-            "level": _text, "coefficient": _text, "ceiling": _ESTIMATE,
-            "test": _object({
-                "names": _list(_text), "p_holm": _list(_list(_number)), "signature": _text, "note": _text,
+            "level": text, "coefficient": text, "ceiling": _ESTIMATE,
+            "test": object_of({
+                "names": list_of(text), "p_holm": list_of(list_of(number)), "signature": text, "note": text,
             }),
         },
         _EVALUATOR,
         {
-            "people": _one_of("ratings", *RANKINGS),
-            "scores": _list(_object({"label": _text, **dict.fromkeys(("value", "low", "high"), _number)})),
+            "people": one_of("ratings", *RANKINGS),
+            "scores": list_of(object_of({"label": text, **dict.fromkeys(("value", "low", "high"), number)})),
         },
     ),
     _alike,
 )  # fmt: skip
 
-_DIFFERENCE = _object(
-    {"a": _text, "b": _text, **dict.fromkeys(("value", "low", "high", "p", "p_holm"), _number)}, {"williams": _number}
+_DIFFERENCE = object_of(
+    {"a": text, "b": text, **dict.fromkeys(("value", "low", "high", "p", "p_holm"), number)}, {"williams": number}
 )
 
 
@@ -271,16 +217,16 @@ def _with_all_sets(table: Any, where: str) -> Iterator[Fault]:
                 yield f"{where}.rows[{place}].cells.{found['name'][:50]}", "is missing"
 
 
-_ENHANCED = _and(
+_ENHANCED = both(
     _table(
-        {"baseline": _text},
-        _object(
+        {"baseline": text},
+        object_of(
             {
-                "evaluator": _text, "name": _text, "differences": _list(_DIFFERENCE), "n": _number,
-                "cells": _map(_object({**_FIGURES, "n": _number, "signature": _text, "note": _text})),
+                "evaluator": text, "name": text, "differences": list_of(_DIFFERENCE), "n": number,
+                "cells": map_of(object_of({**_FIGURES, "n": number, "signature": text, "note": text})),
             }
         ),
-        {"sets": _list(_object({"name": _text, "origin": _text, "n_references": _number, "per_item": _number}))},
+        {"sets": list_of(object_of({"name": text, "origin": text, "n_references": number, "per_item": number}))},
     ),
     _with_all_sets,
 )  # fmt: skip
@@ -298,7 +244,7 @@ def _with_cells(heads: str) -> Looks:
 
 
 def _cells(cell: Looks, **more: Looks) -> Looks:
-    return _object({**_WHO, **more, "cells": _list(cell)})
+    return object_of({**_WHO, **more, "cells": list_of(cell)})
 
 
 def _with_some_aspect(table: Any, where: str) -> Iterator[Fault]:
@@ -307,28 +253,32 @@ def _with_some_aspect(table: Any, where: str) -> Iterator[Fault]:
         yield f"{where}.rows", "must be empty where there is no aspect"
 
 
-_SLICES = _and(
+_SLICES = both(
     _table(
-        {"key": _text, "coefficient": _text, "parts": _list(_object({"name": _text, "n": _number}))},
-        _cells(_object({"raw": _ESTIMATE, "shrunken": _ESTIMATE, "weight": _number})),
+        {"key": text, "coefficient": text, "parts": list_of(object_of({"name": text, "n": number}))},
+        _cells(object_of({"raw": _ESTIMATE, "shrunken": _ESTIMATE, "weight": number})),
     ),
     _with_cells("parts"),
 )
-_MATRIX = _and(_table({"coefficient": _text}, _cells(_maybe(_ESTIMATE))), _with_cells("rows"))
-_ASPECTS = _and(
+_MATRIX = both(_table({"coefficient": text}, _cells(maybe(_ESTIMATE))), _with_cells("rows"))
+_ASPECTS = both(
     _table(
-        {"coefficient": _text, "figure": _text, "aspects": _list(_object({"aspect": _text}))},
-        _cells(_ESTIMATE, score_set=_maybe(_text)),
+        {
+            "coefficient": text,
+            "figure": one_of(*COEFFICIENTS, *EXTRA),
+            "aspects": list_of(object_of({"aspect": text})),
+        },
+        _cells(_ESTIMATE, score_set=maybe(text)),
     ),
     _with_some_aspect,
 )
 
-_COEFFICIENT = _object({"name": _text, "label": _text, **_VALUE})
-_LINE = _object(
+_COEFFICIENT = object_of({"name": text, "label": text, **_VALUE})
+_LINE = object_of(
     {
-        "aspect": _text, "judged": _one_of(*JUDGED), "source": _text, "scale": _text,
-        "coefficients": _list(_COEFFICIENT, 1),
-        **dict.fromkeys(("n_units", "n_raters", "n_judgements", "n_simulated"), _number),
+        "aspect": text, "judged": one_of(*JUDGED), "source": text, "scale": text,
+        "coefficients": list_of(_COEFFICIENT, 1),
+        **dict.fromkeys(("n_units", "n_raters", "n_judgements", "n_simulated"), number),
     }
 )  # fmt: skip
 
@@ -336,8 +286,8 @@ _LINE = _object(
 def _agreement(table: Any, where: str) -> Iterator[Fault]:
     """Lines of all aspects, or the coefficients of one."""
     row = _COEFFICIENT if isinstance(table, dict) and table.get("aspect") else _LINE
-    detail: dict[str, Looks] = {"judged": _one_of(*JUDGED)} if row is _COEFFICIENT else {}
-    yield from _table({"campaign": _text, "scale": _text, **detail}, row, {"notes": _list(_text)})(table, where)
+    detail: dict[str, Looks] = {"judged": one_of(*JUDGED)} if row is _COEFFICIENT else {}
+    yield from _table({"campaign": text, "scale": text, **detail}, row, {"notes": list_of(text)})(table, where)
 
 
 #: How a table of each kind must look.
@@ -356,30 +306,31 @@ def _covariates(value: Any, where: str) -> Iterator[Fault]:
 
 #: What can be asked for where there is a choice.
 CHOICES: dict[str, Looks] = {
-    "method": _one_of("mean", *RANKINGS), "ratings": _one_of("raw", "z", "rank"), "systems": _one_of(*LEFT_OUT),
-    "level": _one_of("segment", "dialogue", "system"), "grouping": _one_of("none", "item", "system"),
-    "coefficient": _one_of(*COEFFICIENTS, "acc-eq", "pa", "spa"), "test": _one_of(*TESTS),
-    "judged": _one_of("", *JUDGED), "scale": _one_of("auto", "nominal", "ordinal", "interval", "ratio"),
-    "weights": _one_of("none", "propensity"), "covariates": _covariates, "people": _one_of("ratings", *RANKINGS),
+    "method": one_of("mean", *RANKINGS), "ratings": one_of("raw", "z", "rank"), "systems": one_of(*LEFT_OUT),
+    "level": one_of("segment", "dialogue", "system"), "grouping": one_of("none", "item", "system"),
+    "coefficient": one_of(*COEFFICIENTS, "acc-eq", "pa", "spa"), "test": one_of(*TESTS),
+    "judged": one_of("", *JUDGED), "scale": one_of("auto", "nominal", "ordinal", "interval", "ratio"),
+    "weights": one_of("none", "propensity"), "covariates": _covariates,
+    "per": one_of("judgement", "output"), "people": one_of("ratings", *RANKINGS),
 }  # fmt: skip
 
 
 def _params(value: Any, where: str) -> Iterator[Fault]:
     """Names and texts; what the resamples are drawn by are numbers."""
-    yield from _map(_anything)(value, where)
+    yield from map_of(anything)(value, where)
     for name, given in value.items() if isinstance(value, dict) else ():
         if name not in ("seed", "resamples"):
-            yield from CHOICES.get(name, _text)(given, f"{where}.{name[:50]}")
+            yield from CHOICES.get(name, text)(given, f"{where}.{name[:50]}")
         elif type(given) is not int or not 0 <= given <= MOST_DRAWS:
             yield f"{where}.{name}", f"must be a whole number from 0 to {MOST_DRAWS:,}"
 
 
 #: Around a table: what was asked for, and the sets behind it.
-_ENTRY = _object(
-    {"kind": _text, "params": _params, "table": _object({"kind": _text})},
+_ENTRY = object_of(
+    {"kind": text, "params": _params, "table": object_of({"kind": text})},
     {
-        "sets": _list(_text), "references": _list(_text),
-        "tables": _map(_object({"params": _params, "sets": _list(_text)})),
+        "sets": list_of(text), "references": list_of(text),
+        "tables": map_of(object_of({"params": _params, "sets": list_of(text)})),
     },
 )  # fmt: skip
 _OF_EVALUATORS = ("level", "grouping", "systems", "references", "ratings")

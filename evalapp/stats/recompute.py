@@ -14,8 +14,9 @@ from typing import Any
 
 from evalapp.stats.folder import ExportFolder, FolderError
 from evalapp.stats.folder_tables import COMPUTED, Entry, Table
-from evalapp.stats.kept_tables import Fault, fault_of_list, fault_of_table
+from evalapp.stats.kept_tables import fault_of_list, fault_of_table
 from evalapp.stats.meta_tables import COEFFICIENTS
+from evalapp.stats.shapes import Fault
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
 #: in another order, and a sum in another order differs in its last bits.
@@ -86,6 +87,8 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
         found = json.loads(json.dumps(COMPUTED[entry["kind"]](folder, entry, settings)))
     except ValueError as error:  # `FolderError`, or what the statistics say of columns and settings
         return Outcome(title, kept, None, problem=str(error))
+    except LookupError as error:
+        return Outcome(title, kept, None, problem=f"{error} is not found in the files of the folder")
     if kept.get("filter"):
         found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"
     comparison = _Comparison()

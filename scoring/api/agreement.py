@@ -29,6 +29,7 @@ from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
 from ..selectors.planning import EFFECTS, SIDES, TESTS, answer_plan, answer_power, read_question
 from ..services.leaderboards import answer_leaderboard
 from ..services.planning import answer_pilot
+from .boards import board_response
 from .serializers import PendingSerializer
 
 EFFECT_WORDS = "; ".join(f"{test}: {words}" for test, words in EFFECTS.items())
@@ -114,11 +115,7 @@ class Agreement(APIView):
 
             query = replace(query, judged=choose_asked(project, query).judged)
         answer = answer_leaderboard(project=project, query=query, user=request.user)
-        run = answer.run.pk if answer.run else None
-        if answer.table is None or answer.leaderboard is None:
-            return Response({"run": run, "detail": "The table is large and is being computed in this run."}, status=202)
-        table = {**answer.table, "computed_at": answer.leaderboard.computed_at}
-        return Response(AgreementTableSerializer({**table, "is_current": answer.is_current, "run": run}).data)
+        return board_response(answer, AgreementTableSerializer)
 
 
 class FilterList(APIView):

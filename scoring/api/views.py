@@ -22,6 +22,7 @@ from ..selectors.inputs import count_outputs
 from ..selectors.leaderboards import CHOICES, SHAPES, EvaluatorsQuery, SystemsQuery, parse_query
 from ..selectors.score_sets import current_sets, list_states
 from ..services.leaderboards import answer_leaderboard
+from .boards import board_response
 from .serializers import (
     CatalogueSerializer,
     EvaluatorsBoardSerializer,
@@ -102,16 +103,7 @@ def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response
     project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(shape, request.query_params, project)
     answer = answer_leaderboard(project=project, query=query, user=request.user)
-    run = answer.run.pk if answer.run else None
-    if answer.table is None or answer.leaderboard is None:
-        return Response({"run": run, "detail": "The table is large and is being computed in this run."}, status=202)
-    table = {
-        **answer.table,
-        "computed_at": answer.leaderboard.computed_at,
-        "is_current": answer.is_current,
-        "run": run,
-    }
-    return Response(serializer(table).data)
+    return board_response(answer, serializer)
 
 
 class SystemsBoard(APIView):

@@ -19,6 +19,7 @@ from evalapp.accounts.models import Project
 from evalapp.stats.kept_tables import faults_of
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
+from ..selectors.exports import without_raters
 from ..selectors.leaderboards import SHAPES, key_of
 from ..selectors.score_sets import SCORES, TABLES
 from ..selectors.summaries import summarise_scores
@@ -228,7 +229,8 @@ def _store_tables(upload: Upload, project: Project, document: dict[str, Any]) ->
         query = SHAPES[entry["kind"]](**entry["params"])
         params, key = asdict(query), key_of(query)
         if not Leaderboard.objects.filter(project=project, key=key).exists():
-            table = {"project": project.slug, "lang": project.lang, **_without_sets(entry["table"])}
+            told = without_raters(entry["table"]) if entry["kind"] == Leaderboard.Kind.AGREEMENT else entry["table"]
+            table = {"project": project.slug, "lang": project.lang, **_without_sets(told)}
             row = Leaderboard.objects.create(
                 project=project, kind=entry["kind"], params=params, key=key, stamp="", table=table
             )

@@ -16,8 +16,8 @@ HEAD = {"aspect": "q", "signature": "s", "note": "", "n_simulated": 0}
 WHO = {"evaluator": "e", "name": "e", "kind": "baseline", "is_sentinel": False, "signature": "e|v:1"}
 FIGURES = dict.fromkeys(("pearson", "spearman", "kendall"), ESTIMATE)
 SYSTEM = {
-    "label": "a", "system": "a", "kind": "machine", "step": None, "shares": {"win": 1}, "note": "", "rank": 1,
-    "rank_low": 1, "rank_high": 1, "tier": 1, "value": 0.5, "low": None, "high": None, "n": 2, "n_ratings": 4,
+    "label": "a", "system": "a", "kind": "machine", "step": None, "note": "", "rank": 1,
+    "shares": {"win": 1, "tie": 0, "loss": 0}, "rank_low": 1, "rank_high": 1, "tier": 1, "value": 0.5, "low": None, "high": None, "n": 2, "n_ratings": 4,
     "simulated": 0.0,
 }  # fmt: skip
 EVALUATOR = {
@@ -79,6 +79,15 @@ def test_a_sound_document_has_no_fault():
         (0, ("table", "rows", 0, "value"), "5", ("tables[0].table.rows[0].value", "must be a number or null")),
         (0, ("table", "rows", 0, "shares", "win"), [], ("tables[0].table.rows[0].shares.win", "must be a number")),
         (0, ("table", "extras", "side"), {"points": 3}, ("tables[0].table.extras.side.value", "is missing")),
+        (0, ("table", "rows", 0, "shares", "win"), None, ("tables[0].table.rows[0].shares.win", "must be a number")),
+        (0, ("table", "rows", 0, "shares"), {"win": 1}, ("tables[0].table.rows[0].shares.tie", "is missing")),
+        (
+            0, ("table", "extras", "rater_effects"), {"n": 2, "low": None, "high": 1},
+            ("tables[0].table.extras.rater_effects.low", "must be a number"),
+        ),
+        (1, ("params", "coefficient"), "pa", ("tables[1].table.rows", "must have “pa”")),
+        (1, ("table", "test", "p_holm"), [], ("tables[1].table.test.p_holm", "must be 1 by 1")),
+        (7, ("table", "figure"), "beauty", ("tables[7].table.figure", "must be one of pearson, ")),
         (1, ("table", "people"), "everybody", ("tables[1].table.people", "must be one of ratings")),
         (1, ("table", "rows", 0, "pearson"), None, ("tables[1].table.rows[0].pearson", "must be an object")),
         (1, ("table", "rows", 1, "pa"), ESTIMATE, ("tables[1].table.rows[1].pa", "must stand in all rows")),
@@ -88,7 +97,7 @@ def test_a_sound_document_has_no_fault():
         (7, ("table", "rows", 0, "score_set"), 7, ("tables[7].table.rows[0].score_set", "must be a text")),
         (5, ("table", "rows", 0, "cells"), [], ("tables[5].table.rows[0].cells", "must be 1, as many as")),
     ],
-)
+)  # fmt: skip
 def test_faults_are_told_by_their_place(place, path, value, fault):
     given = document()
     inner: Any = given["tables"]

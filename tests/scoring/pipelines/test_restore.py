@@ -10,8 +10,15 @@ from annotation.models import Campaign, Output, RaterFilter
 from annotation.services.undo import take_back_upload
 from evalapp.common.errors import Conflict
 from evalapp.common.models import AuditEvent
+from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
+from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.score_sets import list_states
+from scoring.services import leaderboards
+from scoring.services.combining import CombineWishes, start_combination
+from scoring.services.leaderboards import get_leaderboard
+from scoring.services.snapshots import delete_snapshot, take_snapshot
+from scoring.services.training import delete_evaluator
 from tests.scoring.training import make_trained
 from tests.taking import ITEMS, TABLE, WHOLE, faults_of, row_counts, take_in
 
@@ -132,6 +139,23 @@ def test_undo_takes_back_an_upload_that_brought_only_what_was_found(cast):
     assert removed == {"scores": 2, "score sets": 1, "tables": 1, "filters": 1}
 
 
+def test_undo_keeps_a_filter_that_was_used_since(scored):
+    """It went, and another one could take the name that the signatures of snapshots and combinations have."""
+    slow = {"name": "slow", "raters": ["r1"], "reason": "slow"}
+    upload = take_in(scored.project, {"filters.jsonl": [slow]})
+    get_leaderboard(project=scored.project, query=SystemsQuery(filter="slow"))  # looked at, nothing more
+    take_snapshot(project=scored.project, query=SystemsQuery(filter="slow"), slug="kept")
+    wishes = CombineWishes(("length", "token-f1"), "stacked", "stack", filter="slow")
+    assert execute_run(start_combination(project=scored.project, wishes=wishes, send=False).pk).state == "succeeded"
+    with pytest.raises(Conflict) as refused:
+        take_back_upload(upload=upload, user=scored.owner)
+    assert [fault.message for fault in refused.value.faults] == ["2 snapshots and combinations with its filters"]
+    delete_snapshot(project=scored.project, slug="kept")
+    delete_evaluator(evaluator=Evaluator.objects.get(slug="stack"))
+    take_back_upload(upload=upload, user=scored.owner)
+    assert not RaterFilter.objects.exists()
+
+
 def test_filters_never_change_and_campaigns_here_know_better(cast):
     slow = {"name": "slow", "raters": ["r"], "reason": "slow", "withdrawn_at": "2026-05-01T12:00:00+00:00"}
     told = {"campaign": "c", "kind": "likert", "told": {"units": 3}}
@@ -147,7 +171,7 @@ def test_filters_never_change_and_campaigns_here_know_better(cast):
     assert own.counts["campaigns"]["same"] == 1
 
 
-def test_a_table_that_is_no_table_is_refused_before_anything_is_stored(cast, client):
+def test_a_table_that_is_no_table_is_refused_before_anything_is_stored(cast, client, monkeypatch):
     """One without method made the overview of the project fail with an error 500 until it was computed anew."""
     sound = {"kind": "systems", "params": {"aspect": "quality"}, "table": TABLE}
     bare = {**sound, "table": {"kind": "systems", "rows": [{"label": "s"}]}}
@@ -164,6 +188,10 @@ def test_a_table_that_is_no_table_is_refused_before_anything_is_stored(cast, cli
     assert take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound]}}).state == "done"
     client.force_login(cast.viewer)
     assert client.get("/projects/alpha/").status_code == 200
+    # What another program made need not tell all that the API promises; of a large project it is answered meanwhile.
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 0)
+    answer = client.get("/api/v1/projects/alpha/leaderboards/systems/?aspect=quality")
+    assert (answer.status_code, answer.json()["detail"][:18]) == (202, "The table is large")
 
 
 def told(weights: str, name: str = "ream-1@original") -> dict[str, Any]:
