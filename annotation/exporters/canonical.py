@@ -26,7 +26,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
-from annotation.selectors.stored import as_text, decode
+from annotation.selectors.stored import as_text, decode, meta_of, stated_scales
 from evalapp.accounts.models import Project
 
 from . import writing
@@ -74,10 +74,14 @@ def _one_moment_of_sqlite() -> Iterator[None]:
 
 
 def dataset_document(project: Project) -> Row:
+    stated = stated_scales(project)
     aspects = [
-        {"name": aspect.name, "min": canonical(aspect.low), "max": canonical(aspect.high), **canonical(aspect.meta)}
+        {
+            "name": aspect.name, "min": canonical(aspect.low), "max": canonical(aspect.high),
+            **canonical(meta_of(aspect, stated)),
+        }
         for aspect in Aspect.objects.filter(project=project).order_by("position", "id")
-    ]
+    ]  # fmt: skip
     return {
         "name": project.name, "task": project.task, "lang": project.lang, "aspects": aspects,
         "licence": project.licence, "source": project.source, "notes": project.notes,

@@ -19,6 +19,8 @@ ORIGINAL = "original"
 #: In the meta of an aspect that no dataset.json declared: its range is what the ratings of uploads show, and it widens
 #: with them until a campaign states it.
 OBSERVED = "observed"
+#: Beside it, in what an export says of an aspect: a campaign states the range. So it stays where the campaign is not.
+STATED = "stated"
 
 
 def upload_column() -> models.ForeignKey:

@@ -7,8 +7,8 @@ import hashlib
 import json
 from typing import Any
 
-from annotation.models import Aspect, CampaignAspect, Comparison, CorpusPair, Rating
-from annotation.models.data import OBSERVED
+from annotation.models import Aspect, Comparison, CorpusPair, Rating
+from annotation.models.data import OBSERVED, STATED
 from annotation.parsers.fields import NO_STEP
 from annotation.parsers.kinds import DatasetRow
 from annotation.selectors import stored
@@ -23,8 +23,7 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
     """Stored aspects, those of dataset.json, and - only in a project where nothing was ever declared - those that
     ratings and comparisons name, with the range that is observed."""
     staging = check.staging
-    asked = CampaignAspect.objects.filter(aspect__project=check.project, low__isnull=False)
-    scales = {aspect: (low, high) for aspect, low, high in asked.values_list("aspect", "low", "high")}
+    scales = stored.stated_scales(check.project)
     stored_rows = {aspect.name: aspect for aspect in Aspect.objects.filter(project=check.project)}
     declared = [row.name for row in dataset.aspects] if dataset else []
     rows: list[tuple[Any, ...]] = []
@@ -35,8 +34,12 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
         act, id = NEW, None
         if old is not None:
             id = old.pk
-            act = SAME if (old.low, old.high) == (row.low, row.high) and same_json(meta, old.meta) else REPLACE
-            if act == REPLACE and not check.replace and not old.meta.get(OBSERVED):
+            same_range, said = (old.low, old.high) == (row.low, row.high), stored.meta_of(old, scales)
+            # Exports of older versions did not say what a campaign states.
+            older = {name: value for name, value in said.items() if name != STATED}
+            act = SAME if same_range and (same_json(meta, said) or same_json(meta, older)) else REPLACE
+            is_open = old.meta.get(OBSERVED) and (same_range or not old.meta.get(STATED))
+            if act == REPLACE and not check.replace and not is_open:
                 check.faults.add(staging.name(dataset_file), None, "aspects", other_content(f"The aspect “{row.name}”"))
                 act = FAULTY
             elif act == REPLACE and _outside(old, row.low, row.high):
@@ -85,7 +88,7 @@ def _outside(aspect: Aspect, low: float | None, high: float | None) -> bool:
 
 
 def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
-    """Those that campaigns have asked for keep the scale on which people judge."""
+    """Those that campaigns have asked for, here or where an export comes from, keep the scale on which people judge."""
     staging = check.staging
     found = staging.execute(
         "SELECT aspect, min(value), max(value) FROM ratings WHERE act <> 'faulty' GROUP BY aspect UNION ALL"
@@ -96,14 +99,16 @@ def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
         check.faults.add("", None, "aspect", f"There are more than {MAX_ASPECTS} aspects. Is the column the right one?")
         return
     for name, low, high in found:
-        old = staging.execute("SELECT n, low, high, id FROM aspects WHERE key = ?", [name]).fetchone()
+        old = staging.execute("SELECT n, low, high, id, meta FROM aspects WHERE key = ?", [name]).fetchone()
         if old is None:
             staging.execute(
                 "INSERT INTO aspects (act, key, low, high, meta, position) VALUES (?,?,?,?,?,?)",
                 [MENTIONED, name, low, high, json.dumps({OBSERVED: True}), position],
             )
             position += 1
-        elif low is not None and old[3] not in asked and (old[1] is None or low < old[1] or high > old[2]):
+        elif low is None or old[3] in asked or json.loads(old[4]).get(STATED):
+            continue
+        elif old[1] is None or low < old[1] or high > old[2]:
             staging.execute(
                 f"UPDATE aspects SET act = '{REPLACE}', low = ?, high = ? WHERE n = ?",
                 [low if old[1] is None else min(low, old[1]), high if old[2] is None else max(high, old[2]), old[0]],

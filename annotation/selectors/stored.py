@@ -12,6 +12,8 @@ from django.db.models import Count, Q, TextField
 from django.db.models.functions import Cast
 
 from annotation.models import (
+    Aspect,
+    CampaignAspect,
     Comparison,
     CorpusPair,
     Dialogue,
@@ -21,7 +23,7 @@ from annotation.models import (
     Reference,
     System,
 )
-from annotation.models.data import ORIGINAL
+from annotation.models.data import OBSERVED, ORIGINAL, STATED
 
 
 def as_text(column: str) -> Cast:
@@ -54,6 +56,18 @@ class StoredDialogue(NamedTuple):
     speakers: list | None
     system: str | None
     meta: dict
+
+
+def stated_scales(project: Any) -> dict[int, tuple[float, float]]:
+    """Aspect -> the scale on which a campaign asks for it."""
+    asked = CampaignAspect.objects.filter(aspect__project=project, low__isnull=False)
+    return {aspect: (low, high) for aspect, low, high in asked.values_list("aspect", "low", "high")}
+
+
+def meta_of(aspect: Aspect, stated: Collection[int]) -> dict[str, Any]:
+    """What is said of an aspect: also that its observed range is one that a campaign states."""
+    meta: dict[str, Any] = aspect.meta
+    return {**meta, STATED: True} if meta.get(OBSERVED) and aspect.pk in stated else meta
 
 
 def systems(project: Any, names: Collection[str]) -> dict[str, StoredSystem]:

@@ -25,7 +25,7 @@ from annotation.models import (
     System,
     Unit,
 )
-from annotation.models.data import OBSERVED, ORIGINAL
+from annotation.models.data import OBSERVED, ORIGINAL, STATED
 from annotation.selectors.campaigns import campaign_plan
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
@@ -163,11 +163,16 @@ def _asked_elsewhere(aspect: Aspect, campaign: Campaign) -> bool:
 def _may_be_stated(aspect: Aspect, campaign: Campaign, form: AspectForm) -> bool:
     """Whether nobody has said its scale yet, and this one holds every rating there is."""
     outside = Rating.objects.filter(Q(value__lt=form.low) | Q(value__gt=form.high), aspect=aspect)
-    return bool(aspect.meta.get(OBSERVED)) and not _asked_elsewhere(aspect, campaign) and not outside.exists()
+    return _is_observed(aspect) and not _asked_elsewhere(aspect, campaign) and not outside.exists()
+
+
+def _is_observed(aspect: Aspect) -> bool:
+    """Whether its scale is only what ratings show: no campaign of another installation stated it either."""
+    return bool(aspect.meta.get(OBSERVED)) and not aspect.meta.get(STATED)
 
 
 def _way_out(aspect: Aspect, campaign: Campaign) -> str:
-    if aspect.meta.get(OBSERVED) and not _asked_elsewhere(aspect, campaign):
+    if _is_observed(aspect) and not _asked_elsewhere(aspect, campaign):
         return "Use a scale that holds these ratings, or another name."
     return "Use the same scale or another name."
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import combinations
 
@@ -8,11 +9,12 @@ import pytest
 from annotation.models import Aspect, Campaign, Item, Output, Rating, Slot, System, Unit
 from annotation.selectors.campaigns import campaign_plan
 from annotation.services import campaigns as services
+from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
 from tests.factories import make_items, make_outputs
-from tests.taking import ITEMS, OUTPUTS, faults_of, take_in
+from tests.taking import ITEMS, OUTPUTS, faults_of, take_in, written
 
 SYSTEMS = ("sys-a", "sys-b", "sys-c")
 
@@ -281,3 +283,28 @@ def test_a_scale_that_ratings_only_showed_is_stated_by_the_plan(cast):
     assert faults_of(more) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
     told = take_in(cast.project, {"dataset.json": {"aspects": [{"name": "natural", "min": 0, "max": 9}]}})
     assert faults_of(told) == ["dataset.json: A campaign asks for “natural” from 1 to 5. Keep this range."]
+
+
+def test_a_stated_scale_stays_where_its_campaign_is_not(cast, tmp_path):
+    """After dump and load it was an observed one again, which uploads widened and plans changed."""
+    ratings = "item,system,rater,aspect,value\ni1,s,r,natural,2\ni2,s,r,natural,5\n"
+    take_in(cast.project, {"items.jsonl": ITEMS, "outputs.jsonl": OUTPUTS, "ratings.csv": ratings.encode()})
+    before = written(cast.project, tmp_path / "before")["dataset.json"]
+    make(cast.project, cast, aspects=[{"name": "natural", "low": 1, "high": 5}])
+    dumped = written(cast.project, tmp_path / "dump")
+    assert json.loads(dumped["dataset.json"])["aspects"] == [
+        {"name": "natural", "min": 1, "max": 5, "observed": True, "stated": True}
+    ]
+    # The same again changes nothing; what was dumped before is of the narrower range.
+    assert take_in(cast.project, {"dataset.json": dumped["dataset.json"]}).state == "done"
+    assert written(cast.project, tmp_path / "again") == dumped
+    twin = Project.objects.create(slug="twin", name="twin")
+    assert take_in(twin, dumped).state == "done"
+    assert written(twin, tmp_path / "twin") == dumped
+    more = ratings.replace(",r,", ",q,").replace("5\n", "6\n").encode()
+    wider = take_in(twin, {"ratings.csv": more})
+    assert faults_of(wider) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
+    assert "stored with other content" in faults_of(take_in(twin, {"dataset.json": before}))[0]
+    with pytest.raises(BadInput, match=r"from 1 to 5 .* Use the same scale"):
+        make(twin, cast, aspects=[{"name": "natural", "low": 1, "high": 7}])
+    assert make(twin, cast, aspects=[{"name": "natural", "low": 1, "high": 5}]).pk
