@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
 
-from annotation.models import Output, ReferenceSet, Upload, UploadChange, WrittenReference
+from annotation.models import Campaign, Judgement, Output, ReferenceSet, Upload, UploadChange, WrittenReference
 from annotation.models.data import ORIGINAL
 from annotation.services.ports import FOUND
 from evalapp.accounts.models import Project
@@ -19,8 +19,9 @@ from ..models import Evaluator, Score, ScoreSet
 
 #: By evaluator and aspect, the newest first.
 _CURRENT = ("evaluator__slug", "aspect", "-scored_at", "-pk")
-#: The parts of an upload that a score can depend on.
+#: The parts of an upload that a score can depend on; that of a combination which learned from ratings on these, too.
 INPUTS = ("items", "outputs", "references")
+RATINGS = "ratings"
 #: Names of `UploadChange.table`: a set into which an upload brought scores, a table that it brought.
 SCORES, TABLES = FOUND
 
@@ -45,8 +46,8 @@ class SetState:
 
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
-    """What changed after each set was scored, in one query for all of them, one for named reference sets, and one for
-    the parts of combined ones; wants the sets' `evaluator`."""
+    """What changed after each set was scored, in one query for all of them, one for named reference sets, one for the
+    parts of combined ones and one for the ratings that some of these learned from; wants the sets' `evaluator`."""
     sets = list(sets)
     done = [s.scored_at for s in sets if s.scored_at]
     uploads: list[Any] = []
@@ -55,11 +56,33 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
             project=project, state__in=[Upload.State.DONE, Upload.State.UNDONE], finished_at__gt=min(done)
         )
         uploads = [
-            row for row in rows.only("pk", "state", "counts", "created_at", "finished_at") if _touches(row, INPUTS)
+            row
+            for row in rows.only("pk", "state", "counts", "created_at", "finished_at")
+            if _touches(row, (*INPUTS, RATINGS))
         ]
     newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})
     moved = _moved_parts(project, [s for s in sets if s.scored_at and s.evaluator.is_combined])
-    return [_state(s, uploads, n_outputs, newest, written, moved) for s in sets]
+    rated = _rated(project, {s.evaluator.options["aspect"] for s in sets if s.scored_at and _learned(s)})
+    return [_state(s, uploads, n_outputs, newest, written, moved, rated) for s in sets]
+
+
+def _learned(s: ScoreSet) -> bool:
+    """Whether it is a combination whose weights were learned here from people's ratings."""
+    return bool(s.evaluator.record.get("parts")) and s.evaluator.options.get("method") == "stacked"
+
+
+def _rated(project: Project, aspects: set[str]) -> dict[str, datetime]:
+    """When campaigns last brought a rating of each of these aspects, new or corrected: no upload tells of it."""
+    if not aspects:
+        return {}
+    judged = Judgement.objects.filter(campaign=OuterRef("pk"), passed=None, extra=False).order_by("-pk")
+    rows = Campaign.objects.filter(project=project, kind=Campaign.Kind.LIKERT, aspects__aspect__name__in=aspects)
+    last = rows.order_by().annotate(last=Subquery(judged.values("created_at")[:1]))
+    found: dict[str, datetime] = {}
+    for aspect, moment in last.values_list("aspects__aspect__name", "last"):
+        if moment is not None:
+            found[aspect] = max(moment, found.get(aspect, moment))
+    return found
 
 
 def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
@@ -133,7 +156,8 @@ def _is_later(upload: Upload, s: ScoreSet) -> bool:
 
 def _inputs_of(s: ScoreSet) -> tuple[str, ...]:
     """References in an upload are those of named sets; the original ones come with their items."""
-    return tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
+    inputs = tuple(kind for kind in INPUTS if kind != "references" or s.references not in ("", ORIGINAL))
+    return (*inputs, RATINGS) if _learned(s) else inputs
 
 
 def _state(
@@ -143,6 +167,7 @@ def _state(
     newest: dict[tuple[int, str, str], ScoreSet],
     written: dict[str, datetime],
     moved: dict[int, str],
+    rated: dict[str, datetime],
 ) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
@@ -153,11 +178,15 @@ def _state(
     if current.pk != s.pk:
         return SetState(s, "another signature was scored later", missing)
     if changed:
-        return SetState(s, f"upload {changed[-1]} changed items, outputs or references later", missing)
+        what = "items, outputs, references or ratings" if _learned(s) else "items, outputs or references"
+        return SetState(s, f"upload {changed[-1]} changed {what} later", missing)
     if s.references in written and written[s.references] > s.scored_at:
         return SetState(s, f"people changed the references of {s.references} later", missing)
     if s.pk in moved:
         return SetState(s, f"its part {moved[s.pk]} has other scores now, or none", missing)
+    aspect = s.evaluator.options["aspect"] if _learned(s) else ""
+    if aspect in rated and rated[aspect] > s.scored_at:
+        return SetState(s, f"people rated {aspect} later, from which it learned its weights", missing)
     if missing:
         return SetState(s, f"{missing} outputs came later and have no score", missing)
     return SetState(s, "", 0)

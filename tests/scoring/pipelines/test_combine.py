@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from annotation.models import Output, System
+from annotation.services.judging import next_assignment, submit_answer
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.common.queue import cancel_run, enqueue_run, retry_run
@@ -28,8 +30,10 @@ from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.reliability_curves import CurveWishes, start_curves
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import delete_evaluator
+from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs
 from tests.scoring.training import make_trained
+from tests.taking import take_in
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +99,31 @@ def test_a_combination_is_as_old_as_its_parts(scored, score):
     done = execute_run(apply_evaluator(project=project, evaluator="both", send=False).pk)
     assert done.state == "succeeded"
     assert stale("both") == ["", "another signature was scored later"]
+
+
+def test_a_stacked_combination_is_as_old_as_the_ratings_it_learned_from(scored):
+    """It stayed as up to date whatever people said afterwards."""
+    project = scored.project
+    combine(project, "length", "token-f1", method="stacked", name="stack")
+    combine(project, "length", "token-f1", name="both")
+
+    def stale():
+        found = {s.score_set.evaluator.slug: s.stale for s in list_states(project, Output.objects.count())}
+        assert not any(why for slug, why in found.items() if slug != "stack")
+        return found["stack"]
+
+    campaign = open_for(scored, aspects=[{"name": "quality", "question": "How good?", "low": 1, "high": 5}])
+    assert stale() == ""
+    shown = next_assignment(user=scored.annotator, campaign_id=campaign.pk).shown
+    assert shown is not None
+    submit_answer(user=scored.annotator, public=shown.public, submission=uuid4(), answer={"quality": 4})
+    assert stale() == "people rated quality later, from which it learned its weights"
+    execute_run(apply_evaluator(project=project, evaluator="stack", send=False).pk)
+    assert stale() == ""
+    first = Output.objects.select_related("item", "system").first()
+    row = {"item": first.item.key, "system": first.system.name, "rater": "r9", "aspect": "quality", "value": 3}
+    upload = take_in(project, {"ratings.jsonl": [row]})
+    assert stale() == f"upload {upload.pk} changed items, outputs, references or ratings later"
 
 
 def test_what_cannot_be_combined_says_why(scored, settings, tmp_path):
