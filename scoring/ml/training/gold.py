@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalapp.stats import RatingMethod, normalise_ratings
+from evalapp.stats.judged import people_of
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.types import Dataset, Item, Record
 
@@ -52,14 +53,16 @@ def key_of(record: Record) -> Key:
 
 
 def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw") -> Rated:
-    """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out."""
+    """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out. Whoever
+    repeats, or rates in another campaign, is the same person in z-scores; ranks stay within one row."""
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
         return Rated([], [], 0)
+    person: dict[str, str] = people_of({row.rater for row in rows})[0] if method == "z" else {}
     values = normalise_ratings(
         np.array([row.value for row in rows]),
         np.array([row.item or "" for row in rows], dtype=object),
-        np.array([row.rater for row in rows], dtype=object),
+        np.array([person.get(row.rater, row.rater) for row in rows], dtype=object),
         method=method,
     )
     of_output: dict[Key, list[float]] = defaultdict(list)

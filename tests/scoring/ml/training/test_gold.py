@@ -1,0 +1,33 @@
+"""People's ratings as labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scoring.ml.training.gold import rated_records
+from scoring.ml.types import Dataset, Item, Output, Rating
+
+VALUES = {"r": (1, 2, 4), "r@12": (2, 5, 5), "s": (3, 3, 1)}
+
+
+def labels(names: dict[str, str], method) -> np.ndarray:
+    """Three outputs of two items, each rated under three keys that are called so."""
+    places = [("i1", "a"), ("i1", "b"), ("i2", "a")]
+    ratings = tuple(
+        Rating(names[rater], "q", value, item=item, system=system)
+        for rater, values in VALUES.items()
+        for (item, system), value in zip(places, values, strict=True)
+    )
+    outputs = tuple(Output(item, system, "text") for item, system in places)
+    items = tuple(Item(name, ("context",), group=name) for name in ("i1", "i2"))
+    found = rated_records(Dataset("d", items=items, outputs=outputs, ratings=ratings), "q", method)
+    return np.concatenate(found.values)
+
+
+def test_who_rates_in_another_campaign_is_the_same_person_in_z_scores():
+    """`r` and `r@12` were two raters, each with a mean and a spread of their own."""
+    keys, merged, apart = ({"r": "r", "r@12": name, "s": "s"} for name in ("r@12", "r", "t"))
+    np.testing.assert_array_equal(labels(keys, "z"), labels(merged, "z"))
+    assert not np.allclose(labels(keys, "z"), labels(apart, "z"))
+    np.testing.assert_array_equal(labels(keys, "rank"), labels(apart, "rank"))  # each row for itself
+    np.testing.assert_array_equal(labels(keys, "raw")[:3], [1, 2, 3])
