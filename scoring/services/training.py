@@ -227,12 +227,13 @@ def check_name(project: Project, name: str, taken: Collection[str] = ()) -> None
 def free_slug(project: Project, stem: str, name: str) -> str:
     """The name that was asked for, or the stem with the next number; nothing that is there or under way has it."""
     kinds = ["train", "artefact", "combine"]
-    active = Run.objects.filter(project=project, kind__in=kinds, state__in=Run.ACTIVE, cancel_requested=False)
-    taken = {str(run.params.get("slug")) for run in active.only("params")}
-    check_name(project, name, taken)
+    active = Run.objects.filter(project=project, kind__in=kinds, state__in=Run.ACTIVE)
+    slugs = [(str(run.params.get("slug")), run.cancel_requested) for run in active.only("params", "cancel_requested")]
+    check_name(project, name, {slug for slug, is_cancelled in slugs if not is_cancelled})
     if name:
         return name
-    used = set(Evaluator.objects.filter(project=project).values_list("slug", flat=True)) | taken
+    # What is just being cancelled may be done before it sees so, and have its name.
+    used = set(Evaluator.objects.filter(project=project).values_list("slug", flat=True)) | {slug for slug, _ in slugs}
     return next(slug for number in range(1, 10_000) if (slug := f"{stem}-{number}") not in used)
 
 

@@ -242,6 +242,12 @@ def test_the_same_wish_joins_and_names_are_numbered(toy):
     assert (first.params["slug"], other.params["slug"]) == ("toy-1", "toy-2")
     with pytest.raises(Conflict, match="taken"):
         start_training(project=toy.project, wishes=Wishes("toy", seed=3, name="toy-1"), send=False)
+    # One that is being cancelled may yet be done with its name; who asks for that very name gets it.
+    Run.objects.filter(pk=other.pk).update(state=Run.State.RUNNING, cancel_requested=True)
+    third = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
+    assert third.params["slug"] == "toy-3"
+    fourth = start_training(project=toy.project, wishes=Wishes("toy", seed=4, name="toy-2"), send=False)
+    assert fourth.params["slug"] == "toy-2"
 
 
 def test_what_learns_is_not_applied_by_its_bare_name(toy):
