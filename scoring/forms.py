@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
 LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by", "weights": "Weights"}
-LABELS |= {"people": "People’s scores by", "covariates": "Adjusted for"}
+LABELS |= {"people": "People’s scores by", "covariates": "Adjusted for", "per": "Counted"}
 
 
 class ApplyForm(forms.Form):
@@ -88,7 +88,11 @@ class QueryForm(forms.Form):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.known = names_of(project) if known is None and {"by", "filter", "references"} & set(names) else known or {}
+        self.known = (
+            names_of(project)
+            if known is None and {"by", "filter", "references", "campaign"} & set(names)
+            else known or {}
+        )
         for name in names:
             self.fields[name] = self._field(name, project, aspects)
 
@@ -108,6 +112,8 @@ class QueryForm(forms.Form):
             choices = [(key, key) for key in item_keys(project)]
         elif name == "filter":
             choices = [("", "nobody left out"), *((found, found) for found in self.known["filter"])]
+        elif name == "campaign":
+            choices = [("", "all judgements"), *((found, found) for found in self.known["campaign"])]
         else:
             choices = list(CHOICES[name].items())
         label = LABELS.get(name, {"by": "Evaluator"}.get(name, name.capitalize()))

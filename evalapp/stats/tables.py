@@ -82,7 +82,8 @@ def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Compari
 def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
     """Systems, by their numbers, from comparisons of one kind by the settings' method."""
     if settings["method"] == "m1":
-        return rank_by_m1(kept.item, kept.system_a, kept.verdict, cluster=kept.cluster, **draws_of(settings))
+        per = settings.get("per") or "judgement"
+        return rank_by_m1(kept.item, kept.system_a, kept.verdict, per=per, cluster=kept.cluster, **draws_of(settings))
     return _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else _by_wins(kept, settings)
 
 
@@ -259,6 +260,7 @@ def _table(
         )
     by = settings["by"]
     people = f"|aspect:{aspect}|ratings:{settings['ratings']}" if not by else f"|by:{by}"
+    people += f"|campaign:{settings['campaign']}" if settings.get("campaign") else ""
     return {
         "kind": "systems",
         "aspect": aspect,
@@ -266,6 +268,7 @@ def _table(
         "ratings": settings["ratings"],
         "systems": settings["systems"],
         "by": by or None,
+        **{name: settings[name] for name in ("campaign", "per") if settings.get(name, "") not in ("", "judgement")},
         "signature": f"{ranking.signature}{people}|systems:{settings['systems']}",
         "n_items": ranking.n_items,
         "n_clusters": ranking.n_clusters,

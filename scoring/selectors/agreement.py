@@ -17,7 +17,7 @@ from evalapp.common.errors import BadInput, NotThere
 
 from .aspects import list_judged
 from .leaderboards import JUDGED, AgreementQuery
-from .people import CHUNK
+from .people import CHUNK, find_campaign, judged_in
 
 if TYPE_CHECKING:
     from evalapp.stats.judged import Judged
@@ -70,7 +70,7 @@ def tabulate_agreement(project: Project, query: AgreementQuery) -> dict[str, Any
         return {**overview_table(parts, settings), "campaigns": campaign_names(project)}
     row = choose_asked(project, query)
     columns = load_judged(project, row, query, told)
-    controls = load_controls(project, _campaign(project, query))
+    controls = load_controls(project, find_campaign(project, query.campaign))
     table = detail_table(columns, settings, aspect=row.aspect.name, judged=row.judged, controls=controls)
     table["scale_ends"] = [row.aspect.low, row.aspect.high] if row.judged in ("ratings", "dialogues") else [None, None]
     return {**table, "campaigns": campaign_names(project)}
@@ -91,7 +91,7 @@ def load_judged(
     dropped: dict[str, bool] = {}
     n_filtered = 0
     columns: dict[str, list[Any]] = {name: [] for name in NAMES}
-    for *row, rater, judgement, simulated in _rows(asked, _campaign(project, query)):
+    for *row, rater, judgement, simulated in _rows(asked, find_campaign(project, query.campaign)):
         if left_out is not None and dropped.setdefault(rater, left_out.covers(rater)):
             n_filtered += 1
             continue
@@ -99,15 +99,6 @@ def load_judged(
         for name, cell in zip(NAMES, cells, strict=True):
             columns[name].append(cell)
     return collect(**columns, numeric=asked.judged in ("ratings", "dialogues"), n_filtered=n_filtered)
-
-
-def _campaign(project: Project, query: AgreementQuery) -> Campaign | None:
-    if not query.campaign:
-        return None
-    found = Campaign.objects.filter(project=project, slug=query.campaign).first()
-    if found is None:
-        raise NotThere(f"There is no campaign “{query.campaign}” in {project.slug}.")
-    return found
 
 
 def recorded(project: Project) -> dict[int, tuple[float, float, str]]:
@@ -136,7 +127,7 @@ def _rows(asked: Asked, campaign: Campaign | None) -> Iterator[tuple[Any, ...]]:
         "output_b__step",
     )
     fields = (*names, "reference", "verdict", "rater", "judgement", "simulated")
-    rows = _of(found, campaign).order_by().values_list(*fields).iterator(CHUNK)
+    rows = judged_in(found, campaign).order_by().values_list(*fields).iterator(CHUNK)
     for item, name_a, step_a, name_b, step_b, reference, verdict, rater, judgement, simulated in rows:
         a = _label(name_a, step_a)
         if turing:
@@ -152,22 +143,16 @@ def _ratings(asked: Asked, campaign: Campaign | None) -> Iterator[tuple[Any, ...
     found: Any = Rating.objects.filter(aspect=asked.aspect)
     tail = ("value", "rater", "judgement", "simulated")
     if asked.judged == "dialogues":
-        rated = _of(found.filter(dialogue__isnull=False), campaign).order_by()
+        rated = judged_in(found.filter(dialogue__isnull=False), campaign).order_by()
         of_dialogue = rated.values_list("dialogue__key", "dialogue__system__name", *tail).iterator(CHUNK)
         for key, system, value, rater, judgement, simulated in of_dialogue:
             yield value, key, key, system or "", rater, judgement, simulated
         return
-    rows = _of(found.filter(output__isnull=False), campaign).order_by()
+    rows = judged_in(found.filter(output__isnull=False), campaign).order_by()
     fields = ("output__item__key", "output__system__name", "output__step", *tail)
     for item, name, step, value, rater, judgement, simulated in rows.values_list(*fields).iterator(CHUNK):
         system = _label(name, step)
         yield value, f"{item}\t{system}", item, system, rater, judgement, simulated
-
-
-def _of(rows: Any, campaign: Campaign | None) -> Any:
-    if campaign is None:
-        return rows
-    return rows.filter(judgement__in=Judgement.objects.filter(campaign=campaign, current=True).values("pk"))
 
 
 def _label(name: str, step: int | None) -> str:

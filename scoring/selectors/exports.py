@@ -107,7 +107,7 @@ def documents(*, project: Project, raters: Callable[[str], str]) -> dict[str, Ro
 
 def of_campaign(query: Query) -> bool:
     """Whether a table is about the judgements of one campaign, which an export does not tell from others."""
-    return isinstance(query, AgreementQuery) and bool(query.campaign)
+    return bool(getattr(query, "campaign", ""))
 
 
 def leaderboard(*, project: Project) -> Row | None:

@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 6
+TABLE_VERSION = 7
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
@@ -76,6 +76,8 @@ COVARIATES = {
     "rater": "the side, for each rater",
     "length+rater": "length, and the side for each rater",
 }
+#: What one thing that counts is in Turing M1.
+PER = {"judgement": "every judgement", "output": "the majority of each output’s judgements"}
 #: What people's scores are that evaluators are compared with: ratings, or a value of every system from comparisons.
 PEOPLE = {
     "ratings": "Ratings",
@@ -106,7 +108,8 @@ SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "m
 @dataclass(frozen=True)
 class SystemsQuery:
     """What `systems` and its page may ask for. `by` is the slug of an evaluator; empty means people. `filter`, here and
-    below, is the name of an exclusion of raters. `weights` and `covariates` are for the models of comparisons."""
+    below, is the name of an exclusion of raters. `weights` and `covariates` are for the models of comparisons.
+    `campaign` is the slug of the campaign whose judgements count alone; `per` what counts in Turing M1."""
 
     aspect: str = ""
     method: str = "mean"
@@ -117,6 +120,8 @@ class SystemsQuery:
     filter: str = ""
     weights: str = "none"
     covariates: str = "none"
+    campaign: str = ""
+    per: str = "judgement"
 
     kind = Leaderboard.Kind.SYSTEMS
 
@@ -239,6 +244,7 @@ CHOICES: dict[str, dict[str, str]] = {
     "scale": SCALES,
     "weights": WEIGHTS,
     "covariates": COVARIATES,
+    "per": PER,
     "people": PEOPLE,
 }
 
@@ -260,11 +266,14 @@ def parse_query(
     if not is_storable(values):
         raise BadInput(UNSTORABLE)
     if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
-        values["method"] = _usual_method(project, values.get("aspect", ""))
+        values["method"] = _usual_method(project, values.get("aspect", ""), values.get("campaign", ""))
     if values.get("people", "ratings") != "ratings":
         values.setdefault("level", "system")
     query: Any = shape(**values)
     faults += _faults_of_comparisons(query)
+    if isinstance(query, SystemsQuery) and query.by and query.campaign:
+        text = "An evaluator’s scores belong to no campaign: leave out one of the two."
+        faults.append(Fault(text, field="campaign"))
     levelled = isinstance(query, EvaluatorsQuery | EnhancedQuery | AspectsQuery)
     if levelled and query.level == "system" and query.grouping != "none":
         faults.append(Fault("The system level has one value per system: use the grouping none.", field="grouping"))
@@ -295,6 +304,8 @@ def _faults_of_comparisons(query: Any) -> list[Fault]:
     if isinstance(query, SystemsQuery) and query.covariates != "none" and (query.by or query.method not in MODELED):
         text = f"Only {', '.join(MODELED)} can adjust for covariates: choose one of them as the method."
         return [Fault(text, field="covariates")]
+    if isinstance(query, SystemsQuery) and query.per != "judgement" and (query.by or query.method != "m1"):
+        return [Fault("Only m1 takes the majority of each output: choose it as the method.", field="per")]
     if not isinstance(query, EvaluatorsQuery) or query.people == "ratings":
         return []
     faults = []
@@ -307,7 +318,10 @@ def _faults_of_comparisons(query: Any) -> list[Fault]:
     return faults
 
 
-def _usual_method(project: Project, aspect: str) -> str:
+def _usual_method(project: Project, aspect: str, campaign: str) -> str:
+    kinds = Campaign.objects.filter(project=project, slug=campaign).values_list("kind", flat=True) if campaign else ()
+    for kind in kinds:
+        return {Campaign.Kind.LIKERT.value: "mean", Campaign.Kind.TURING.value: "m1"}.get(kind, "win-rate")
     rated, compared = Rating.objects.filter(project=project), Comparison.objects.filter(project=project)
     if aspect:
         rated, compared = rated.filter(aspect__name=aspect), compared.filter(aspect__name=aspect)
@@ -378,12 +392,14 @@ def _digest(parts: Any) -> str:
 
 def names_of(project: Project) -> dict[str, list[str]]:
     """What a table can be asked for by name, in one question: evaluators (`by`), active filters of raters, reference
-    sets, `original` first, the `level` dialogue where whole dialogues were rated, and how `people` compared: `m1` (with
-    a reference), `pairs`."""
+    sets, `original` first, campaigns that were opened, the `level` dialogue where whole dialogues were rated, and how
+    `people` compared: `m1` (with a reference), `pairs`."""
     text = CharField()
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
     filters = list_filters(project, active_only=True).annotate(what=Value("filter"), text=Cast("name", text))
     sets = ReferenceSet.objects.filter(project=project).annotate(what=Value("references"), text=Cast("name", text))
+    campaigns = Campaign.objects.filter(project=project).exclude(opened_at=None)
+    opened = campaigns.annotate(what=Value("campaign"), text=Cast("slug", text))
     rated = Exists(Rating.objects.filter(project=project, dialogue__isnull=False))
     levels = Project.objects.filter(rated, pk=project.pk).annotate(
         what=Value("level"), text=Value("dialogue", output_field=text)
@@ -394,8 +410,11 @@ def names_of(project: Project) -> dict[str, list[str]]:
         ).annotate(what=Value("people"), text=Value(name, output_field=text))
         for name, turing in (("m1", True), ("pairs", False))
     ]
-    parts = [rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, levels, *compared)]
-    found: dict[str, list[str]] = {"by": [], "filter": [], "references": [ORIGINAL], "level": [], "people": []}
+    parts = [
+        rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, opened, levels, *compared)
+    ]
+    found: dict[str, list[str]] = {name: [] for name in ("by", "filter", "references", "campaign", "level", "people")}
+    found["references"] = [ORIGINAL]
     for what, name in sorted(parts[0].union(*parts[1:], all=True)):
         if (what, name) != ("references", ORIGINAL):
             found[what].append(name)

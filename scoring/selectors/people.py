@@ -11,9 +11,10 @@ from django.db.models import FloatField, Value
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Length
 
-from annotation.models import Aspect, Comparison, Rating, System
+from annotation.models import Aspect, Campaign, Comparison, Judgement, Rating, System
 from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
+from evalapp.common.errors import NotThere
 from evalapp.stats.columns import Comparisons, Labels, Ratings, Units, named_by, number_raters
 from evalapp.stats.judged import FLIPPED
 
@@ -36,11 +37,30 @@ def left_out(project: Project, filter: str, raters: tuple[str, ...]) -> NDArray[
     return np.array([found.covers(rater) for rater in raters], dtype=bool)
 
 
-def load_ratings(project: Project, aspect: Aspect, *, filter: str = "") -> Ratings:
-    """All ratings of outputs for one aspect, without those of the raters whom the named filter leaves out. Ratings of
-    whole dialogues belong to no output and are left out."""
+def find_campaign(project: Project, slug: str) -> Campaign | None:
+    """None without a slug."""
+    if not slug:
+        return None
+    found = Campaign.objects.filter(project=project, slug=slug).first()
+    if found is None:
+        there = ", ".join(Campaign.objects.filter(project=project).values_list("slug", flat=True)[:20]) or "none yet"
+        raise NotThere(f"There is no campaign “{slug}” in {project.slug}. There are: {there}.")
+    return found
+
+
+def judged_in(rows: Any, campaign: Campaign | None) -> Any:
+    """Of ratings or comparisons those that this campaign brought; all without one."""
+    if campaign is None:
+        return rows
+    return rows.filter(judgement__in=Judgement.objects.filter(campaign=campaign, current=True).values("pk"))
+
+
+def load_ratings(project: Project, aspect: Aspect, *, filter: str = "", campaign: Campaign | None = None) -> Ratings:
+    """All ratings of outputs for one aspect, or those of one campaign, without those of the raters whom the named
+    filter leaves out. Ratings of whole dialogues belong to no output and are left out."""
     units, items, groups, raters = get_units(project), Labels(), Labels(), Labels()
-    rows = Rating.objects.filter(aspect=aspect, output__isnull=False).values_list(
+    rated = judged_in(Rating.objects.filter(aspect=aspect, output__isnull=False), campaign)
+    rows = rated.values_list(
         "output_id",
         "output__item__key",
         "output__item__group",
@@ -74,14 +94,20 @@ def load_ratings(project: Project, aspect: Aspect, *, filter: str = "") -> Ratin
 
 
 def load_comparisons(
-    project: Project, aspect: Aspect, *, turing: bool, filter: str = "", propensity: bool = False
+    project: Project,
+    aspect: Aspect,
+    *,
+    turing: bool,
+    filter: str = "",
+    propensity: bool = False,
+    campaign: Campaign | None = None,
 ) -> Comparisons:
-    """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, without those of the
-    raters whom the named filter leaves out; with `propensity` the chance with which each pair was taken. Side a is the
-    one that stood first on the page."""
+    """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, or those of one
+    campaign, without those of the raters whom the named filter leaves out; with `propensity` the chance with which each
+    pair was taken. Side a is the one that stood first on the page."""
     units, items, groups, raters = get_units(project), Labels(), Labels(), Labels()
     rows = (
-        Comparison.objects.filter(aspect=aspect, output_b__isnull=turing)
+        judged_in(Comparison.objects.filter(aspect=aspect, output_b__isnull=turing), campaign)
         .order_by()
         .values_list(
             "output_a__item__key",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from annotation.models import Campaign
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
@@ -15,7 +16,7 @@ from ..models import Evaluator, ScoreSet
 from .aspects import choose_aspect
 from .columns import load_columns, load_outputs
 from .leaderboards import SystemsQuery
-from .people import load_comparisons, load_ratings
+from .people import find_campaign, load_comparisons, load_ratings
 from .score_sets import get_current_set
 
 if TYPE_CHECKING:
@@ -34,18 +35,28 @@ def rank_systems(project: Project, query: SystemsQuery) -> dict[str, Any]:
 def _by_ratings(project: Project, query: SystemsQuery) -> dict[str, Any]:
     from evalapp.stats.tables import systems_by_ratings
 
-    aspect = choose_aspect(project, query.aspect, judged_by="ratings")
-    ratings = load_ratings(project, aspect, filter=query.filter)
+    campaign = find_campaign(project, query.campaign)
+    aspect = choose_aspect(project, query.aspect or _asked_in(campaign), judged_by="ratings")
+    ratings = load_ratings(project, aspect, filter=query.filter, campaign=campaign)
     return systems_by_ratings(ratings, asdict(query), aspect=aspect.name, low=aspect.low, high=aspect.high)
 
 
 def _by_comparisons(project: Project, query: SystemsQuery) -> dict[str, Any]:
     from evalapp.stats.tables import systems_by_comparisons
 
-    aspect = choose_aspect(project, query.aspect, judged_by="comparisons")
-    weighed = query.weights == "propensity"
-    found = load_comparisons(project, aspect, turing=query.method == "m1", filter=query.filter, propensity=weighed)
+    campaign = find_campaign(project, query.campaign)
+    aspect = choose_aspect(project, query.aspect or _asked_in(campaign), judged_by="comparisons")
+    found = load_comparisons(
+        project, aspect, turing=query.method == "m1", filter=query.filter, propensity=query.weights == "propensity",
+        campaign=campaign,
+    )  # fmt: skip
     return systems_by_comparisons(found, asdict(query), aspect=aspect.name)
+
+
+def _asked_in(campaign: Campaign | None) -> str:
+    """The first aspect that a campaign asks for; empty without one."""
+    names = campaign.aspects.order_by("position").values_list("aspect__name", flat=True) if campaign else ()
+    return next(iter(names), "")
 
 
 def get_evaluator(project: Project, slug: str) -> Evaluator:

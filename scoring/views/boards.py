@@ -42,7 +42,7 @@ from ..selectors.leaderboards import (
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
 from ..tables import effects_of, place
 
-BY_PEOPLE = ["aspect", "method", "ratings", "systems", "filter"]
+BY_PEOPLE = ["aspect", "method", "ratings", "systems", "campaign", "filter"]
 #: Lines at the side of a table that can still be told from one another.
 MOST_LINES = 6
 #: Heads of columns where the full name is long.
@@ -79,6 +79,8 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
         names = [*names, "weights"]
     if not query.by and query.method in MODELED:
         names = [*names, "covariates"]
+    if not query.by and query.method == "m1":
+        names = [*names, "per"]
     table, known = answer.table, names_of(project)
     if query.by and table and table["aspect"]:
         names = ["aspect", *names]
@@ -292,7 +294,7 @@ def _form(
     if "coefficient" in form.fields:
         fits = [(name, label) for name, label in COMPARED.items() if OF_LEVEL.get(name, query.level) == query.level]
         form.fields["coefficient"].choices = fits  # type: ignore[attr-defined]
-    for name in ("references", "filter"):
+    for name in ("references", "filter", "campaign"):
         if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
             del form.fields[name]
     return form

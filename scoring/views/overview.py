@@ -29,7 +29,8 @@ def leaderboard_section(request: HttpRequest, project: Project) -> str | None:
     if not _may(request, project, "read"):
         return None
     kept = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.SYSTEMS).order_by("-computed_at")[:5]
-    board = next((row for row in kept if row.table.get("rows") and not row.table.get("by")), None)
+    whole = (row for row in kept if not row.table.get("by") and not row.params.get("campaign"))
+    board = next((row for row in whole if row.table.get("rows")), None)
     if board is None:
         return None
     table = board.table

@@ -12,6 +12,7 @@ from scoring.selectors.leaderboards import (
     COVARIATES,
     METHODS,
     MODELS,
+    PER,
     RATINGS,
     SUBSETS,
     WEIGHTS,
@@ -34,6 +35,7 @@ class Command(commands.Command):
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
+        parser.add_argument("--campaign", default="", metavar="SLUG", help="only what was judged in this campaign")
         parser.add_argument(
             "--weights", default="none", choices=list(WEIGHTS),
             help="propensity: comparisons of adaptively chosen pairs count by 1 / the chance of their pair",
@@ -42,6 +44,7 @@ class Command(commands.Command):
             "--covariates", default="none", choices=list(COVARIATES),
             help="of bradley-terry, davidson and rao-kupper: what the model adjusts for besides the systems",
         )  # fmt: skip
+        parser.add_argument("--per", default="judgement", choices=list(PER), help="of m1: what counts as one")
         parser.add_argument("--by", default="", metavar="EVALUATOR", help="rank by an evaluator's scores instead")
         parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
 
@@ -54,6 +57,8 @@ class Command(commands.Command):
     def show(self, found: dict[str, Any]) -> None:
         by = found["by"] or f"people, {found['aspect']}"
         self.stdout.write(f"Systems of {found['project']} by {by} ({found['method']})")
+        if found.get("campaign"):
+            self.stdout.write(f"Only what was judged in the campaign {found['campaign']}.")
         if found.get("filter"):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:

@@ -134,6 +134,17 @@ def test_win_rate_and_m1_by_hand(scored):
     found = command("systems", "alpha", "--method", "m1")
     assert [row["value"] for row in found["rows"]] == pytest.approx([2 / 3])
     assert found["n_simulated"] == 3
+    # Two more find the second text better: four of five judgements, three of three outputs.
+    for rater in ("q", "s"):
+        Comparison.objects.create(
+            project=scored.project, output_a=outputs[items[1], "sys-a"], reference=0, aspect=aspect, rater=rater,
+            verdict="a",
+        )  # fmt: skip
+    found, by_output = (command("systems", "alpha", "--method", "m1", "--per", per) for per in ("judgement", "output"))
+    assert [table["rows"][0]["value"] for table in (found, by_output)] == pytest.approx([4 / 5, 1])
+    assert by_output["signature"].startswith("method:m1-output|")
+    with pytest.raises(CommandError, match="Only m1 takes the majority"):
+        command("systems", "alpha", "--per", "output")
 
 
 def test_system_level_metric_has_its_own_value(scored, score):

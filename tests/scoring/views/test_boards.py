@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
+from uuid import uuid4
+
 import pytest
 from django.core.cache import cache
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from annotation.services.judging import next_assignment, submit_answer
 from evalapp.common.models import Run
 from scoring import plots
+from scoring.selectors.exports import leaderboard
 from scoring.selectors.leaderboards import SystemsQuery, stamp_of
 from scoring.services import leaderboards
+from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -85,3 +92,41 @@ def test_a_picture_of_a_table_that_is_being_computed_anew_is_not_kept(cast, clie
     # What stands is drawn once.
     monkeypatch.setattr(plots, "draw_forest", None)
     assert client.get(address).content == after
+
+
+def test_systems_by_what_was_judged_in_one_campaign(cast, client):
+    """Two campaigns and an upload; by page, command and API."""
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project)))
+    aspects = [{"name": "quality", "question": "How good?", "low": 1, "high": 5}]
+    first, second = (open_for(cast, aspects=aspects, name=name) for name in ("First round", "Second round"))
+    pair = open_for(cast, "pairwise", name="Which?")
+    for campaign, value in ((first, 5), (first, 4), (second, 1)):
+        shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+        answer = {"quality": value}
+        submit_answer(user=cast.annotator, public=shown.public, submission=uuid4(), answer=answer)
+    shown = next_assignment(user=cast.annotator, campaign_id=pair.pk).shown
+    submit_answer(user=cast.annotator, public=shown.public, submission=uuid4(), answer={"pairwise-quality": "a"})
+
+    client.force_login(cast.viewer)
+    api = "/api/v1/projects/alpha/leaderboards/systems/"
+    whole, one, compared, other = (
+        client.get(f"{api}?campaign={slug}").json() for slug in ("", first.slug, pair.slug, second.slug)
+    )
+    assert [sum(row["n_ratings"] for row in found["rows"]) for found in (whole, one, other)] == [19, 2, 1]
+    assert sum(row["value"] * row["n_ratings"] for row in one["rows"]) == 9
+    assert one["signature"] == whole["signature"].replace("|systems", f"|campaign:{first.slug}|systems")
+    assert (compared["method"], compared["aspect"], compared["rows"][0]["n_ratings"]) == (
+        "win-rate", "pairwise-quality", 1,
+    )  # fmt: skip
+    shown = client.get(f"/projects/alpha/systems/?campaign={second.slug}").content.decode()
+    assert f'Only what was judged in the campaign <span dir="auto">{second.slug}</span>.' in shown
+    assert f'<option value="{first.slug}">' in shown
+    told = io.StringIO()
+    call_command("systems", "alpha", "--campaign", first.slug, stdout=told)
+    assert f"Only what was judged in the campaign {first.slug}." in told.getvalue()
+    assert client.get(f"{api}?campaign=none").status_code == 404
+    assert "belong to no campaign" in client.get(f"{api}?by=length&campaign={first.slug}").json()["detail"]
+    # The overview shows the table of the whole project; an export, which tells no campaigns apart, has no other.
+    overview = client.get("/projects/alpha/").content.decode()
+    assert all(f'<th scope="row" dir="auto">{name}</th>' in overview for name in ("sys-a", "sys-b"))
+    assert [entry["params"]["campaign"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
