@@ -15,9 +15,9 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import BadInput, NotThere
 
-from .aspects import list_judged
+from .aspects import find_campaign, list_judged
 from .leaderboards import JUDGED, AgreementQuery
-from .people import CHUNK, find_campaign, judged_in
+from .people import CHUNK, judged_in
 
 if TYPE_CHECKING:
     from evalapp.stats.judged import Judged

@@ -1,4 +1,4 @@
-"""Which aspect a leaderboard is about. What people said of it is read in `people`."""
+"""Which aspect, and which campaign, a leaderboard is about. What people said of it is read in `people`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from django.db.models import Exists
 
-from annotation.models import Aspect, Comparison, Rating
+from annotation.models import Aspect, Campaign, Comparison, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
@@ -32,6 +32,17 @@ def choose_aspect(project: Project, name: str, *, judged_by: Literal["ratings", 
         f"Nobody has made {judged_by} of outputs in {project.slug} yet. "
         "Upload some, or open a campaign to have outputs judged."
     )
+
+
+def find_campaign(project: Project, slug: str) -> Campaign | None:
+    """None without a slug."""
+    if not slug:
+        return None
+    found = Campaign.objects.filter(project=project, slug=slug).first()
+    if found is None:
+        there = ", ".join(Campaign.objects.filter(project=project).values_list("slug", flat=True)[:20]) or "none yet"
+        raise NotThere(f"There is no campaign “{slug}” in {project.slug}. There are: {there}.")
+    return found
 
 
 def list_judged(project: Project, ways: Mapping[str, Any]) -> list[tuple[Aspect, frozenset[str]]]:

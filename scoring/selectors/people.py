@@ -14,7 +14,6 @@ from django.db.models.functions import Length
 from annotation.models import Aspect, Campaign, Comparison, Judgement, Rating, System
 from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
-from evalapp.common.errors import NotThere
 from evalapp.stats.columns import Comparisons, Labels, Ratings, Units, named_by, number_raters
 from evalapp.stats.judged import FLIPPED
 
@@ -35,17 +34,6 @@ def left_out(project: Project, filter: str, raters: tuple[str, ...]) -> NDArray[
         return np.zeros(len(raters), dtype=bool)
     found = get_active_filter(project, filter)
     return np.array([found.covers(rater) for rater in raters], dtype=bool)
-
-
-def find_campaign(project: Project, slug: str) -> Campaign | None:
-    """None without a slug."""
-    if not slug:
-        return None
-    found = Campaign.objects.filter(project=project, slug=slug).first()
-    if found is None:
-        there = ", ".join(Campaign.objects.filter(project=project).values_list("slug", flat=True)[:20]) or "none yet"
-        raise NotThere(f"There is no campaign “{slug}” in {project.slug}. There are: {there}.")
-    return found
 
 
 def judged_in(rows: Any, campaign: Campaign | None) -> Any:

@@ -13,10 +13,10 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
 from ..models import Evaluator, ScoreSet
-from .aspects import choose_aspect
+from .aspects import choose_aspect, find_campaign
 from .columns import load_columns, load_outputs
 from .leaderboards import SystemsQuery
-from .people import find_campaign, load_comparisons, load_ratings
+from .people import load_comparisons, load_ratings
 from .score_sets import get_current_set
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
 
 from ..models import Leaderboard, Score, ScoreSet
-from ..selectors.aspects import choose_aspect
+from ..selectors.aspects import choose_aspect, find_campaign
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
     READ,
@@ -163,8 +163,7 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     """The present table, computed here and now if it must be: for commands and the API's small tables."""
     stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
-    if filter_of(query):
-        get_active_filter(project, filter_of(query))  # a table that is kept is no way round its withdrawal
+    _check_names(project, query)
     if kept is not None and kept.stamp == stamp:
         return kept
     return compute_leaderboard(project=project, query=query, stamp=stamp)
@@ -174,8 +173,7 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
     stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
-    if filter_of(query):
-        get_active_filter(project, filter_of(query))  # a table that is kept is no way round its withdrawal
+    _check_names(project, query)
     if kept is not None and kept.stamp == stamp:
         return Answer(kept.table, kept, True)
     if not is_large(project, query):
@@ -183,6 +181,14 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
         return Answer(row.table, row, True)
     run = _queue(project, query, stamp, user)
     return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
+
+
+def _check_names(project: Project, query: Query) -> None:
+    """A table that is kept is no way round the withdrawal of its filter, and a run would only fail where there is no
+    such campaign."""
+    if filter_of(query):
+        get_active_filter(project, filter_of(query))
+    find_campaign(project, getattr(query, "campaign", ""))
 
 
 def note_reading(*, project: Project, user: Any) -> None:
