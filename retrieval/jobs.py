@@ -9,5 +9,6 @@ register(
         "retrieval.pipelines.index:run",
         "Take in what was added to a corpus and build its index.",
         request="retrieval.services.corpora:request_index",
+        give_up="retrieval.services.corpora:give_up_index",
     )
 )

@@ -63,22 +63,27 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
         for attempt in range(1, _ATTEMPTS + 1):
             if _Import(context, row).run():
                 break
+            if Upload.objects.filter(pk=row.pk, state=Upload.State.DONE).exists():
+                break  # by a worker that was believed dead, in a transaction that began before
             if attempt == _ATTEMPTS:
                 raise Conflict("Other uploads keep changing the project. Try again when they are through.")
             context.log("Another upload was stored meanwhile; checking again.")
     except RunCancelled:
-        _leave(row, Upload.State.CANCELLED.value)
+        _leave(context, row, Upload.State.CANCELLED.value)
         raise
     except Exception:
-        _leave(row, Upload.State.FAILED.value)
+        _leave(context, row, Upload.State.FAILED.value)
         raise
     row.refresh_from_db()
     return _result(row)
 
 
-def _leave(upload: Upload, state: str) -> None:
-    """It can be tried again: the files stay. When the database is what failed, the row stays as it is."""
+def _leave(context: RunContext, upload: Upload, state: str) -> None:
+    """It can be tried again: the files stay. When the database is what failed, the row stays as it is; so it does when
+    another worker is at it by now."""
     with contextlib.suppress(DatabaseTrouble):
+        if context.look() == "lost":
+            return
         Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKING).update(state=state, finished_at=timezone.now())
 
 
@@ -281,6 +286,7 @@ class _Import:
             with service.only_one_promotion(self.project, seen) as still_the_same:
                 if not still_the_same:
                     return False
+                self.context.make_sure()
                 promote(self.upload, staging, self.dataset, counts, tick, self.documents)
                 audit.record(
                     verb="upload.done", project=self.project, actor=self.context.user, object=self.upload, counts=counts

@@ -17,8 +17,8 @@ class Job:
     kind by `POST projects/{slug}/runs/`, is `module:function(*, project, user, params) -> Run`: it checks the
     wishes and enqueues; a kind without it is started by its own door only. `fragment` is the name of an address
     (of project and run) whose fragment the page of such a run shows below its progress. `give_up` is
-    `module:function(run)`, told of a run that ended without its pipeline (cancelled while it waited, or lost with its
-    worker too often): it tidies up what the pipeline would have."""
+    `module:function(run)`, told of every run that ended without success, also without its pipeline (cancelled while it
+    waited, or lost with its worker too often): it tidies up what the pipeline may have left."""
 
     kind: str
     queue: str
@@ -58,7 +58,7 @@ def get_job(kind: str) -> Job:
 
 
 def tidy_up(run: Any) -> None:
-    """For a run that ended without its pipeline. One of a kind that this version does not have can end all the same."""
+    """For a run that ended without success. One of a kind that this version does not have can end all the same."""
     if job := _JOBS.get(run.kind):
         job.tidy_up(run)
 

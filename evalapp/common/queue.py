@@ -148,19 +148,13 @@ def held(run: Run) -> QuerySet[Run]:
 
 
 def finish_run(run: Run, state: str, **fields: Any) -> bool:
-    """End a run if this claim still owns it (a lost worker that wakes up again must not). Who waits for its end is
-    sent all the same: the database may have gone between the end and that, and this be the second try."""
-    changed = held(run).update(state=state, finished_at=timezone.now(), **fields)
-    _send_next(run)
-    return changed == 1
-
-
-def give_up_run(run: Run, state: str, **fields: Any) -> bool:
-    """The same where its pipeline could not tidy up. Ended and tidied up in one: else what dies in between would leave
-    an upload that is checked for ever, and what comes later would take the files of a run that was retried by then."""
+    """End a run if this claim still owns it (a lost worker that wakes up again must not). Without success it is tidied
+    up in the same step: else what dies in between would leave an upload that is checked for ever, and who comes late
+    would take the files of a run that was retried by then. Who waits for its end is sent all the same: the database
+    may have gone between the end and that, and this be the second try."""
     with transaction.atomic():
         changed = held(run).update(state=state, finished_at=timezone.now(), **fields)
-        if changed:
+        if changed and state != Run.State.SUCCEEDED:
             run.refresh_from_db()
             tidy_up(run)
     _send_next(run)
@@ -252,11 +246,11 @@ def _return_run(run: Run, now: datetime, why: str = "", *, free: bool = False) -
     """Take a run away from its dead worker, or from one that could not finish it and says `why`; says what became of
     it, or nothing if somebody else was quicker. `free`: nothing went wrong, so it costs no attempt."""
     if run.cancel_requested:
-        return Run.State.CANCELLED.value if give_up_run(run, Run.State.CANCELLED.value) else ""
+        return Run.State.CANCELLED.value if finish_run(run, Run.State.CANCELLED.value) else ""
     if run.attempt >= MAX_ATTEMPTS and not free:
         lost = f"{why}, {run.attempt} times" if why else f"The worker was lost {run.attempt} times"
         error = f"{lost}. See the log, then retry."
-        return Run.State.FAILED.value if give_up_run(run, Run.State.FAILED.value, error=error) else ""
+        return Run.State.FAILED.value if finish_run(run, Run.State.FAILED.value, error=error) else ""
     with transaction.atomic():
         attempt = run.attempt - free
         if not held(run).update(state=Run.State.QUEUED, worker="", heartbeat=None, attempt=attempt):

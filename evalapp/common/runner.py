@@ -25,7 +25,7 @@ from .errors import EvalappError, Unavailable
 from .jobs import get_job
 from .logs import run_id as run_id_of_log
 from .models import Run, RunLog
-from .queue import claim_run, finish_run, give_back_run, give_up_run, held
+from .queue import claim_run, finish_run, give_back_run, held
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,11 @@ GRACE_SECONDS = 2.0  # a pipeline that checks often stops by itself; after this 
 
 class RunCancelled(BaseException):
     """Raised inside a pipeline when its run is to stop. A BaseException, so that no handler swallows it."""
+
+
+class RunLost(BaseException):
+    """Raised inside a pipeline whose run has gone to another worker: it was believed dead. Its successor works with
+    what the two have in common, so nothing of that is to be tidied up."""
 
 
 class RunReturned(BaseException):
@@ -51,6 +56,7 @@ class RunContext:
         self.project = run.project
         self.user = run.created_by
         self.cancelled = threading.Event()
+        self.lost = threading.Event()
         #: The database was away: the pipeline's own connection is to be opened anew.
         self.cut = threading.Event()
         self._echo = echo
@@ -60,12 +66,22 @@ class RunContext:
         self._state: dict[str, Any] = {"done": 0, "total": None, "unit": "", "phase": "", "rate": None}
 
     def check(self) -> None:
-        """Stop here if the run was cancelled. Call it at least once a second."""
-        if self.cancelled.is_set():
-            raise RunCancelled
+        """Stop here if the run was cancelled, or went to another worker. Call it at least once a second."""
+        self.stop_if_asked()
         if self.cut.is_set():
             self.cut.clear()
             outages.drop_connection()
+
+    def stop_if_asked(self) -> None:
+        if self.lost.is_set():
+            raise RunLost
+        if self.cancelled.is_set():
+            raise RunCancelled
+
+    def make_sure(self) -> None:
+        """Before what a successor must not find done: ask whether the run is still this worker's."""
+        if self.look() == "lost":
+            raise RunLost
 
     def progress(self, done: int, total: int | None = None, unit: str = "rows", phase: str = "") -> None:
         """Cheap: it only notes the figures; the heartbeat writes them. What an earlier attempt had done already
@@ -89,9 +105,10 @@ class RunContext:
     def figures(self) -> dict[str, Any]:
         return dict(self._state)
 
-    def must_stop(self) -> bool:
-        """Cancelled, or no longer ours."""
-        return held(self.run).values_list("cancel_requested", flat=True).first() in (True, None)
+    def look(self) -> str:
+        """`cancelled`, `lost` (no longer ours), or nothing."""
+        asked = held(self.run).values_list("cancel_requested", flat=True).first()
+        return {True: "cancelled", None: "lost", False: ""}[asked]
 
     def save(self) -> None:
         """Write heartbeat, figures and waiting log lines."""
@@ -138,8 +155,8 @@ class _Heart(threading.Thread):
         if connection.connection is None and connection.vendor == "sqlite":
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA busy_timeout = 500")
-        if self.context.must_stop():
-            self.context.cancelled.set()
+        if found := self.context.look():
+            (self.context.lost if found == "lost" else self.context.cancelled).set()
             self.asked_at = self.asked_at or time.monotonic()
         self.context.save()
 
@@ -151,8 +168,8 @@ class _Heart(threading.Thread):
 
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         """Raises in the main thread, between two of its bytecodes, as long as the pipeline has it."""
-        if self.working and self.context.cancelled.is_set():
-            raise RunCancelled
+        if self.working:
+            self.context.stop_if_asked()
 
     def end(self, _signal: int, _frame: FrameType | None) -> None:
         """The same when this process is told to end; a run that is just being ended is ended."""
@@ -223,7 +240,7 @@ def execute_run(run_id: int, *, echo: Callable[[str], None] | None = None, by_wo
 def _stop(run: Run) -> None:
     """Somebody pressed Ctrl-C: without a word a worker would find the run abandoned, and go on with it."""
     with contextlib.suppress(DatabaseTrouble):
-        give_up_run(run, Run.State.CANCELLED.value)
+        finish_run(run, Run.State.CANCELLED.value)
 
 
 def _end(run: Run, context: RunContext, state: str, fields: dict[str, Any]) -> None:
@@ -242,6 +259,9 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
             result = get_job(run.kind).load()(context, **run.params)
     except RunCancelled:
         return Run.State.CANCELLED.value, {}
+    except RunLost:
+        log.warning("run %s went to another worker meanwhile; this one leaves it", run.pk)
+        return Run.State.CANCELLED.value, {}  # which changes nothing
     except RunReturned:
         return Run.State.QUEUED.value, {"why": "The worker was told to end", "free": True}
     except EvalappError as error:

@@ -9,8 +9,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from evalapp.common.errors import BadInput, Conflict, EvalappError, Unavailable
-from evalapp.common.runner import RunCancelled, RunContext
+from evalapp.common.errors import BadInput, Conflict, Unavailable
+from evalapp.common.runner import RunContext
 
 from ..index.errors import CorpusError, IndexUnavailable
 from ..models import Corpus, CorpusPart
@@ -31,22 +31,10 @@ def run(context: RunContext, corpus: int, part: int | None = None, again: bool =
     Corpus.objects.filter(pk=corpus, state=Corpus.State.FAILED).update(state=Corpus.State.BUILDING, error="")
     try:
         found = bring_up(row, context, part=part, again=again)
-    except RunCancelled:
-        note_failure(corpus, "the run was cancelled. Try it again, or add another file")
-        raise
-    except EvalappError as error:
-        note_failure(corpus, error.detail)
-        raise
     finally:
         if not Corpus.objects.filter(pk=corpus).exists():
             remove_files(corpus)
     return {**found, "url": f"/projects/{context.project.slug}/corpora/{row.name}/"}
-
-
-def note_failure(pk: int, why: str) -> None:
-    """A corpus without an index says why; one that has an index keeps answering."""
-    Corpus.objects.filter(pk=pk, state=Corpus.State.BUILDING).update(state=Corpus.State.FAILED, error=why)
-    Corpus.objects.filter(pk=pk, state=Corpus.State.FAILED).update(error=why)
 
 
 def bring_up(corpus: Corpus, work: Work, *, part: int | None = None, again: bool = False) -> dict[str, Any]:

@@ -103,6 +103,15 @@ def _is_taken(project: Project | None, name: str, shared: bool) -> bool:
     return corpora_of(project).filter(name=name).exists()
 
 
+def give_up_index(run: Run) -> None:
+    """However it ended: a corpus without an index says why; one that has an index keeps answering."""
+    why = run.error or "the run was cancelled. Try it again, or add another file"
+    failing = [Corpus.State.BUILDING.value, Corpus.State.FAILED.value]
+    others = Run.objects.filter(state__in=Run.ACTIVE).exclude(pk=run.pk)
+    rows = Corpus.objects.filter(pk=run.params["corpus"], state__in=failing).exclude(run__in=others)
+    rows.update(state=Corpus.State.FAILED.value, error=why)
+
+
 # ---- adding -------------------------------------------------------------------------------------------------
 
 

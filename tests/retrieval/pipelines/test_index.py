@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from django.utils import timezone
 
 from annotation.models import CorpusPair, Dialogue
 from evalapp.common.models import Run
-from evalapp.common.queue import claim_run
+from evalapp.common.queue import MAX_ATTEMPTS, cancel_run, claim_run, reconcile_runs
 from evalapp.common.runner import RunCancelled, RunContext
 from retrieval.models import Corpus
 from retrieval.pipelines import index as pipeline
@@ -171,6 +174,30 @@ def test_a_cancelled_run_says_so_and_can_be_tried_again(cast, monkeypatch):
     Run.objects.update(state=Run.State.QUEUED)
     assert execute(corpus).state == Run.State.SUCCEEDED
     assert (corpus.state, corpus.error, corpus.count) == ("ready", "", 5)
+
+
+@pytest.mark.parametrize("end", ["cancelled while it waited", "no memory", "lost too often"])
+def test_however_its_run_ends_a_corpus_without_an_index_says_why(cast, monkeypatch, end):
+    """It was “being built” for ever."""
+    corpus = create_corpus(project=cast.project, user=None, name="talk")
+    add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
+    corpus.refresh_from_db()
+    if end == "no memory":
+        with monkeypatch.context() as patched:
+            patched.setattr(RunContext, "progress", Mock(side_effect=MemoryError))
+            assert execute(corpus).state == Run.State.FAILED
+    elif end == "lost too often":
+        long_ago = timezone.now() - timedelta(minutes=2)
+        Run.objects.update(state=Run.State.RUNNING, attempt=MAX_ATTEMPTS, worker="elsewhere:1", heartbeat=long_ago)
+        assert reconcile_runs()["failed"] == 1
+    else:
+        cancel_run(run=corpus.run)
+    corpus.refresh_from_db()
+    assert corpus.state == Corpus.State.FAILED
+    assert {"no memory": "out of memory", "lost too often": "lost 3 times"}.get(end, "was cancelled") in corpus.error
+    again = add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
+    assert execute(corpus).state == Run.State.SUCCEEDED
+    assert (corpus.state, corpus.error, again.corpus_id) == ("ready", "", corpus.pk)
 
 
 def test_a_corpus_deleted_meanwhile_leaves_no_files(cast):
