@@ -27,7 +27,7 @@ def test_children_end_when_their_owner_is_killed():
     assert watchdog.group_alive(group)
     owner.kill()
     owner.wait()
-    assert wait_until(lambda: not watchdog.group_alive(group), 5)
+    assert wait_until(lambda: not watchdog.group_alive(group), 60)  # left alone they would live for five minutes
     owner.stdout.close()
 
 
@@ -46,13 +46,13 @@ def test_a_group_that_ignores_term_is_killed():
     started = time.monotonic()
     watchdog.end_groups({child.pid}, grace=0.3)
     assert child.wait() == -9
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60  # of 99 seconds
     child.stdout.close()
 
 
 def test_an_ended_process_that_nobody_collected_does_not_count():
     child = subprocess.Popen(["true"], start_new_session=True)
-    assert wait_until(lambda: not watchdog.group_alive(child.pid), 5)
+    assert wait_until(lambda: not watchdog.group_alive(child.pid), 60)
     os.kill(child.pid, 0)  # still in the table of processes
     child.wait()
 
