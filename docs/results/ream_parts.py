@@ -122,6 +122,12 @@ def cross_fitted(given: Given, data: Dataset, question: Question, metric: str, s
         options: dict[str, Any] = {**SETTINGS, "sizes": SIZES, "metric": metric, "ratings": question.ratings}
         if given.quick:
             options |= {"epochs": 1, "combinations": 2}
+        # Vectors of texts depend on neither metric nor seed, and both questions about a set read the same ones.
+        shared = work_folder(given, "ream", question.folder, "texts")
+        shared.mkdir(parents=True, exist_ok=True)
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        if not (checkpoints / "shared").exists():
+            (checkpoints / "shared").symlink_to(shared, target_is_directory=True)
         found = cross_fit(
             "ream", data, folds=2 if given.quick else FOLDS, seed=seed, aspect=question.aspect, encoder=given.encoder,
             folder=checkpoints, **options,
