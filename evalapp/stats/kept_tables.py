@@ -23,6 +23,7 @@ from evalapp.stats.shapes import (
     number,
     object_of,
     one_of,
+    slug,
     text,
 )
 from evalapp.stats.tables import covariates_of
@@ -129,8 +130,10 @@ _HEAD: dict[str, Looks] = {"kind": text, "aspect": text, "signature": text, "not
 _COUNTS: dict[str, Looks] = dict.fromkeys(
     ("n_items", "n_systems", "n_raters", "n_ratings", "n_outputs", "n_excluded", "n_clusters", "n_filtered"), number
 )
-_FILTER: dict[str, Looks] = {"filter": maybe(object_of({"name": text, "digest": text}))}
-_WHO: dict[str, Looks] = {"evaluator": text, "name": text, "kind": text, "is_sentinel": flag, "signature": text}
+_FILTER: dict[str, Looks] = {
+    "filter": maybe(object_of({"name": text, "digest": text}, {"raters": number, "reason": text}))
+}
+_WHO: dict[str, Looks] = {"evaluator": slug, "name": text, "kind": text, "is_sentinel": flag, "signature": text}
 _FIGURES: dict[str, Looks] = dict.fromkeys(COEFFICIENTS, _ESTIMATE)
 
 
@@ -143,7 +146,7 @@ _SYSTEMS = _table(
         "method": text, "scale": list_of(number, 2),
         "extras": object_of({}, {
             "side": _effect, "length": _effect, "side_bias": _effect, "length_bias": _effect,
-            "rater_effects": _spread,
+            "rater_effects": _spread, "both_bad_share": number,
         }),
     },
     object_of(
@@ -154,8 +157,8 @@ _SYSTEMS = _table(
         }
     ),
     {
-        "by": maybe(text), "groups": list_of(list_of(text, 1)), "findings": list_of(text), "totals": map_of(anything),
-        "evaluator": object_of({"slug": text, "aspect": text}, {"signature": text}),
+        "by": maybe(text), "groups": list_of(list_of(text, 1)), "findings": list_of(text), "totals": map_of(number),
+        "evaluator": object_of({"slug": slug, "aspect": text}, {"signature": text, "n_in_training": number}),
     },
 )  # fmt: skip
 
@@ -222,7 +225,7 @@ _ENHANCED = both(
         {"baseline": text},
         object_of(
             {
-                "evaluator": text, "name": text, "differences": list_of(_DIFFERENCE), "n": number,
+                "evaluator": slug, "name": text, "differences": list_of(_DIFFERENCE), "n": number,
                 "cells": map_of(object_of({**_FIGURES, "n": number, "signature": text, "note": text})),
             }
         ),
@@ -283,11 +286,15 @@ _LINE = object_of(
 )  # fmt: skip
 
 
+_PART = object_of({}, {"share": number, "n": number})
+
+
 def _agreement(table: Any, where: str) -> Iterator[Fault]:
     """Lines of all aspects, or the coefficients of one."""
     row = _COEFFICIENT if isinstance(table, dict) and table.get("aspect") else _LINE
     detail: dict[str, Looks] = {"judged": one_of(*JUDGED)} if row is _COEFFICIENT else {}
-    yield from _table({"campaign": text, "scale": text, **detail}, row, {"notes": list_of(text)})(table, where)
+    told = {"notes": list_of(text), "prevalence": list_of(_PART), **dict.fromkeys(("n_units", "n_judgements"), number)}
+    yield from _table({"campaign": text, "scale": text, **detail}, row, told)(table, where)
 
 
 #: How a table of each kind must look.

@@ -4,9 +4,11 @@ yields what is wrong, with the place. What tables look like is in `kept_tables`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+_SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
 #: (where, what is wrong there).
 Fault: TypeAlias = tuple[str, str]
 #: Looks at a value and its place.
@@ -16,6 +18,12 @@ Looks: TypeAlias = Callable[[Any, str], Iterator[Fault]]
 def text(value: Any, where: str) -> Iterator[Fault]:
     if not isinstance(value, str):
         yield where, "must be a text"
+
+
+def slug(value: Any, where: str) -> Iterator[Fault]:
+    """A name that can stand in an address."""
+    if not isinstance(value, str) or not _SLUG.fullmatch(value):
+        yield where, "must be letters, digits and hyphens, at most 100"
 
 
 def flag(value: Any, where: str) -> Iterator[Fault]:

@@ -82,7 +82,7 @@ def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Compari
 def ranking_of(kept: Comparisons, settings: Settings) -> Ranking:
     """Systems, by their numbers, from comparisons of one kind by the settings' method."""
     if settings["method"] == "m1":
-        per = settings.get("per") or "judgement"
+        per: Any = settings.get("per") or "judgement"
         return rank_by_m1(kept.item, kept.system_a, kept.verdict, per=per, cluster=kept.cluster, **draws_of(settings))
     return _by_model(kept, settings) if settings["method"] in COMPARISON_METHODS else _by_wins(kept, settings)
 

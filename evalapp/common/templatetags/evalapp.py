@@ -30,6 +30,11 @@ def _span(seconds: float) -> str:
     return f"{round(seconds / 2_629_746)} months"
 
 
+def _undefined(value: Any) -> bool:
+    """What a template does not find comes as an empty text."""
+    return value is None or value == "" or (isinstance(value, float) and not math.isfinite(value))
+
+
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
     """Relative time with the exact one on hover."""
@@ -48,32 +53,31 @@ def ago(moment: datetime | None) -> SafeString | str:
 @register.filter
 def span(seconds: float | None) -> str:
     """A duration in words: 14 s, 3 min, 2 h."""
-    return "-" if seconds is None else _span(max(0.0, float(seconds)))
+    return "-" if seconds is None or _undefined(seconds) else _span(max(0.0, float(seconds)))
 
 
 @register.filter
 def figure(value: Any, digits: int = 3) -> str:
-    """A number with fixed digits; undefined is a dash, never NaN. What a template does not find comes as an empty
-    text."""
-    if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
+    """A number with fixed digits; undefined is a dash, never NaN."""
+    if _undefined(value):
         return "-"
     return f"{value:.{int(digits)}f}".replace("-", "−")
 
 
 @register.filter
 def percent(value: Any, digits: int = 0) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.{int(digits)}f} %"
+    return "-" if _undefined(value) else f"{100 * value:.{int(digits)}f} %"
 
 
 @register.filter
 def hundredths(value: Any) -> str:
     """A share in %, for a column whose head says so."""
-    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.0f}"
+    return "-" if _undefined(value) else f"{100 * value:.0f}"
 
 
 @register.filter
 def thousands(value: Any) -> str:
-    return "-" if value is None else f"{int(value):,}"
+    return "-" if _undefined(value) else f"{int(value):,}"
 
 
 @register.filter

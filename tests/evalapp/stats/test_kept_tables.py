@@ -17,8 +17,8 @@ WHO = {"evaluator": "e", "name": "e", "kind": "baseline", "is_sentinel": False, 
 FIGURES = dict.fromkeys(("pearson", "spearman", "kendall"), ESTIMATE)
 SYSTEM = {
     "label": "a", "system": "a", "kind": "machine", "step": None, "note": "", "rank": 1,
-    "shares": {"win": 1, "tie": 0, "loss": 0}, "rank_low": 1, "rank_high": 1, "tier": 1, "value": 0.5, "low": None, "high": None, "n": 2, "n_ratings": 4,
-    "simulated": 0.0,
+    "shares": {"win": 1, "tie": 0, "loss": 0}, "rank_low": 1, "rank_high": 1, "tier": 1, "value": 0.5, "low": None,
+    "high": None, "n": 2, "n_ratings": 4, "simulated": 0.0,
 }  # fmt: skip
 EVALUATOR = {
     **WHO, **FIGURES, "n": 3, "n_missing": 0, "note": "", "letters": "a", "whole": None, "corrected": ESTIMATE,
@@ -87,6 +87,10 @@ def test_a_sound_document_has_no_fault():
         ),
         (1, ("params", "coefficient"), "pa", ("tables[1].table.rows", "must have “pa”")),
         (1, ("table", "test", "p_holm"), [], ("tables[1].table.test.p_holm", "must be 1 by 1")),
+        (0, ("table", "totals"), {"games": "x"}, ("tables[0].table.totals.games", "must be a number")),
+        (1, ("table", "rows", 0, "evaluator"), "a/b", ("tables[1].table.rows[0].evaluator", "must be letters, ")),
+        (2, ("table", "rows", 0, "evaluator"), "", ("tables[2].table.rows[0].evaluator", "must be letters, ")),
+        (4, ("table", "prevalence"), [{"n": []}], ("tables[4].table.prevalence[0].n", "must be a number")),
         (7, ("table", "figure"), "beauty", ("tables[7].table.figure", "must be one of pearson, ")),
         (1, ("table", "people"), "everybody", ("tables[1].table.people", "must be one of ratings")),
         (1, ("table", "rows", 0, "pearson"), None, ("tables[1].table.rows[0].pearson", "must be an object")),
