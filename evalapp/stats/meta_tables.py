@@ -107,6 +107,13 @@ class Scored:
     own: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
     @property
+    def is_sentinel(self) -> bool:
+        """Whether it cannot know quality: a sentinel of the catalogue, or one that was trained to read the text alone,
+        or all but the text (`inputs` in its signature)."""
+        one_sided = self.kind == "trained" and any(part.startswith("inputs:") for part in self.signature.split("|"))
+        return one_sided or self.kind == "sentinel"
+
+    @property
     def has_own(self) -> bool:
         """Whether its own values of systems can be compared with people's."""
         return bool(self.own) and not self.n_in_training
@@ -256,7 +263,7 @@ def said_of(one: Scored) -> Table:
         "evaluator": one.evaluator,
         "name": one.name,
         "kind": one.kind,
-        "is_sentinel": one.kind == "sentinel",
+        "is_sentinel": one.is_sentinel,
         "score_set": one.score_set,
         "signature": one.signature,
         "short_signature": one.short_signature,

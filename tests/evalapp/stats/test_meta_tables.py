@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evalapp.stats import evaluator_tables
 from evalapp.stats.columns import Ratings, Units
 from evalapp.stats.meta_tables import FIXED, LEARNED, People, Scored, evaluators_table
 
@@ -41,3 +42,23 @@ def test_a_systems_own_value_counts_only_where_nothing_of_it_was_learned(n_in_tr
     (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=outside)["rows"]
     assert row["pearson"]["value"] == pytest.approx(value)
     assert row["note"] == note
+
+
+@pytest.mark.parametrize(
+    ("kind", "signature", "expected"),
+    [
+        ("trained", "maude|profile:paper|seed:13|inputs:text|v:1", True),
+        ("trained", "shared-bert|profile:paper|inputs:reference|v:1", True),
+        ("trained", "maude|profile:paper|seed:13|v:1", False),
+        ("combined", "three|inputs:text|v:1", False),
+        ("sentinel", "length|v:1", True),
+    ],
+)
+def test_what_reads_one_side_alone_is_a_sentinel(kind, signature, expected):
+    """EVALUATORS 7.8: candidate-only and context-only versions of what is trained stand as sentinels in every table."""
+    said = people()
+    one = Scored("p", "p", kind, signature, np.array(PEOPLE)[said.system])
+    (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=np.ones(len(said), dtype=bool))["rows"]
+    assert (row["kind"], row["is_sentinel"]) == (kind, expected)
+    matrix = evaluator_tables._said(one)
+    assert matrix["is_sentinel"] is expected
