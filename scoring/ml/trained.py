@@ -36,6 +36,7 @@ from scoring.ml.types import Record
 
 if TYPE_CHECKING:
     from scoring.ml.network import Network
+    from scoring.ml.training.cross_fit import CrossFitted
 
 
 class TrainedEvaluator(Evaluator):
@@ -63,6 +64,15 @@ class TrainedEvaluator(Evaluator):
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
         """Inputs from which the fixtures are taken: the outputs of the held-out part, or else those learned from."""
         return (job.dev if job.dev is not None and job.dev.outputs else job.train).outputs_with_context()
+
+    @classmethod
+    def join(
+        cls, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
+    ) -> CrossFitted:
+        """The models of all folds as one evaluator."""
+        from scoring.ml.training.cross_fit import CrossFitted
+
+        return CrossFitted(entry, members, options)
 
     @property
     def record(self) -> TrainingRecord:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -88,16 +88,16 @@ class CrossFitted(Evaluator):
 
     def undefined(self, record: Record) -> str:
         # Of those that score it: a member may lack the system that another one knows.
-        reasons = (self.members[number].undefined(record) for number in self._unseen(record))
+        reasons = (self.members[number].undefined(record) for number in self.unseen(record))
         return next((reason for reason in reasons if reason), "")
 
     def identity(self, record: Record) -> Hashable:
-        return (self.members[0].identity(record), self._unseen(record))
+        return (self.members[0].identity(record), self.unseen(record))
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         by_member: dict[int, list[int]] = {}
         for place, record in enumerate(records):
-            for member in self._unseen(record):
+            for member in self.unseen(record):
                 by_member.setdefault(member, []).append(place)
         values, times = np.zeros(len(records)), np.zeros(len(records))
         columns = {name: np.zeros(len(records)) for name in self.component_names}
@@ -125,7 +125,7 @@ class CrossFitted(Evaluator):
             return super().system_score(records)
         values, weights, times = np.zeros(len(records)), np.zeros(len(records)), np.zeros(len(records))
         for number, member in enumerate(self.members):
-            places = [place for place, record in enumerate(records) if number in self._unseen(record)]
+            places = [place for place, record in enumerate(records) if number in self.unseen(record)]
             if places:
                 assert isinstance(member, WeightedBySystem)
                 value, weight = member.system_weights([records[place] for place in places])
@@ -138,7 +138,7 @@ class CrossFitted(Evaluator):
             return float("nan")
         return float(values[defined] @ weights[defined] / weights[defined].sum())
 
-    def _unseen(self, record: Record) -> tuple[int, ...]:
+    def unseen(self, record: Record) -> tuple[int, ...]:
         """The members that may score a record: those that did not see its group; all, when each one did."""
         names = training_names(record.group, record.item)
         found = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
@@ -164,7 +164,7 @@ class CrossFitted(Evaluator):
     @classmethod
     def from_folder(
         cls, entry: Entry, folder: Path, options: Mapping[str, OptionValue] | None = None, *, verify: bool = True
-    ) -> Self:
+    ) -> CrossFitted:
         """The models of all folds. Raises `ArtefactError` when one is missing or damaged."""
         content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
         n_folds = int(content["folds"])
@@ -175,7 +175,7 @@ class CrossFitted(Evaluator):
         members = [
             implementation.from_folder(entry, folder / f"fold-{n}", options, verify=verify) for n in range(n_folds)
         ]
-        return cls(entry, members, options)
+        return implementation.join(entry, members, options)
 
 
 def cross_fit(
@@ -213,7 +213,7 @@ def cross_fit(
             member = run_job(job)
             member.save_pretrained(place / "model")
         members.append(member)
-    return CrossFitted(entry, members)
+    return entry.load_implementation().join(entry, members)
 
 
 def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:

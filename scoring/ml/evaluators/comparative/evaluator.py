@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.glicko2_games import play_games
-from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
-from scoring.ml.catalogue import PAPER
+from scoring.ml.catalogue import PAPER, Entry, OptionValue
 from scoring.ml.engine import Engine
 from scoring.ml.errors import InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.training import Material, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
-    Signs,
     Verdicts,
     points_of,
     signs_of,
@@ -38,6 +36,9 @@ from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
 from scoring.ml.types import Dataset, Record
 
+if TYPE_CHECKING:
+    from scoring.ml.training.cross_fit import CrossFitted
+
 #: The paper's range of a score: 50 references, 3 points each.
 MOST_POINTS = 150.0
 PLAYS_FOR_EACH = 50
@@ -45,10 +46,8 @@ PLAYS_FOR_EACH = 50
 _PAIRS_AT_A_TIME = 16_384
 _PROBED = 64
 
-Systems = Mapping[str, Sequence[Record]]
 
-
-class Comparative(TrainedEvaluator):
+class Comparative(TrainedEvaluator, PairJudge):
     """`compare` says of two texts which is better; `score` measures texts against common references or rates their
     skill; `rank` rates systems with Glicko-2."""
 
@@ -92,6 +91,14 @@ class Comparative(TrainedEvaluator):
             job.name, job.profile, job.seed, aspects, job.options, state, record, trained.network, job.encoder
         )
 
+    @classmethod
+    def join(
+        cls, entry: Entry, members: Sequence[TrainedEvaluator], options: Mapping[str, OptionValue] | None = None
+    ) -> CrossFitted:
+        from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
+
+        return CrossFittedComparative(entry, members, options)
+
     # How it is applied
 
     @cached_property
@@ -114,8 +121,11 @@ class Comparative(TrainedEvaluator):
         return self.artefact.profile != PAPER if chosen is None else bool(chosen)
 
     @property
+    def mirrors(self) -> bool:
+        return self.symmetric or self.classifier.single
+
+    @property
     def tie_rule(self) -> TieRule:
-        """What a draw means to skill ratings."""
         chosen = self.options["tie_rule"]
         return cast(TieRule, chosen or ("paper" if self.artefact.profile == PAPER else "half"))
 
@@ -168,10 +178,6 @@ class Comparative(TrainedEvaluator):
 
     # Pairs
 
-    def compare(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Signs:
-        """(n,) 1 where a[i] is better than b[i], -1 where it is worse, 0 where neither is. `judge` says more."""
-        return self.judge(a, b, progress=progress).signs
-
     def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
         """The verdicts on a[i] against b[i] with probabilities, swap consistency and what was cut.
 
@@ -193,22 +199,6 @@ class Comparative(TrainedEvaluator):
         else:
             probabilities[rows], truncated[rows], consistency = self._by_pairs(chosen, progress)
         return Verdicts(signs_of(probabilities), probabilities, consistency, truncated)
-
-    def _from_either_side(
-        self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
-    ) -> Verdicts:
-        """As `judge`. Where pairs are read one way only, half of them, drawn by seed, are read from the other side:
-        the place of a text would otherwise follow the names of systems, or the order of rows."""
-        if self.symmetric or self.classifier.single:
-            return self.judge(a, b, progress=progress)
-        turned = np.random.default_rng(seed).random(len(a)) < 0.5
-        sides = [(y, x) if turn else (x, y) for x, y, turn in zip(a, b, turned.tolist(), strict=True)]
-        found = self.judge([x for x, _ in sides], [y for _, y in sides], progress=progress)
-        return replace(
-            found,
-            signs=np.where(turned, -found.signs, found.signs).astype(np.int8),
-            probabilities=np.where(turned[:, None], found.probabilities[:, ::-1], found.probabilities),
-        )
 
     @property
     def classifier(self) -> ComparativeNetwork:
@@ -296,7 +286,7 @@ class Comparative(TrainedEvaluator):
         low, high = np.minimum(first, second), np.maximum(first, second)
         keys, places = np.unique(low * n + high, return_inverse=True)
         ours, theirs = [records[k] for k in (keys // n).tolist()], [records[k] for k in (keys % n).tolist()]
-        verdicts = self._from_either_side(
+        verdicts = self.judge_from_either_side(
             ours, theirs, self.option_int("seed"), lambda done, total: progress(done * n // max(total, 1), n)
         )
         scores = (verdicts.signs[places.reshape(-1)].astype(np.float64) + 1) / 2
@@ -305,62 +295,6 @@ class Comparative(TrainedEvaluator):
         cut[np.concatenate([keys[verdicts.truncated] // n, keys[verdicts.truncated] % n])] = True
         places = np.argsort(order)
         return Partial(ratings.rating[places], cut[places])
-
-    # Systems
-
-    def verdict_table(
-        self,
-        systems: Systems,
-        *,
-        max_items: int | None = None,
-        seed: int = 13,
-        progress: Progress | None = None,
-    ) -> VerdictTable:
-        """Every system against every other on the items both have, each pair of texts compared once.
-
-        `max_items` items at most that two systems or more have, drawn by seed, the same for all. Raises
-        `InvalidOption` for fewer than two systems, a system with two texts for an item, or when no two share an item.
-        """
-        names = sorted(systems)
-        if len(names) < 2:
-            raise InvalidOption(self.name, "rank", f"needs at least two systems, found {len(names)}")
-        texts = {name: _by_item(self.name, name, systems[name]) for name in names}
-        times = Counter(item for own in texts.values() for item in own)
-        items = sorted(item for item, n in times.items() if n > 1)
-        if max_items is not None and len(items) > max_items:
-            chosen = np.random.default_rng(seed).choice(len(items), max_items, replace=False)
-            items = [items[place] for place in sorted(chosen.tolist())]
-        rows: list[tuple[int, int]] = []
-        a: list[Record] = []
-        b: list[Record] = []
-        for i, one in enumerate(names):
-            for j, other in enumerate(names[i + 1 :], start=i + 1):
-                for item in items:
-                    if item in texts[one] and item in texts[other]:
-                        rows.append((i, j))
-                        a.append(texts[one][item])
-                        b.append(texts[other][item])
-        if not rows:
-            raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
-        signs = self._from_either_side(a, b, seed, progress).signs
-        return VerdictTable.of(names, [i for i, _ in rows], [j for _, j in rows], signs)
-
-    def rank(
-        self,
-        systems: Systems,
-        *,
-        seeds: int = 100,
-        seed: int = 13,
-        max_items: int | None = None,
-        max_games: int | None = None,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> SkillRatings:
-        """Glicko-2 ratings of systems, from each system's outputs: verdicts once, then `seeds` simulations.
-
-        The tie rule is that of the options. Raises as `verdict_table`.
-        """
-        table = self.verdict_table(systems, max_items=max_items, seed=seed, progress=progress)
-        return rank_by_games(table, seeds=seeds, seed=seed, tie=self.tie_rule, max_games=max_games)
 
 
 def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:
@@ -381,17 +315,6 @@ def _bare(record: Record) -> Record:
 
 def _record(row: Mapping[str, Any]) -> Record:
     return Record(**{**row, "references": tuple(row["references"]), "context": tuple(row["context"])})
-
-
-def _by_item(evaluator: str, system: str, records: Sequence[Record]) -> dict[str, Record]:
-    found: dict[str, Record] = {}
-    for record in records:
-        if record.item in found:
-            raise InvalidOption(
-                evaluator, "rank", f"system {system!r} has two texts for item {record.item!r}: make two systems of it"
-            )
-        found[record.item] = record
-    return found
 
 
 def _sigmoid(logits: Floats) -> Floats:

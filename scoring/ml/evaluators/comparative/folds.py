@@ -1,0 +1,76 @@
+"""The comparative evaluators of all folds as one that compares, each pair by the models that did not see its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from evalapp.stats.glicko2 import TieRule
+from scoring.ml.base import Progress
+from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.systems import PairJudge
+from scoring.ml.evaluators.comparative.verdicts import Verdicts, signs_of
+from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.types import Record
+
+
+class CrossFittedComparative(CrossFitted, PairJudge):
+    """A pair is judged by the mean probabilities of the models that saw neither text's group; by those of all where
+    each saw one of both, as of texts from two folds."""
+
+    @property
+    def judges(self) -> tuple[Comparative, ...]:
+        """The models, as what they are."""
+        return cast("tuple[Comparative, ...]", self.members)
+
+    @property
+    def mirrors(self) -> bool:
+        return all(judge.mirrors for judge in self.judges)
+
+    @property
+    def tie_rule(self) -> TieRule:
+        return self.judges[0].tie_rule
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if self.options["by"] != "skill":
+            return ()
+        return ("each fold's texts were rated among themselves, so ratings of two folds say little of each other",)
+
+    def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
+        """As each model's; `swap_consistency` is the mean over the readings of all models."""
+        rows = self._rows_of(a, b)
+        probabilities, times = np.zeros((len(a), 3)), np.zeros(len(a))
+        truncated = np.zeros(len(a), dtype=np.bool_)
+        consistent, read = 0.0, 0
+        done, total = 0, sum(len(own) for own in rows)
+        for judge, own in zip(self.judges, rows, strict=True):
+            if not own and len(a):
+                continue
+            report = None if progress is None else _shifted(progress, done, total)
+            found = judge.judge([a[row] for row in own], [b[row] for row in own], progress=report)
+            probabilities[own] += found.probabilities
+            times[own] += 1
+            truncated[own] |= found.truncated
+            if found.swap_consistency is not None:
+                consistent, read = consistent + found.swap_consistency * len(own), read + len(own)
+            done += len(own)
+        probabilities /= np.maximum(times, 1)[:, None]
+        return Verdicts(signs_of(probabilities), probabilities, consistent / read if read else None, truncated)
+
+    def _rows_of(self, a: Sequence[Record], b: Sequence[Record]) -> list[list[int]]:
+        """For each model the pairs that it judges. Raises `InvalidOption` for lists of two lengths, as a model does."""
+        if len(a) != len(b):
+            self.judges[0].judge(a, b)
+        rows: list[list[int]] = [[] for _ in self.judges]
+        for place, (one, other) in enumerate(zip(a, b, strict=True)):
+            both = set(self.unseen(one)) & set(self.unseen(other))
+            for number in both or range(len(self.judges)):
+                rows[number].append(place)
+        return rows
+
+
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    return lambda done, _: progress(before + done, total)

@@ -1,0 +1,128 @@
+"""What follows from verdicts on pairs, whoever gives them: comparisons of texts, and systems rated by Glicko-2."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from evalapp.stats.glicko2 import TieRule
+from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
+from scoring.ml.base import Progress
+from scoring.ml.errors import InvalidOption
+from scoring.ml.evaluators.comparative.verdicts import Signs, Verdicts
+from scoring.ml.types import Record
+
+Systems: TypeAlias = Mapping[str, Sequence[Record]]
+
+
+class PairJudge(ABC):
+    """Whoever has `judge` has the rest."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in the catalogue."""
+
+    @property
+    @abstractmethod
+    def mirrors(self) -> bool:
+        """Whether a verdict always turns round with its texts."""
+
+    @property
+    @abstractmethod
+    def tie_rule(self) -> TieRule:
+        """What a draw means to skill ratings."""
+
+    @abstractmethod
+    def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
+        """The verdicts on a[i] against b[i] with probabilities, swap consistency and what was cut."""
+
+    def compare(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Signs:
+        """(n,) 1 where a[i] is better than b[i], -1 where it is worse, 0 where neither is. `judge` says more."""
+        return self.judge(a, b, progress=progress).signs
+
+    def judge_from_either_side(
+        self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
+    ) -> Verdicts:
+        """As `judge`. Where pairs are read one way only, half of them, drawn by seed, are read from the other side:
+        the place of a text would otherwise follow the names of systems, or the order of rows."""
+        if self.mirrors:
+            return self.judge(a, b, progress=progress)
+        turned = np.random.default_rng(seed).random(len(a)) < 0.5
+        sides = [(y, x) if turn else (x, y) for x, y, turn in zip(a, b, turned.tolist(), strict=True)]
+        found = self.judge([x for x, _ in sides], [y for _, y in sides], progress=progress)
+        return replace(
+            found,
+            signs=np.where(turned, -found.signs, found.signs).astype(np.int8),
+            probabilities=np.where(turned[:, None], found.probabilities[:, ::-1], found.probabilities),
+        )
+
+    def verdict_table(
+        self,
+        systems: Systems,
+        *,
+        max_items: int | None = None,
+        seed: int = 13,
+        progress: Progress | None = None,
+    ) -> VerdictTable:
+        """Every system against every other on the items both have, each pair of texts compared once.
+
+        `max_items` items at most that two systems or more have, drawn by seed, the same for all. Raises
+        `InvalidOption` for fewer than two systems, a system with two texts for an item, or when no two share an item.
+        """
+        names = sorted(systems)
+        if len(names) < 2:
+            raise InvalidOption(self.name, "rank", f"needs at least two systems, found {len(names)}")
+        texts = {name: _by_item(self.name, name, systems[name]) for name in names}
+        times = Counter(item for own in texts.values() for item in own)
+        items = sorted(item for item, n in times.items() if n > 1)
+        if max_items is not None and len(items) > max_items:
+            chosen = np.random.default_rng(seed).choice(len(items), max_items, replace=False)
+            items = [items[place] for place in sorted(chosen.tolist())]
+        rows: list[tuple[int, int]] = []
+        a: list[Record] = []
+        b: list[Record] = []
+        for i, one in enumerate(names):
+            for j, other in enumerate(names[i + 1 :], start=i + 1):
+                for item in items:
+                    if item in texts[one] and item in texts[other]:
+                        rows.append((i, j))
+                        a.append(texts[one][item])
+                        b.append(texts[other][item])
+        if not rows:
+            raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
+        signs = self.judge_from_either_side(a, b, seed, progress).signs
+        return VerdictTable.of(names, [i for i, _ in rows], [j for _, j in rows], signs)
+
+    def rank(
+        self,
+        systems: Systems,
+        *,
+        seeds: int = 100,
+        seed: int = 13,
+        max_items: int | None = None,
+        max_games: int | None = None,
+        progress: Progress | None = None,
+    ) -> SkillRatings:
+        """Glicko-2 ratings of systems, from each system's outputs: verdicts once, then `seeds` simulations.
+
+        The tie rule is that of the options. Raises as `verdict_table`.
+        """
+        table = self.verdict_table(systems, max_items=max_items, seed=seed, progress=progress)
+        return rank_by_games(table, seeds=seeds, seed=seed, tie=self.tie_rule, max_games=max_games)
+
+
+def _by_item(evaluator: str, system: str, records: Sequence[Record]) -> dict[str, Record]:
+    found: dict[str, Record] = {}
+    for record in records:
+        if record.item in found:
+            raise InvalidOption(
+                evaluator, "rank", f"system {system!r} has two texts for item {record.item!r}: make two systems of it"
+            )
+        found[record.item] = record
+    return found

@@ -1,0 +1,87 @@
+"""Comparative evaluators of several folds as one: who judges which pair, systems, folders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from evalapp.client.stopping import Comparer, load_comparer
+from scoring.ml import InvalidOption, Record, load
+from scoring.ml.artefact import Artefact
+from scoring.ml.encoders.source import EncoderSource, find_encoder
+from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
+from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.registry import get_entry
+from scoring.ml.training.record import TrainingRecord
+from tests.scoring.ml.tiny import tiny_encoder
+
+
+def untrained(source: EncoderSource, seed: int, group: str) -> Comparative:
+    """As a training would leave it that saw one group and learned nothing."""
+    entry = get_entry("comparative")
+    options = entry.train_defaults("recommended")
+    torch.manual_seed(seed)
+    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], "tie": True, "single": False})
+    torch.nn.init.normal_(network.classifier.weight)
+    record = TrainingRecord("none", "0" * 8, {}, (group,), (), 0, 0.0, 0, {})
+    state = {"references": [], "classes": ["worse", "tie", "better"]}
+    return Comparative(entry, Artefact("comparative", "recommended", seed, (), options, state, record, network, source))
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory) -> CrossFittedComparative:
+    source = find_encoder(tiny_encoder("bert", tmp_path_factory.mktemp("encoder")))
+    judges = [untrained(source, seed, f"g{seed}") for seed in (1, 2, 3)]
+    found = Comparative.join(judges[0].entry, judges)
+    assert isinstance(found, CrossFittedComparative)
+    return found
+
+
+def texts(group: str, *words: str) -> list[Record]:
+    return [Record(text, context=("you like",), item=f"{group}-{n}", group=group) for n, text in enumerate(words)]
+
+
+def test_a_pair_is_judged_by_those_that_saw_neither_text(folds):
+    one, two, three = folds.judges
+    a, b = texts("g1", "cat sat", "no"), texts("g1", "the dog ran", "yes yes")
+    mean = (two.judge(a, b).probabilities + three.judge(a, b).probabilities) / 2
+    np.testing.assert_allclose(folds.judge(a, b).probabilities, mean, atol=1e-6)
+    assert np.abs(one.judge(a, b).probabilities - mean).max() > 1e-3
+    # Of two folds there is one left; of texts from elsewhere all.
+    both = folds.judge(a, texts("g2", "tea", "mat on mat"))
+    alone = three.judge(a, texts("g2", "tea", "mat on mat"))
+    np.testing.assert_allclose(both.probabilities, alone.probabilities, atol=1e-6)
+    assert both.swap_consistency == alone.swap_consistency
+    new = texts("new", "cat sat"), texts("new", "the dog")
+    every = np.mean([judge.judge(*new).probabilities for judge in folds.judges], axis=0)
+    np.testing.assert_allclose(folds.judge(*new).probabilities, every, atol=1e-6)
+    told: list[tuple[int, int]] = []
+    np.testing.assert_array_equal(folds.compare(b, a, progress=lambda *done: told.append(done)), -folds.compare(a, b))
+    assert told[-1] == (4, 4)
+    with pytest.raises(InvalidOption, match="two lists of one length"):
+        folds.compare(a, b[:1])
+    assert len(folds.compare([], [])) == 0
+
+
+def test_systems_are_rated(folds):
+    systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
+    ratings = folds.rank(systems, seeds=3, max_games=300)
+    table = folds.verdict_table(systems)
+    assert set(ratings.order) == set(systems)
+    assert (len(table), ratings.tie) == (9, "half")
+    assert folds.remarks == ()
+    by_skill = CrossFittedComparative(folds.entry, folds.members, {"by": "skill"})
+    assert "each fold's texts were rated among themselves" in by_skill.remarks[0]
+
+
+def test_a_folder_of_folds_is_a_comparer(folds, tmp_path):
+    """Evaluators of small projects are cross-fitted, and a training is to be stopped by what was downloaded."""
+    folds.save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert isinstance(loaded, Comparer)
+    a, b = texts("g2", "cat sat", "no"), texts("g2", "the dog ran", "yes yes")
+    np.testing.assert_array_equal(load_comparer(tmp_path / "out").compare(a, b), folds.compare(a, b))
+    assert loaded.signature == folds.signature
+    assert "folds:3" in loaded.signature
