@@ -168,18 +168,18 @@ def margin_floor(progress: float, least: float) -> float:
 
 
 def converged_steps(steps: Sequence[int], losses: Mapping[int, float] | None) -> frozenset[int]:
-    """The "almost converged" checkpoints: those whose dev loss is within 1 % of the least up to then and never leaves
-    that region again; without dev losses those beyond 0.8 of the last step."""
+    """The "almost converged" checkpoints: from the first on whose dev loss is within 1 % of the least of all, whatever
+    it does afterwards, for what comes behind the least is not better than it; without dev losses those beyond 0.8 of
+    the last step."""
     ordered = sorted(steps)
     if not losses:
         return frozenset(step for step in ordered if step > CONVERGED_SHARE * ordered[-1])
-    region: set[int] = set()
-    least = min(losses[step] for step in ordered if step in losses)
-    for step in reversed([step for step in ordered if step in losses]):
-        if losses[step] > least + CONVERGED_LOSS * abs(least):
-            break
-        region.add(step)
-    return frozenset(region)
+    told = [step for step in ordered if step in losses]
+    if not told:
+        return frozenset()
+    least = min(losses[step] for step in told)
+    first = next(step for step in told if losses[step] <= least + CONVERGED_LOSS * abs(least))
+    return frozenset(step for step in told if step >= first)
 
 
 class WeakPairs:
