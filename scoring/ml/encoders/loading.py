@@ -57,20 +57,26 @@ def load_pretrained(
 ) -> PreTrainedModel:
     """A model of transformers, on the CPU, in evaluation mode: the one place where weights of others are read.
 
-    Local files, safetensors and no code from the folder, whatever the head.
+    Local files, safetensors and no code from the folder, whatever the head. Raises `EncoderError` where transformers
+    does not know its kind or cannot read its weights.
     """
     import torch
     import transformers
+    from safetensors import SafetensorError
 
     with without_progress_bar():
-        model: PreTrainedModel = getattr(transformers, kind).from_pretrained(
-            str(source.folder),
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            attn_implementation=attention or source.attention,
-            dtype=torch.bfloat16 if dtype == "bf16" else torch.float32,
-        )
+        try:
+            model: PreTrainedModel = getattr(transformers, kind).from_pretrained(
+                str(source.folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                attn_implementation=attention or source.attention,
+                dtype=torch.bfloat16 if dtype == "bf16" else torch.float32,
+            )
+        except (OSError, ValueError, SafetensorError) as error:
+            message = f"{source.folder} cannot be loaded ({error}): copy the folder again, or take another encoder"
+            raise EncoderError(source.name, message) from error
     return model.eval()
 
 

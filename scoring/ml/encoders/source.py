@@ -155,7 +155,10 @@ def _read_json(name: str, path: Path, *, required: bool) -> dict[str, Any]:
         if required:
             raise EncoderError(name, f"{path.parent} holds no {path.name}, so it is no encoder's folder")
         return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise EncoderError(name, f"{path} cannot be read ({error}): copy the encoder's folder again") from error
     return content if isinstance(content, dict) else {}
 
 

@@ -70,6 +70,18 @@ def test_a_layer_is_the_one_of_the_whole_encoder(tmp_path, kind):
             torch.testing.assert_close(found, whole[layer], atol=1e-5, rtol=0)
 
 
+def test_weights_that_are_none_and_unknown_kinds_are_refused(tiny_family, tmp_path):
+    source = find_encoder(tiny_family("bert"))
+    config = (source.folder / "config.json").read_text(encoding="utf-8")
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    with pytest.raises(EncoderError, match=r"cannot be loaded .*: copy the folder again, or take another encoder"):
+        load_model(find_encoder(str(tmp_path)))
+    (tmp_path / "config.json").write_text(config.replace('"bert"', '"bort"'), encoding="utf-8")
+    with pytest.raises(EncoderError, match="cannot be loaded"):
+        load_model(find_encoder(str(tmp_path)))
+
+
 def test_a_folder_without_tokenizer_is_refused(tiny_family, tmp_path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).symlink_to(find_encoder(tiny_family("bert")).folder / name)

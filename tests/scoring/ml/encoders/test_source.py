@@ -39,6 +39,13 @@ def test_folder(tmp_path):
     assert (found.name, found.n_layers) == ("mine", 3)
 
 
+def test_a_folder_whose_configuration_cannot_be_read_is_none(tmp_path):
+    name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
+    (tmp_path / "mine" / "config.json").write_text('{"model_type": "be', encoding="utf-8")
+    with pytest.raises(EncoderError, match=r"config\.json cannot be read .*: copy the encoder's folder again"):
+        find_encoder(name)
+
+
 def test_changed_weights_change_the_hash(tmp_path):
     name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
     before = find_encoder(name).weights
