@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import WritingFlag, WritingMember, WritingTask
-from annotation.selectors.writing import get_my_desk_task
-from evalapp.common.errors import BadInput, Conflict, Fault
+from annotation.selectors.writing import NOT_YOURS, get_my_desk_task
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
 from .judging_acts import DRAFT_BYTES, StaleDraft, read_remark
 from .writing_desk import Desk, check_right, get_desk, renew_lease
@@ -49,6 +49,8 @@ def save_draft(*, user: Any, public: str, draft: Any, version: int) -> Draft:
     if changed:
         renew_lease(task)
         return Draft(version + 1, now)
+    if not WritingTask.objects.filter(pk=task.pk).exists():  # given back: a text was taken back in another tab
+        raise NotThere(NOT_YOURS)
     task.refresh_from_db(fields=["draft", "draft_version", "draft_saved_at"])
     if task.draft_version == version + 1 and task.draft == draft and task.draft_saved_at:
         return Draft(task.draft_version, task.draft_saved_at)  # the answer to this very call was lost on its way

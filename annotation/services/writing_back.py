@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from annotation.allocation.texts import is_storable
 from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
-from annotation.selectors.writing import TAKEN_BACK, get_my_desk_task
-from evalapp.common.errors import BadInput, Conflict, Fault
+from annotation.selectors.writing import NOT_YOURS, TAKEN_BACK, get_my_desk_task
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
 from .writing_desk import Desk, check_right, get_desk
 from .writing_last import last_written, objection
@@ -44,6 +44,7 @@ def take_back_last(*, user: Any, public: str, reference: str) -> Desk:
         WritingMember.objects.select_for_update(no_key=True).get(pk=task.member_id)
         for name in ("state", "why", "round", "draft"):
             setattr(task, name, getattr(fresh, name))
+        task.campaign.refresh_from_db(fields=["state"])  # it may have been closed while the item was waited for
         row = _locked(row.pk)
         if not was_taken_back(row):
             _check(task, row)
@@ -56,6 +57,8 @@ def _lock_tasks(task: WritingTask) -> WritingTask:
     """The task, and with it the one that is open: nobody begins there while it may go back."""
     rows = WritingTask.objects.select_for_update().order_by("pk")
     held = {row.pk: row for row in rows.filter(Q(pk=task.pk) | Q(member=task.member_id, state=_OPEN))}
+    if task.pk not in held:
+        raise NotThere(NOT_YOURS)
     return held[task.pk]
 
 

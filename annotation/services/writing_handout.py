@@ -28,7 +28,7 @@ from evalapp.common.errors import NotThere
 from .judging import CampaignNotOpen
 from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, goal_of
 from .writing_last import find_last
-from .writing_plans import begin_set, set_name
+from .writing_plans import begin_set, lock_campaign, set_name
 
 
 def next_task(*, user: Any, campaign_id: int) -> Desk:
@@ -50,24 +50,17 @@ def next_task(*, user: Any, campaign_id: int) -> Desk:
 
 def lock_member(user: Any, campaign_id: int) -> WritingMember:
     """The person's row in the campaign, made at the first time; held until the end of the transaction, so that two
-    tabs follow each other."""
-    rows = WritingMember.objects.select_for_update(of=("self",), no_key=True).select_related(
-        "campaign__project", "campaign__start_set", "set"
-    )
-    found = rows.filter(campaign_id=campaign_id, annotator_id=user.pk or 0).first() if campaign_id < 2**63 else None
-    if found is not None:
-        check_right(user, found.campaign)
-        return found
-    return rows.get(pk=_join(user, campaign_id).pk)
+    tabs follow each other. Its campaign is read once it is held, see `lock_campaign`."""
+    held = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
+    own = held.filter(campaign_id=campaign_id if campaign_id < 2**63 else 0, annotator_id=user.pk or 0)
+    pk = own.first() or held.get(pk=_join(user, campaign_id).pk)
+    found = WritingMember.objects.select_related("campaign__project", "campaign__start_set", "set").get(pk=pk)
+    check_right(user, found.campaign)
+    return found
 
 
 def _join(user: Any, campaign_id: int) -> WritingMember:
-    campaign = (
-        WritingCampaign.objects.select_for_update(of=("self",), no_key=True)
-        .select_related("project", "start_set", "target_set")
-        .filter(pk=campaign_id if campaign_id < 2**63 else 0)
-        .first()
-    )
+    campaign = lock_campaign(campaign_id)
     if campaign is None:
         raise NotThere("There is no such campaign that you can see.")
     check_right(user, campaign)
@@ -125,7 +118,9 @@ def _reopened(campaign: WritingCampaign, member: WritingMember) -> WritingTask |
         unit=OuterRef("pk"), member=member, state=WritingTask.State.DONE, why=WritingTask.Why.FULL
     )
     unit = _with_place(campaign, member).filter(Exists(ended)).first()
-    if unit is None:
+    # Who takes a text back in another tab holds the task and waits for the member, who is held here.
+    held = WritingTask.objects.select_for_update(skip_locked=True).filter(unit=unit, member=member)
+    if unit is None or held.values_list("pk", flat=True).first() is None:
         return None
     WritingTask.objects.filter(unit=unit, member=member).update(
         state=WritingTask.State.OPEN, why="", closed_at=None,

@@ -28,7 +28,7 @@ from annotation.models import (
 from annotation.models.data import ORIGINAL
 from annotation.selectors.writing import writing_plan
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
 from . import ports
 from .campaigns_units import selected_items
@@ -124,11 +124,21 @@ def update_writing(*, user: Any, campaign: WritingCampaign, changes: dict[str, A
     return campaign
 
 
+def lock_campaign(pk: int) -> WritingCampaign | None:
+    """The campaign with project and sets, held until the end of the transaction; None where there is none. What belongs
+    to it is read once it is held: PostgreSQL joins to a row that one had to wait for what was there before the wait,
+    so that a set it has been given since would be none."""
+    held = WritingCampaign.objects.select_for_update(no_key=True).filter(pk=pk if pk < 2**63 else 0)
+    if held.values_list("pk", flat=True).first() is None:
+        return None
+    return WritingCampaign.objects.select_related("project", "start_set", "target_set").get(pk=pk)
+
+
 def _locked(pk: int) -> WritingCampaign:
-    rows = WritingCampaign.objects.select_for_update(of=("self",), no_key=True).select_related(
-        "project", "start_set", "target_set"
-    )
-    return rows.get(pk=pk)
+    campaign = lock_campaign(pk)
+    if campaign is None:
+        raise NotThere("The writing campaign was deleted meanwhile.")
+    return campaign
 
 
 # ---- open ---------------------------------------------------------------------------------------------------
@@ -155,13 +165,13 @@ def estimate_writing(*, campaign: WritingCampaign) -> int:
 
 def open_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
     """Choose the items, begin the sets, and let people in: in one transaction."""
-    problems = opening_problems(_parse(writing_plan(campaign))) + _names_problems(campaign)
-    if problems:
-        raise _refuse(problems)
     with transaction.atomic():
         campaign = _locked(campaign.pk)
         if campaign.state != WritingCampaign.State.DRAFT:
             raise Conflict(f"Only a draft can be opened; this campaign is {campaign.get_state_display().lower()}.")
+        problems = opening_problems(_parse(writing_plan(campaign))) + _names_problems(campaign)
+        if problems:
+            raise _refuse(problems)
         if campaign.start_set is None:
             campaign.start_set, _ = ReferenceSet.objects.get_or_create(project=campaign.project, name=ORIGINAL)
         campaign.unit_count = _write_units(campaign)

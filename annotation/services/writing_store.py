@@ -51,9 +51,11 @@ class Scores:
 
 
 def lock_task(task: WritingTask) -> datetime | None:
-    """Hold the item, then the task. None when the task is not open any more."""
+    """Hold the item, then the task. None when the task is not open any more, or was given back meanwhile."""
     WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
-    fresh = WritingTask.objects.select_for_update().get(pk=task.pk)
+    fresh = WritingTask.objects.select_for_update().filter(pk=task.pk).first()
+    if fresh is None:
+        return None
     task.state, task.round, task.draft_version = fresh.state, fresh.round, fresh.draft_version
     if (
         fresh.state != _OPEN

@@ -16,6 +16,7 @@ from annotation.models import (
     WrittenReference,
 )
 from annotation.selectors.writing_watch import grown_sets, watch
+from annotation.services import writing_acts, writing_attempts, writing_back
 from annotation.services.own_data import withdraw_texts
 from annotation.services.ports import Candidate
 from annotation.services.writing import (
@@ -29,6 +30,7 @@ from annotation.services.writing import (
     next_confirmation,
     remember_candidates,
     restore_reference,
+    save_draft,
     take_back_last,
     withdraw_reference,
 )
@@ -184,6 +186,43 @@ def test_not_once_another_has_compared_it(cast, other):
     assert get_desk(user=cast.annotator, public=desk.public).last is None
     with pytest.raises(NotLast, match="Somebody else has compared"):
         back(cast.annotator, desk)
+
+
+def test_not_once_the_campaign_was_closed_while_it_waited(cast, monkeypatch):
+    campaign = start_writing(cast, items=1)
+    last = send(cast.annotator, desk_of(cast.annotator, campaign), "A good one.").desk.last
+    read = writing_back.get_my_desk_task
+
+    def read_and_wait(**which):
+        task = read(**which)
+        close_writing(user=cast.researcher, campaign=campaign)
+        return task
+
+    monkeypatch.setattr(writing_back, "get_my_desk_task", read_and_wait)
+    with pytest.raises(NotLast, match="closed"):
+        take_back_last(user=cast.annotator, public=last.task, reference=last.reference)
+    assert WrittenReference.objects.get().state == "shown"
+
+
+@pytest.mark.parametrize("act", ["draft", "text"])
+def test_who_is_at_an_item_that_goes_back_is_told(cast, monkeypatch, act):
+    """A text is taken back in one tab, and the item that followed goes; the other tab had just begun there."""
+    desk = desk_of(cast.annotator, start_writing(cast, items=1))
+    room = {"draft": writing_acts, "text": writing_attempts}[act]
+    acts = {
+        "draft": lambda: save_draft(user=cast.annotator, public=desk.public, draft={"text": "Begun"}, version=0),
+        "text": lambda: send(cast.annotator, desk, "A good one."),
+    }
+    read = room.get_my_desk_task
+
+    def read_and_wait(**which):
+        task = read(**which)
+        WritingTask.objects.all().delete()
+        return task
+
+    monkeypatch.setattr(room, "get_my_desk_task", read_and_wait)
+    with pytest.raises(NotThere, match="no such task"):
+        acts[act]()
 
 
 def test_in_rounds_while_others_are_still_in_the_round(cast, other):

@@ -9,18 +9,35 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 
-from annotation.models import Reference, WritingAttempt, WritingMember, WrittenReference
+from annotation.models import (
+    Reference,
+    ReferenceSet,
+    WritingAttempt,
+    WritingCampaign,
+    WritingMember,
+    WritingTask,
+    WrittenReference,
+)
 from annotation.selectors.writing import list_written
 from annotation.selectors.writing_watch import watch
-from annotation.services.writing import TaskClosed, next_confirmation
+from annotation.services import writing_plans
+from annotation.services.writing import (
+    TaskClosed,
+    finish_task,
+    next_confirmation,
+    open_writing,
+    pause_writing,
+    update_writing,
+    withdraw_reference,
+)
 from annotation.services.writing_answers import Outcome
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, make_cast, person
-from tests.writing import desk_of, fill_ports, send, start_writing
+from tests.writing import desk_of, draft_writing, fill_ports, send, start_writing
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
@@ -111,3 +128,107 @@ def test_a_candidate_of_a_name_that_the_database_cannot_take_is_none(
     client.force_login(cast.annotator)
     address = reverse("annotation:write-one", args=[campaign.pk, desk_of(cast.annotator, campaign).public])
     assert client.get(f"{address}?use=%00").status_code == 200
+
+
+# ---- what is read after a wait --------------------------------------------------------------------------------
+
+
+def aside(call: Callable[[], Any], found: list[Any]) -> threading.Thread:
+    """`call` in a thread of its own, which has come as far as it can; what it gives or raises goes into `found`."""
+
+    def work() -> None:
+        try:
+            found.append(call())
+        except Exception as error:
+            found.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(0.5)
+    return thread
+
+
+def test_who_comes_while_a_campaign_is_opened_adds_to_its_set(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The opening holds the campaign until it has its set; who waits for it meanwhile must not find that there is
+    none, and make another."""
+    fill_ports(monkeypatch)
+    cast = make_cast()
+    campaign = draft_writing(cast, items=1)
+    found: list[Any] = []
+    threads: list[threading.Thread] = []
+    begin = writing_plans.begin_set
+
+    def begin_slowly(*arguments: Any, **named: Any) -> ReferenceSet:
+        threads.append(aside(lambda: desk_of(cast.annotator, campaign), found))
+        return begin(*arguments, **named)
+
+    monkeypatch.setattr(writing_plans, "begin_set", begin_slowly)
+    campaign = open_writing(user=cast.researcher, campaign=campaign)
+    threads[0].join()
+    assert [desk.member.set for desk in found] == [campaign.target_set]
+    assert sorted(ReferenceSet.objects.values_list("name", flat=True)) == ["more-replies", "original"]
+
+
+def test_two_changes_of_a_draft_at_once_are_both_kept(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_ports(monkeypatch)
+    cast = make_cast()
+    campaign = draft_writing(cast, items=1)
+    ReferenceSet.objects.create(project=cast.project, name="other")
+    found: list[Any] = []
+    threads: list[threading.Thread] = []
+    first = threading.current_thread()
+    read = writing_plans.writing_plan
+
+    def change(**changes: Any) -> Any:
+        return update_writing(user=cast.researcher, campaign=campaign, changes=changes)
+
+    def read_slowly(row: Any) -> Any:
+        if threading.current_thread() is first:
+            threads.append(aside(lambda: change(name="Another name"), found))
+        return read(row)
+
+    monkeypatch.setattr(writing_plans, "writing_plan", read_slowly)
+    change(start_set="other")
+    threads[0].join()
+    campaign = WritingCampaign.objects.select_related("start_set").get(pk=campaign.pk)
+    assert (campaign.name, campaign.start_set.name, len(found)) == ("Another name", "other", 1)  # type: ignore[union-attr]
+
+
+def test_who_waits_for_another_tab_sees_that_the_campaign_was_paused(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_ports(monkeypatch)
+    cast = make_cast()
+    campaign = start_writing(cast, items=2)
+    finish_task(user=cast.annotator, public=desk_of(cast.annotator, campaign).public)
+    found: list[Any] = []
+    with transaction.atomic():
+        WritingMember.objects.select_for_update(no_key=True).get()
+        waiting = aside(lambda: desk_of(cast.annotator, campaign), found)
+        pause_writing(user=cast.researcher, campaign=campaign)
+    waiting.join()
+    assert [desk.why for desk in found] == ["paused"]
+    assert WritingTask.objects.count() == 1
+
+
+def test_the_next_item_does_not_wait_for_one_that_is_just_taken_back(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would hold what the other one waits for: taking back holds the task and then the person, the next item is
+    handed out the other way round."""
+    fill_ports(monkeypatch)
+    cast = make_cast()
+    campaign = start_writing(cast, items=2, options={"target": 2})
+    first = desk_of(cast.annotator, campaign)
+    assert send(cast.annotator, first, "A good one.").desk.state == "done"
+    withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.get().pk)
+    found: list[Any] = []
+    with transaction.atomic():
+        WritingTask.objects.select_for_update().get()
+        thread = aside(lambda: desk_of(cast.annotator, campaign), found)
+        thread.join(5)
+        assert [desk.public for desk in found] not in ([], [first.public])
