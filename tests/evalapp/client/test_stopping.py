@@ -73,22 +73,23 @@ def test_it_stops_by_the_rule():
 
 def test_a_hanging_comparer_costs_its_time_once(caplog):
     comparer = Hanging()
-    monitor = Monitor(comparer, ["x"], timeout=0.2)
+    monitor = Monitor(comparer, ["x"])
     monitor.check(1, texts(1))
-    times = []
-    with caplog.at_level(logging.WARNING):
+    monitor.timeout = 1.0
+    start = time.monotonic()
+    with caplog.at_level(logging.DEBUG, logger="evalapp.client"):
         for step in range(2, 6):
-            start = time.monotonic()
             assert monitor.check(step, texts(step)).n == 0
-            times.append(time.monotonic() - start)
-    assert 0.15 < times[0] < 1.0
-    assert max(times[1:]) < 0.1
+    assert 0.9 < time.monotonic() - start < 20  # of thirty seconds
     assert (monitor.missed, comparer.begun) == (4, 1)
-    assert len(caplog.records) == 1
+    # One line for people. The later checks did not wait at all: they found the first one still at it.
+    assert [record.levelname for record in caplog.records] == ["WARNING", *["DEBUG"] * 3]
     assert "step 2 is not compared" in caplog.text
+    assert ["not ended yet" in record.message for record in caplog.records] == [False, *[True] * 3]
     comparer.release.set()
     while monitor.worker.is_busy:
         time.sleep(0.01)
+    monitor.timeout = 60.0
     assert monitor.check(6, texts(6)).wins == 2  # over 1 and 2: meanwhile nothing was generated
     assert monitor.rule.best == 6
 
@@ -115,7 +116,7 @@ def test_generating_that_hangs_is_given_up():
     monitor, release = Monitor(ByNumber(), ["x"], timeout=0.1), threading.Event()
     start = time.monotonic()
     monitor.check(1, lambda left: [str(release.wait(30))])
-    assert time.monotonic() - start < 1.0
+    assert time.monotonic() - start < 20  # of thirty seconds
     assert monitor.missed == 1
     release.set()
 
@@ -210,14 +211,15 @@ def test_the_worker_raises_what_the_work_raises():
     def work() -> int:
         raise KeyError("x")
 
-    worker = Worker()
+    worker, release = Worker(), threading.Event()
     with pytest.raises(KeyError):
-        worker.call(work, 1.0)
-    assert worker.call(lambda: 3, 1.0) == 3
+        worker.call(work, 60.0)
+    assert worker.call(lambda: 3, 60.0) == 3
     with pytest.raises(TookTooLong):
-        worker.call(lambda: time.sleep(0.3), 0.01)
+        worker.call(lambda: release.wait(60), 0.01)
     with pytest.raises(TookTooLong, match="not ended yet"):
-        worker.call(lambda: 3, 1.0)
+        worker.call(lambda: 3, 60.0)
+    release.set()
 
 
 def test_the_client_alone_loads_nothing_heavy():
