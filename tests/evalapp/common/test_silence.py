@@ -43,9 +43,10 @@ def test_silence_is_counted_from_the_last_word_of_either_side(pair):
     mine.sendall(b"asked")
     time.sleep(0.3)
     assert 0.25 <= silence(mine) < 5
+    before = time.monotonic()
     yours.sendall(b"answered")
     mine.recv(100)
-    assert silence(mine) < 0.25
+    assert silence(mine) < time.monotonic() - before + 0.05  # the kernel counts in steps of some milliseconds
     assert silence(socket.socketpair()[0]) == 0.0  # of this machine
 
 

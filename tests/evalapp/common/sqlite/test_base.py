@@ -50,6 +50,7 @@ def together(acts: list[Callable[[], None]]) -> list[Exception]:
     barrier = threading.Barrier(len(acts))
 
     def work(act: Callable[[], None]) -> None:
+        connection.ensure_connection()  # before the start: to open one takes longer than a turn
         barrier.wait()
         try:
             act()
@@ -87,18 +88,20 @@ def test_nobody_is_left_out(on_file: Path) -> None:
 
 
 def test_single_statements_wait_for_their_turn(on_file: Path) -> None:
-    inside, order = threading.Event(), []
+    inside, seen, order = threading.Event(), threading.Event(), []
 
     def slow() -> None:
         with transaction.atomic():
             Project.objects.update(name="1")
             inside.set()
+            seen.wait(30)
             threading.Event().wait(0.2)
             order.append("transaction")
 
     def quick() -> None:
-        inside.wait(10)
+        inside.wait(30)
         assert Project.objects.get().name == "0"  # reading waits for nobody
+        seen.set()
         Project.objects.filter(name="1").update(name="2")
         order.append("statement")
 
