@@ -24,7 +24,14 @@ OPTIONS = (
         "The text is read behind its context and meets references of the same item; without it texts stand alone and "
         "meet references of any item.",
     ),
-    Option("n_references", "int", 4, "References each text meets when it is not conditional.", minimum=1),
+    Option(
+        "n_references",
+        "int",
+        4,
+        "References each text meets when it is not conditional: in training others in every epoch, in scoring the same "
+        "for all.",
+        minimum=1,
+    ),
     replace(
         INPUTS,
         help="What the network may read: context and text, or the text alone. (Context alone could only say 1/2.)",

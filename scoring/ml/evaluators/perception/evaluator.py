@@ -26,9 +26,9 @@ from scoring.ml.evaluators.perception.arithmetic import (
     system_weights,
 )
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
-from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_sides
+from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_sides, meetings_of
 from scoring.ml.layers.counter_dropout import monte_carlo, row_seeds
-from scoring.ml.network import Network
+from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
@@ -77,12 +77,15 @@ class Perception(TrainedEvaluator):
     def plan(cls, job: FitJob) -> Plan:
         texts = learnable(job.train)
         systems = _checked_systems(job, texts)
+        check_architecture(job.encoder)
+        _check_rates(job, *_parts(job))
         counts = {name: len(texts.of_system(name).records) for name in systems}
         shared = job.text("models") == "shared"
-        pairs = max(counts.values()) * len(systems) if shared else sum(counts.values())
+        times = meetings_of(job)
+        pairs = times * max(counts.values()) * len(systems)
         rates = len(_learning_rates(job))
         batch = job.integer("batch_size")
-        towers = [pairs] if shared else list(counts.values())
+        towers = [pairs] if shared else [times * n for n in counts.values()]
         longest = job.optional_integer("max_steps")
         each = [-(-n // batch) * job.integer("epochs") for n in towers]
         steps = sum(n if longest is None else min(n, longest) for n in each) * rates
@@ -105,9 +108,7 @@ class Perception(TrainedEvaluator):
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         _checked_systems(job, learnable(job.train))
-        learned, held_out = job.train, job.dev
-        if held_out is None and len(groups_of(job.train)) >= 10:
-            learned, held_out = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+        learned, held_out = _parts(job)
         texts, dev = learnable(learned), None if held_out is None else learnable(held_out)
         # Without those all of whose texts are held out.
         systems = texts.systems
@@ -347,8 +348,6 @@ class _Trainer:
         rates = _learning_rates(self.job)
         if dev is not None and not dev.records:
             dev = None
-        if len(rates) > 1 and dev is None:
-            raise TrainingDataError(self.job.name, "learning_rates are chosen on held-out data: give a dev part")
         tried = []
         for rate in rates:
             name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
@@ -420,6 +419,26 @@ def learnable(dataset: Dataset) -> Texts:
             continue
         found.append(replace(record, references=references))
     return Texts(found, same)
+
+
+def _parts(job: FitJob) -> tuple[Dataset, Dataset | None]:
+    """What is learned from and what is held out; without a dev part a tenth of the groups, if there are ten."""
+    if job.dev is None and len(groups_of(job.train)) >= 10:
+        learned, held_out = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
+        return learned, held_out
+    return job.train, job.dev
+
+
+def _check_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:
+    """Raises `TrainingDataError` where a model has several learning rates and no held-out texts to choose by."""
+    if len(_learning_rates(job)) < 2:
+        return
+    dev = Texts([], 0) if held_out is None else learnable(held_out)
+    per_system = job.text("models") == "per_system"
+    lacking = [name for name in learnable(learned).systems if name not in dev.systems] if per_system else []
+    if lacking or not dev.records:
+        of = f" with texts of {', '.join(lacking)}" if lacking and dev.records else ""
+        raise TrainingDataError(job.name, f"learning_rates are chosen on held-out data: give a dev part{of}")
 
 
 def _reads_context(job: FitJob) -> bool:

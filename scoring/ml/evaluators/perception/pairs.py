@@ -59,12 +59,19 @@ def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_co
     )
 
 
+def meetings_of(job: FitJob) -> int:
+    """How many references a generation meets in an epoch."""
+    return 1 if job.flag("conditional") else job.integer("n_references")
+
+
 class PairBatches:
-    """Each epoch every generation meets one reference, drawn anew; systems take part in equal numbers."""
+    """Each epoch every generation meets one reference of its own, drawn anew, or in an unconditional model as many of
+    any item as `n_references` says (EVALUATORS 3.4); systems take part in equal numbers."""
 
     def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
         self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase
         self.conditional = job.flag("conditional")
+        self.times = meetings_of(job)
         codes = np.unique(np.asarray(systems, dtype=object).astype(str), return_inverse=True)[1]
         self.of_system = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
         self.batches: list[tuple[Ints, Ints]] = []
@@ -81,6 +88,7 @@ class PairBatches:
         if self.conditional:
             references = self.sides.first[generated] + rng.integers(0, self.sides.n[generated])
         else:
+            generated = np.repeat(generated, self.times)
             references = rng.integers(0, len(self.sides.references), len(generated))
         lengths = self.sides.generated.lengths[generated] + self.sides.references.lengths[references]
         groups = length_grouped(lengths, self.job.integer("batch_size"), rng)

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import InvalidOption, TrainingDataError, cross_fit, fit, load, plan
+from scoring.ml import EncoderError, InvalidOption, TrainingDataError, cross_fit, fit, load, plan
+from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.perception.arithmetic import system_weights
 from scoring.ml.evaluators.perception.evaluator import Perception, _Trainer, learnable
+from scoring.ml.evaluators.perception.pairs import PairBatches, encode_sides
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.types import Dataset, Item, Output, Record
-from tests.scoring.ml.tiny import tiny_encoder
+from tests.scoring.ml.tiny import of_another_kind, tiny_encoder
 
 REFERENCES, NEAR, FAR = ["cat sat on mat", "you like tea"], ["cat sat on the mat", "you like the tea"], ["no", "yes no"]
 
@@ -181,6 +183,25 @@ def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
     assert len(found.artefact.state["references"]) == 2
 
 
+def test_without_condition_a_text_meets_several_references_an_epoch(encoder: str, tmp_path: Path) -> None:
+    """EVALUATORS 3.4: each generation is paired with r = 4 random references, fresh ones in each epoch."""
+    given = {"conditional": False, "n_references": 3, **QUICK}
+    job = make_job("perception", data(12), None, "recommended", encoder, 13, None, tmp_path, silent, given)
+    texts = learnable(data(12))
+    sides = encode_sides(PairTokenizer(job.encoder), texts.records, with_context=False)
+    batches = PairBatches(sides, [record.system for record in texts.records], job, pad_id=0, phase="x")
+    drawn = []
+    for epoch in (0, 1):
+        batches.set_epoch(epoch)
+        met = np.concatenate([generated for generated, _ in batches.batches])
+        assert np.bincount(met).tolist() == [3] * 24
+        drawn.append(np.concatenate([references for _, references in batches.batches]).tolist())
+    assert drawn[0] != drawn[1]
+    # 24 texts three times each, 8 in a step.
+    assert plan("perception", data(12), encoder=encoder, **given).steps == 9
+    assert plan("perception", data(12), encoder=encoder, **given, models="per_system").steps == 2 * 5
+
+
 def test_text_alone_does_not_see_the_context(encoder: str) -> None:
     found = fit("perception", data(12), encoder=encoder, inputs="text", **QUICK)
     records = data(4, seed=6).outputs_with_context()
@@ -299,6 +320,12 @@ def test_kinds_are_on_one_scale_where_scores_depend_on_the_call() -> None:
     assert told[-1] == 4
 
 
+def test_an_encoder_that_could_not_be_loaded_again_is_refused_by_the_check(encoder: str, tmp_path: Path) -> None:
+    other = of_another_kind(encoder, tmp_path)
+    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+        plan("perception", data(), encoder=other)
+
+
 def test_bad_input_is_named_before_training(encoder: str) -> None:
     with pytest.raises(TrainingDataError, match="no outputs"):
         plan("perception", data(outputs=()), encoder=encoder)
@@ -313,6 +340,15 @@ def test_bad_input_is_named_before_training(encoder: str) -> None:
         plan("perception", data(), encoder=encoder, learning_rates="1e-5,x")
     with pytest.raises(InvalidOption, match="must be one of both, text"):
         plan("perception", data(), encoder=encoder, inputs="context")
+    several = {"encoder": encoder, "learning_rates": "1e-5,1e-4"}
+    with pytest.raises(TrainingDataError, match=r"give a dev part$"):
+        plan("perception", data(8), **several)
+    # It was found out when the other systems had been trained.
+    near = replace(data(4, seed=4), outputs=tuple(row for row in data(4, seed=4).outputs if row.system == "near"))
+    with pytest.raises(TrainingDataError, match="give a dev part with texts of far"):
+        plan("perception", data(), dev=near, models="per_system", **several)
+    assert plan("perception", data(), dev=near, **several).steps > 0
+    assert plan("perception", data(), **several).steps > 0  # a tenth of its ten groups
     found = plan("perception", data(), encoder=encoder, profile="paper")
     assert found.examples == {"texts": 20, "systems": 2}
     assert any("fewer than 100 texts" in note for note in found.notes)
