@@ -23,6 +23,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
+from annotation.parsers.writer import ATTEMPT_TIMES, WRITTEN_TIMES
 from annotation.selectors.writing_rows import attempt_row, with_parts, written_row
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
@@ -56,6 +57,16 @@ def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator
 def canonical_row(row: Row) -> Row:
     """Values in canonical form, columns in their own order."""
     return {name: canonical(value) for name, value in row.items()}
+
+
+def without_times(table: str, row: Row) -> Row:
+    """The row with nulls for when somebody wrote and how long it took them."""
+    if table == "attempts":
+        return row | {name: None for name in ATTEMPT_TIMES if name in row}
+    if table == "references" and isinstance(row.get("written"), dict):
+        told = row["written"]
+        return row | {"written": told | {name: None for name in WRITTEN_TIMES if name in told}}
+    return row
 
 
 def _called(told: Row, people: Callable[[str], str]) -> Row:

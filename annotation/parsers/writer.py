@@ -47,6 +47,9 @@ WRITTEN = (
     "campaign", "annotator", "arm", "state", "gain", "score", "signature", "candidate", "candidate_source", "edited",
     "unscored", "submission", "written_at", "withdrawn_at", "reason",
 )  # fmt: skip
+#: When somebody wrote, and how long it took them: in attempts, and in what is told of a reference. An export has nulls
+#: there unless people have agreed.
+ATTEMPT_TIMES, WRITTEN_TIMES = ("seconds", "created_at"), ("written_at", "withdrawn_at")
 
 
 def plain_json(value: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from annotation.exporters import campaigns, canonical, traces
+from annotation.exporters import campaigns, canonical, traces, writing
 from annotation.exporters.aggregated import Aggregator
 from annotation.exporters.card import write_card
 from annotation.exporters.datasheet import write_datasheet
@@ -20,7 +20,7 @@ from annotation.exporters.wishes import Wishes
 from annotation.parsers import encode_document
 from annotation.selectors.data import count_rows
 from annotation.services import ports
-from annotation.services.exports import folder_of, wishes_from
+from annotation.services.exports import draft_of, folder_of, remove_drafts, wishes_from
 from evalapp.accounts.models import Project
 from evalapp.common.runner import RunContext
 
@@ -30,10 +30,11 @@ _PER_RATER = frozenset({"ratings", "comparisons", "filters"})
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
-    """The job `export`. A second attempt begins anew."""
+    """The job `export`. A second attempt begins anew. Each writes a folder of its own that becomes the export at its
+    end: a worker that was believed dead must not spoil what its successor has written."""
     wishes = wishes_from(params)
-    folder = folder_of(context.run)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_drafts(context.run.pk)
+    folder = draft_of(context.run)
     folder.mkdir(parents=True)
     total = count_rows(context.project)
 
@@ -50,10 +51,14 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
             for file in files:
                 context.check()
                 zipped.write(folder / file["name"], f"{context.project.slug}/{file['name']}")
+        size = archive.stat().st_size
+        context.make_sure()
+        shutil.rmtree(folder_of(context.run), ignore_errors=True)
+        folder.rename(folder_of(context.run))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return {**wishes.as_dict(), "files": files, "archive": archive.name, "bytes": archive.stat().st_size}
+    return {**wishes.as_dict(), "files": files, "archive": archive.name, "bytes": size}
 
 
 def write_export(
@@ -90,6 +95,8 @@ def _rows(
         canonical.rows(project, called), campaigns.rows(project, called)
     )
     for table, row in found:
+        if not wishes.attributes:
+            row = writing.without_times(table, row)
         facts.take(table, row)
         if wishes.aggregated:
             yield from _seen(aggregator.take(table, row), facts)

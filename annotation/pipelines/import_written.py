@@ -3,10 +3,13 @@ what the project holds, and the way into its tables. Nothing that was made here 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 from annotation.models import AttemptElsewhere, Reference, ReferenceSet, WrittenElsewhere
 from annotation.parsers.kinds import NO_PLACE
+from annotation.parsers.writer import ATTEMPT_TIMES, WRITTEN_TIMES
 from annotation.selectors import stored_written as stored
 from annotation.services.bulk import insert_rows
 from annotation.services.ports import tell_changed
@@ -22,6 +25,21 @@ _Decision = tuple[str, int | None, int | None, str | None, int]
 
 
 # ---- check ------------------------------------------------------------------------------------------------
+
+
+def says_same(told: str, stored: Iterable[str | None], times: tuple[str, ...]) -> bool:
+    """Whether the row is one of those stored, or one of them without its times, which most exports leave out."""
+    known = [row for row in stored if row is not None]
+    if told in known:
+        return True
+    said = json.loads(told)
+    if any(said.get(name) is not None for name in times):
+        return False
+
+    def rest(row: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in row.items() if name not in times}
+
+    return any(rest(said) == rest(json.loads(row)) for row in known)
 
 
 def references(check: Check) -> None:
@@ -91,7 +109,8 @@ class _Match:
         what = f"Reference {position} of the item “{key}” in the set “{name}”"
         far = self.elsewhere.get(submission) if submission else None
         # A row that says nothing of where the text comes from contradicts nothing.
-        if old.text == text and same_text(meta, old.meta) and told in (None, known, old.former):
+        same = told is None or says_same(told, (known, old.former), WRITTEN_TIMES)
+        if old.text == text and same_text(meta, old.meta) and same:
             return SAME, old.id, old.told_id, None
         if not self.check.replace:
             return f"{what} is stored with other content. Say replace to overwrite it, or give the set another name."
@@ -115,11 +134,11 @@ class _Match:
         own, far = self.own.get(submission), self.elsewhere.get(submission)
         if own is not None:
             same = own[:3] == place and own.text == text and same_json(meta, own.meta)
-            same = same and told in (own.told, own.former)
+            same = same and says_same(told, (own.told, own.former), WRITTEN_TIMES)
             return (SAME, None, None, None) if same else f"{what} is of a campaign here; it stays as it is."
         if far is None or (far.set, far.item, far.reference) != place:
             return self._new(name, submission)
-        if far.text == text and same_text(meta, far.meta) and far.told == told:
+        if far.text == text and same_text(meta, far.meta) and says_same(told, (far.told,), WRITTEN_TIMES):
             return SAME, None, far.id, None
         if not self.check.replace:
             return other_content(what)
@@ -140,7 +159,7 @@ def attempts(check: Check) -> None:
         for n, submission, row in batch:
             what = f"The attempt of submission {submission}"
             id, known = far.get(submission, (None, None))
-            if row == known or row in own.get(submission, ()):
+            if says_same(row, (known, *own.get(submission, ())), ATTEMPT_TIMES):
                 decisions.append((SAME, id, n))
             elif submission in own:
                 check.fail_row("attempts", n, "submission", f"{what} was sent in a campaign here; it stays as it is.")

@@ -87,6 +87,40 @@ def test_a_dump_of_a_loaded_dump_is_equal(cast, again, dump, tmp_path):
         assert written(project, tmp_path / project.slug) == dump
 
 
+def test_times_are_told_by_consent_alone(cast, again, dump, tmp_path):
+    """When somebody wrote and how long it took is about a person; an export without it is read back all the same."""
+
+    def export(project, name, **wishes):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_export(project, folder, Wishes(scores=False, **wishes), lambda done: None)
+        return {file: (folder / file).read_bytes() for file in FILES}
+
+    told = ("seconds", "created_at", "written_at", "withdrawn_at")
+    kept = export(cast.project, "kept", attributes=True)
+    assert kept == {name: dump[name] for name in kept}
+    left_out = export(cast.project, "left-out")
+    rows = [json.loads(line) for name in left_out for line in left_out[name].splitlines()]
+    rows += [row["written"] for row in rows if "written" in row]
+    assert [value for row in rows for name, value in row.items() if name in told and value is not None] == []
+    assert sum(row.get("text") == "A plain one." for row in rows) == 1  # all else is there
+    # Back where it comes from, and elsewhere, where it is as it came.
+    upload = take_in(cast.project, left_out)
+    assert (upload.state, faults_of(upload)) == ("done", [])
+    assert {count["added"] for count in upload.counts.values()} == {0}
+    assert take_in(again, left_out).state == "done"
+    assert export(again, "again", attributes=True) == left_out
+    assert (
+        take_in(cast.project, {"attempts.jsonl": left_out["attempts.jsonl"].replace(b"A plain one.", b"Hm.")}).state
+        == "faulty"
+    )
+    # Whoever has no consent for them here gets no times from elsewhere either.
+    other = Project.objects.create(slug="other", name="Other")
+    take_in(other, kept)
+    assert export(other, "other") == left_out
+    assert export(other, "other-kept", attributes=True) == kept
+
+
 def test_csv_is_read_as_well(cast, again, dump, tmp_path):
     csv = written(cast.project, tmp_path / "csv", "csv")
     take_in(again, {name: csv[name] for name in ("dataset.json", "items.csv", "references.csv", "attempts.csv")})
