@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from annotation.models import Item, Output, System, Unit
+from annotation.models import Item, Output, System, Unit, WritingCampaign, WritingUnit
+from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical, encode_row
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
@@ -239,12 +240,23 @@ def _match_items(check: Check, batch: list[tuple]) -> None:
         judged = stored.judged_items(ids)
         in_campaigns = set(Unit.objects.filter(item_id__in=ids).values_list("item_id", flat=True))
         compared = stored.compared_with_references(ids) | in_campaigns
+        written, against = _written_for(ids)
         for n, key, id, same_text, same_references in changed:
-            if (not same_text and id in judged | in_campaigns) or (not same_references and id in compared):
+            if (not same_text and id in written) or (not same_references and id in against):
+                check.fail_row("items", n, "id", f"People write references for the item “{key}”; it stays as it is.")
+            elif (not same_text and id in judged | in_campaigns) or (not same_references and id in compared):
                 check.fail_row("items", n, "id", f"People have judged outputs of the item “{key}”; it stays as it is.")
             else:
                 decisions.append((REPLACE, id, n))
     check.settle("items", decisions)
+
+
+def _written_for(ids: list[int]) -> tuple[set[int], set[int]]:
+    """Items of writing campaigns, and those against whose references people write there: under a constraint these are
+    looked at anew for every text, while other campaigns begin with a copy."""
+    units = WritingUnit.objects.filter(item_id__in=ids)
+    against = units.filter(campaign__kind=WritingCampaign.Kind.CONSTRAINT, campaign__start_set__name=ORIGINAL)
+    return set(units.values_list("item_id", flat=True)), set(against.values_list("item_id", flat=True))
 
 
 def outputs(check: Check) -> None:

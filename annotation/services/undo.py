@@ -176,8 +176,15 @@ def _on_what_it_replaced(upload: Upload) -> list[tuple[str, int]]:
         counts["ratings of items that it changed"] += ratings.filter(output__item__in=items).count()
         counts["comparisons of items that it changed"] += comparisons.filter(output_a__item__in=items).count()
         counts["units of campaigns with items that it changed"] += Unit.objects.filter(item__in=items).count()
+        written_for = WritingUnit.objects.filter(item__in=items)
+        counts["items that it changed and people write references for"] += written_for.count()
     turing = comparisons.filter(reference__isnull=False, output_a__item__in=_rows_changed(upload, "references"))
     counts["comparisons with references that it changed"] = turing.count()
+    against = WritingUnit.objects.filter(
+        item__in=_rows_changed(upload, "references"), campaign__kind=WritingCampaign.Kind.CONSTRAINT,
+        campaign__start_set__name=ORIGINAL,
+    )  # fmt: skip
+    counts["items against whose references, which it changed, people write"] = against.count()
     for change in UploadChange.objects.filter(upload=upload, table="aspects"):
         low, high = change.before["low"], change.before["high"]
         outside = Q() if low is None or high is None else Q(value__lt=low) | Q(value__gt=high)

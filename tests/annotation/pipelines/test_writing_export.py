@@ -14,7 +14,7 @@ from annotation.services.writing import create_writing, open_writing, withdraw_r
 from evalapp.accounts.models import Membership
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import Conflict
-from tests.taking import ITEMS, take_in, written
+from tests.taking import ITEMS, faults_of, take_in, written
 from tests.writing import desk_of, fill_ports, send, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -90,3 +90,30 @@ def test_an_upload_whose_items_are_written_for_stays(cast):
     with pytest.raises(Conflict) as error:
         take_back_upload(upload=upload, user=cast.owner)
     assert any("people write references for" in str(fault) for fault in error.value.faults)
+
+
+def test_what_people_write_for_is_not_replaced(cast):
+    take_in(cast.project, {"items.jsonl": ITEMS})
+
+    def begin(name, **plan):
+        campaign = create_writing(user=cast.owner, project=cast.project, plan={"name": name, **plan})
+        return open_writing(user=cast.owner, campaign=campaign)
+
+    def replace(**values):
+        return take_in(cast.project, {"items.jsonl": [{**ITEMS[0], **values}]}, replace=True)
+
+    begin("More", options={"arms": ["control"]})
+    (fault,) = faults_of(replace(context=["Something else?"]))
+    assert fault.endswith("People write references for the item “i1”; it stays as it is.")
+    # Its group is of no consequence to them, and the references are in the campaign's own set.
+    changed = replace(group="h", references=["Hi, you."])
+    assert (changed.state, changed.counts["items"]["replaced"]) == ("done", 1)
+    # Under a constraint they are what people write against.
+    begin("Others", kind="constraint", options={"constraint": "avoid-original-words"})
+    (fault,) = faults_of(replace(group="h", references=["Hello, you."]))
+    assert "People write references" in fault
+    with pytest.raises(Conflict) as error:
+        take_back_upload(upload=changed, user=cast.owner)
+    assert [str(fault) for fault in error.value.faults] == [
+        "1 items against whose references, which it changed, people write"
+    ]
