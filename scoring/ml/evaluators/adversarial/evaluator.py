@@ -25,7 +25,7 @@ from scoring.ml.evaluators.adversarial.texts import (
 )
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.shared_bert.report import classify
-from scoring.ml.network import Network
+from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches, as_inputs
@@ -62,6 +62,7 @@ class Adversarial(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
+        check_architecture(job.encoder)
         material = _material(job)
         texts = material.train
         rows = _epoch(job, texts, 0)

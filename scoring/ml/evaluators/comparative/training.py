@@ -19,6 +19,7 @@ from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
 from scoring.ml.network import NetworkConfig
+from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob
@@ -128,9 +129,7 @@ class Material:
         if job.text("human") == "no" or not job.flag("comparison") or (job.text("human") == "auto" and not judged):
             return None, None
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings", "comparisons"))
-        absent = sum(row.aspect == aspect and row.value != row.value for row in job.train.ratings)
-        if absent:
-            raise TrainingDataError(job.name, f"{absent} ratings of {aspect} are not numbers (nan): leave them out")
+        refuse_nan(job.name, job.train, [aspect])
         found = self.judged_pairs(job.train, aspect)
         if len(found.pairs) < LEAST_HUMAN_PAIRS:
             hint = self._few(aspect, found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -18,11 +20,11 @@ from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
-from scoring.ml.evaluators.ream.gold import Sample
+from scoring.ml.evaluators.ream.gold import TEST_SIZES, Sample
 from scoring.ml.evaluators.ream.network import ReamNetwork
 from scoring.ml.evaluators.ream.vectors import PairEncoder, as_pooling, resolve_layer
 from scoring.ml.layers.pooling import pool
-from scoring.ml.network import Network
+from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
@@ -30,7 +32,7 @@ from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import LoopSettings, train_loop
 from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
-from scoring.ml.types import Item, Record, assign_groups
+from scoring.ml.types import Dataset, Item, Record, assign_groups
 
 #: Held out to choose the epoch where no other data are: a tenth of the groups, if there are ten.
 DEV_SHARE, LEAST_GROUPS = 0.1, 10
@@ -55,8 +57,10 @@ class Ream(TrainedEvaluator):
         training.find_metric(job.text("metric"), job.name, {})
         training.kinds_of(job)
         layer = resolve_layer(job.encoder, job.integer("layer"))
-        if job.flag("tune_encoder") and layer != job.encoder.n_layers:
-            raise InvalidOption(job.name, "layer", "must be -1 where the encoder learns")
+        if job.flag("tune_encoder"):
+            check_architecture(job.encoder)
+            if layer != job.encoder.n_layers:
+                raise InvalidOption(job.name, "layer", "must be -1 where the encoder learns")
         if job.encoder.width % job.integer("heads"):
             raise InvalidOption(job.name, "heads", f"must divide the encoder's width, {job.encoder.width}")
         items = training.checked_items(job, job.train, aspect)
@@ -179,6 +183,29 @@ class Ream(TrainedEvaluator):
             if progress is not None:
                 progress(number + 1, len(items))
         return found
+
+    def report(
+        self, data: Dataset, *, sizes: Sequence[int] = TEST_SIZES, per_size: int = 1, seed: int | None = None
+    ) -> training.ReliabilityReport:
+        """Predicted against gold reliability on sets of references of other data: by default one of each of the paper's
+        sizes for its test and item (EVALUATORS 2.3); sizes that an item cannot fill are left out.
+
+        Raises `ScoringError` where no set of the data has a gold reliability.
+        """
+        drawn = self.artefact.seed if seed is None else seed
+        method = cast(RatingMethod, str(self.settings["ratings"]))
+        items = training.query_items(data, self.aspects[0], method)
+        with tempfile.TemporaryDirectory(prefix="evalapp-report-") as folder:
+            job = FitJob(self.entry, data, None, self.artefact.profile, self.settings, drawn, Path(folder))
+            prepared = training.Preparer(job, self.metric, self.pair_encoder).prepare(items, "test") if items else None
+            samples, _ = training.draw_samples(prepared.gold if prepared else [], sizes, per_size, job.rng("test sets"))
+            if prepared is None or not samples:
+                wanted = ", ".join(map(str, sizes))
+                raise ScoringError(
+                    f"no set of {wanted} references has a reliability here: it takes three or more outputs of an item "
+                    f"that people rated differently for {self.aspects[0]}, and as many references"
+                )
+            return training.report(self.network, prepared, samples, job.rng("test perturbations"))
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         groups: dict[Any, list[int]] = {}

@@ -27,6 +27,7 @@ from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.network import Network
 from scoring.ml.registry import get_entry, load
+from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import rated_records
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_tensors
@@ -390,7 +391,8 @@ def _orderings(
 
 
 def checked_items(job: FitJob, data: Dataset, aspect: str) -> list[QueryItem]:
-    """The items of the training part. Raises `TrainingDataError` when there are too few."""
+    """The items of the training part. Raises `TrainingDataError` when there are too few, or ratings are no numbers."""
+    refuse_nan(job.name, data, [aspect])
     items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")))
     if len(items) < 3:
         raise TrainingDataError(

@@ -16,7 +16,8 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
-from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
 from scoring.ml.evaluators.shared_bert.labels import (
     BETA_GRID,
     Labelled,
@@ -30,6 +31,7 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches
+from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.gold import aspects_with
@@ -80,8 +82,9 @@ class SharedBert(TrainedEvaluator):
     def plan(cls, job: FitJob) -> Plan:
         train, dev, _ = _instances(job)
         check_architecture(job.encoder)
-        _check_pooler(job)
+        check_pooler(job)
         labelled = train.labelled
+        check_beta(job, len(labelled.aspects), held_out=len(dev.outputs) > 0)
         for place, aspect in enumerate(labelled.aspects):
             seen = labelled.labels[np.unique(train.outputs), place]
             good, bad = int((seen == 1).sum()), int((seen == 0).sum())
@@ -105,6 +108,8 @@ class SharedBert(TrainedEvaluator):
             notes.append("the default encoder's pooler was never trained: pooling=mean suits it better")
         if not len(dev.outputs):
             notes.append("nothing is held out, so the last epoch is kept")
+        if job.dev is not None and job.text("split") == "row":
+            notes.append("split=row: what is held out is given here, by whole groups, so only its figures are of rows")
         examples = {
             "rated outputs": len(np.unique(train.outputs)),
             "pairs with a reference": n_pairs,
@@ -226,9 +231,7 @@ class _Trainer:
         if wish == "share":
             return tuple(float(share) for share in shares)
         if wish != "grid":
-            return _numbers(self.job.name, wish, len(shares))
-        if not len(self.dev.outputs):
-            raise TrainingDataError(self.job.name, "beta=grid needs held-out data to choose on: give a dev part")
+            return beta_numbers(self.job.name, wish, len(shares))
         chosen = []
         for place, share in enumerate(shares):
             scores = []
@@ -338,6 +341,7 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     method = cast(RatingMethod, job.text("ratings"))
     given = job.options["threshold"]
     cut = None if given is None else float(given)
+    refuse_nan(job.name, job.train, aspects)
     rules = [rule_of(job.train, aspect, method, cut) for aspect in aspects]
 
     def labelled(data: Dataset) -> Instances:
@@ -407,18 +411,6 @@ def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
     return np.sort(order[place < most])
 
 
-def _check_pooler(job: FitJob) -> None:
-    if job.text("pooling") != "pooler":
-        return
-    from safetensors import safe_open
-
-    for path in sorted(job.encoder.folder.glob("model*.safetensors")):
-        with safe_open(str(path), framework="np") as file:
-            if any(name.endswith("pooler.dense.weight") for name in file.keys()):  # noqa: SIM118
-                return
-    raise EncoderError(job.encoder.name, "has no pooler of its own: take pooling=mean or pooling=cls")
-
-
 def _tokenize(tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]) -> Tokenized:
     if inputs == "text":
         return tokenizer.texts(texts)
@@ -445,18 +437,6 @@ def _combine(found: Floats, owners: Ints, n: int, how: str) -> Floats:
     sums = np.zeros((n, found.shape[1]))
     np.add.at(sums, owners, found)
     return sums / np.bincount(owners, minlength=n)[:, None]
-
-
-def _numbers(name: str, text: str, n: int) -> tuple[float, ...]:
-    try:
-        values = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        values = ()
-    if len(values) == 1:
-        values *= n
-    if len(values) != n or not all(0 < value < 1 for value in values):
-        raise InvalidOption(name, "beta", f"must be share, grid, or {n} numbers between 0 and 1, not {text!r}")
-    return values
 
 
 def _move_tower(tower: SharedBertNetwork, whole: SharedBertNetwork, place: int) -> None:

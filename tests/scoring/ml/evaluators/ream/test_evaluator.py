@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import InvalidOption, ScoringError, TrainingDataError, fit, load, plan
+from scoring.ml import EncoderError, InvalidOption, ScoringError, TrainingDataError, fit, load, plan
 from scoring.ml.base import Query
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.ream.evaluator import Ream, _Training
@@ -18,7 +18,7 @@ from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.evaluators.ream.untrained import untrained
-from tests.scoring.ml.tiny import WORDS, tiny_encoder
+from tests.scoring.ml.tiny import WORDS, of_another_kind, tiny_encoder
 
 
 def data(n_items: int = 12, seed: int = 3, n_references: int = 5, **changes: Any) -> Dataset:
@@ -292,8 +292,30 @@ def test_what_chooses_the_epoch_is_of_other_groups(encoder: str, tmp_path: Path)
     assert parts[1] == parts[2]
 
 
-def test_bad_input_is_named_before_training(encoder: str) -> None:
+def test_the_four_figures_on_other_data(trained: Ream) -> None:
+    whole = data(8, seed=9)
+    found = trained.report(whole, sizes=(2, 3), per_size=2)
+    # Of five references there are ten sets of each size.
+    assert 0 < found.n <= 8 * 4
+    assert found.r2 == pytest.approx(1 - found.mse / found.constant)
+    assert set(found.accuracy) == {"remove", "add", "replace"}
+    assert trained.report(whole, sizes=(2, 3), per_size=2) == found
+    assert trained.report(whole, sizes=(2, 3), per_size=2, seed=5).mse != found.mse
+    # The paper's sizes for its test, one set each; 10 to 40 cannot be filled.
+    assert 0 < trained.report(whole).n <= 8 * 2
+    with pytest.raises(ScoringError, match="no set of 20, 30 references has a reliability here"):
+        trained.report(whole, sizes=(20, 30))
+    with pytest.raises(ScoringError, match="people rated differently for overall"):
+        trained.report(replace(whole, ratings=()))
+
+
+def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
     whole = data()
+    absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
+    with pytest.raises(TrainingDataError, match="1 ratings of overall are not numbers"):
+        plan("ream", data(ratings=absent), encoder=encoder)
+    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+        plan("ream", whole, encoder=of_another_kind(encoder, tmp_path), tune_encoder=True)
     with pytest.raises(TrainingDataError, match="no ratings"):
         plan("ream", data(ratings=()), encoder=encoder)
     with pytest.raises(TrainingDataError, match="2 items have references"):

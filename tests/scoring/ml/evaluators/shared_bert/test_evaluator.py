@@ -195,7 +195,7 @@ def test_the_grid_chooses_beta_on_the_held_out_part(encoder: str, monkeypatch: p
     assert module.BETA_GRID == (0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25)
     given = {"encoder": encoder, "epochs": 1, "beta": "grid", "aspects": "naturalness"}
     # Two steps for each of the eleven and two for what is kept.
-    assert plan("shared-bert", data(6), **given).steps == 24
+    assert plan("shared-bert", data(6), dev=data(4, seed=4), **given).steps == 24
     monkeypatch.setattr(module, "BETA_GRID", (0.75, 1.0, 1.25))
     finetune, tried = module._Trainer._finetune, []
 
@@ -296,7 +296,20 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
     with pytest.raises(EncoderError, match="no pooler of its own"):
         plan("shared-bert", whole, encoder=tiny_encoder("distilbert", tmp_path / "d"), pooling="pooler")
     with pytest.raises(TrainingDataError, match="beta=grid needs held-out data"):
-        fit("shared-bert", data(7), encoder=encoder, beta="grid")
+        plan("shared-bert", data(7), encoder=encoder, beta="grid")
+    with pytest.raises(InvalidOption, match="2 numbers between 0 and 1"):
+        plan("shared-bert", whole, encoder=encoder, beta="0.3,2")
+    absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
+    with pytest.raises(TrainingDataError, match="1 ratings of naturalness are not numbers"):
+        plan("shared-bert", data(ratings=absent), encoder=encoder)
+
+
+def test_rows_are_parted_only_where_nothing_is_held_out_yet(encoder: str) -> None:
+    """Pages and commands give a held-out part of whole groups: who asks for the paper's split must hear of it."""
+    given = {"encoder": encoder, "split": "row"}
+    assert any(note.startswith("split=row: what is held out is given") for note in plan(
+        "shared-bert", data(), dev=data(4, seed=4), **given).notes)  # fmt: skip
+    assert not any(note.startswith("split=row") for note in plan("shared-bert", data(), **given).notes)
 
 
 def test_plan_counts_and_estimates(encoder: str) -> None:

@@ -1,0 +1,41 @@
+"""Options of `shared-bert` that cannot be followed, refused before any training."""
+
+from __future__ import annotations
+
+from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
+from scoring.ml.training.job import FitJob
+
+
+def check_beta(job: FitJob, n_aspects: int, *, held_out: bool) -> None:
+    """Raises `TrainingDataError` for a grid without held-out outputs, and `InvalidOption` for what is no weight."""
+    wish = job.text("beta")
+    if wish == "grid" and not held_out:
+        raise TrainingDataError(job.name, "beta=grid needs held-out data to choose on: give a dev part")
+    if wish not in ("share", "grid"):
+        beta_numbers(job.name, wish, n_aspects)
+
+
+def beta_numbers(name: str, text: str, n: int) -> tuple[float, ...]:
+    """The option `beta` as n weights. Raises `InvalidOption`."""
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) == 1:
+        values *= n
+    if len(values) != n or not all(0 < value < 1 for value in values):
+        raise InvalidOption(name, "beta", f"must be share, grid, or {n} numbers between 0 and 1, not {text!r}")
+    return values
+
+
+def check_pooler(job: FitJob) -> None:
+    """Raises `EncoderError` where the encoder's own pooler is asked for and it has none."""
+    if job.text("pooling") != "pooler":
+        return
+    from safetensors import safe_open
+
+    for path in sorted(job.encoder.folder.glob("model*.safetensors")):
+        with safe_open(str(path), framework="np") as file:
+            if any(name.endswith("pooler.dense.weight") for name in file.keys()):  # noqa: SIM118
+                return
+    raise EncoderError(job.encoder.name, "has no pooler of its own: take pooling=mean or pooling=cls")
