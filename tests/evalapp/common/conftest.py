@@ -90,8 +90,9 @@ class Installation:
                 self.kill(worker)
 
 
-def wait_until(condition: Any, seconds: float = 30.0) -> float:
-    """Waits for a true answer; gives the seconds it took."""
+def wait_until(condition: Any, seconds: float = 120.0) -> float:
+    """Waits for a true answer; gives the seconds it took. It waits long: a worker loads its libraries for seconds, and
+    for many more on a machine that has other things to do. What must be quick is said by the test, of these seconds."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
