@@ -75,5 +75,14 @@ register(
         request="scoring.services.robustness:request_robustness",
     )
 )
+register(
+    Job(
+        "selection",
+        "gpu",
+        "scoring.pipelines.selecting:run",
+        "Let evaluators choose among checkpoints and variants, and ask what people think of the picks.",
+        request="scoring.services.selecting:request_selection",
+    )
+)
 register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

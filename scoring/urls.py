@@ -73,6 +73,7 @@ urlpatterns = [
     path(P + "systems/plot.svg", plots.systems_svg, name="systems-svg"),
     path(P + "systems/plot.pdf", plots.systems_svg, {"ending": "pdf"}, name="systems-pdf"),
     path(P + "systems/steps/", steps.steps, name="steps"),
+    path(P + "systems/steps/choose/", steps.choose, name="choose"),
     path(P + "systems/steps/<slug:panel>.svg", plots.steps_svg, name="steps-svg"),
     path(P + "systems/steps/<slug:panel>.pdf", plots.steps_svg, {"ending": "pdf"}, name="steps-pdf"),
     path(P + "systems/table.<table_ending:ending>", boards.systems_file, name="systems-file"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,9 @@ from scoring.ml.training.record import group_of
 from scoring.ml.types import Dataset, Record
 
 Kind: TypeAlias = Literal["steps", "variants"]
+Judged: TypeAlias = Literal["ratings", "comparisons"]
+#: Told after every piece of work how many evaluators' choices are done, of how many.
+Tick: TypeAlias = Callable[[int, int], object]
 #: The paper made ten runs of each kind.
 RUNS = 10
 #: Systems of one architecture with different settings name it so in their meta.
@@ -100,6 +103,8 @@ class SelectionReport:
     chance_wins: Mapping[Kind, float]
     choices: tuple[Choice, ...] = field(repr=False)
     simulated: int = 0
+    #: Whether people's score is their mean rating, or the share of comparisons won.
+    judged_by: Judged = "ratings"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-safe."""
@@ -111,6 +116,7 @@ class SelectionReport:
             "chance_wins": dict(self.chance_wins),
             "choices": [{"name": c.name, "kind": c.kind, "candidates": list(c.candidates)} for c in self.choices],
             "simulated": self.simulated,
+            "judged_by": self.judged_by,
         }
 
     def as_markdown(self) -> str:
@@ -172,13 +178,15 @@ def selection_report(
     variants: Mapping[str, Sequence[str]] | None = None,
     runs: int = RUNS,
     seed: int = 13,
+    progress: Tick | None = None,
 ) -> SelectionReport:
     """Let every evaluator choose in `runs` parts of the items (whole split groups, by seed) and ask people's scores.
 
     The pick is the candidate with the highest system score; what can compare picks a step by the early-stopping rule
     and a variant by skill rating. Candidates count on the items all of them have. People's score of a candidate is
     its mean rating, or without ratings its win rate against the others. A part in which people judged not every
-    candidate is left out. Raises `SelectionError` when nothing remains.
+    candidate is left out. An exception that `progress` raises ends the work. Raises `SelectionError` when nothing
+    remains.
     """
     choices = find_choices(dataset, variants)
     if not choices:
@@ -195,11 +203,13 @@ def selection_report(
     if not any(usable):
         raise SelectionError(f"people judged no candidate's outputs for {aspect!r} in a way that compares all of them")
     picks: dict[tuple[str, Kind], list[Pick]] = defaultdict(list)
+    done, total = 0, sum(map(bool, usable)) * len(evaluators)
     for choice, runs_of in zip(choices, usable, strict=True):
         for name, evaluator in evaluators.items():
             if not runs_of:
                 continue
-            chooser = _chooser(evaluator, choice)
+            tick = None if progress is None else _still(progress, done, total)
+            chooser = _chooser(evaluator, choice, tick)
             for run, items, scores in runs_of:
                 picked = chooser.pick(items, seed)
                 best = max(choice.candidates, key=lambda candidate: scores[candidate])
@@ -207,6 +217,9 @@ def selection_report(
                     picks[(name, choice.kind)].append(
                         Pick(choice.name, run, picked, scores[picked], best, scores[best])
                     )
+            done += 1
+            if progress is not None:
+                progress(done, total)
     kinds = [choice.kind for choice in choices]
     tables: dict[Kind, list[dict[str, float]]] = {
         kind: [scores for k, runs_of in zip(kinds, usable, strict=True) if k == kind for _, _, scores in runs_of]
@@ -221,7 +234,13 @@ def selection_report(
         {kind: float(sum(_share_of_best(t) for t in rows)) for kind, rows in tables.items()},
         tuple(choices),
         human.simulated,
+        "ratings" if human.means else "comparisons",
     )
+
+
+def _still(progress: Tick, done: int, total: int) -> Tick:
+    """Within one piece of work: as many are done as before it."""
+    return lambda _, __: progress(done, total)
 
 
 def _share_of_best(scores: Mapping[str, float]) -> float:
@@ -286,18 +305,21 @@ class _Human:
 class _ByScore:
     """Picks the highest mean of the texts' scores, or the highest score of the whole where it is no mean."""
 
-    def __init__(self, evaluator: Evaluator, choice: Choice) -> None:
-        self.evaluator, self.choice = evaluator, choice
+    def __init__(self, evaluator: Evaluator, choice: Choice, tick: Tick | None) -> None:
+        self.evaluator, self.choice, self.tick = evaluator, choice, tick
         self.values: dict[tuple[str, str], float] | None = None
         if evaluator.entry.system_score == "mean" and not evaluator.depends_on_batch:
             keys = [(name, item) for name in choice.candidates for item in choice.outputs[name]]
-            scores = evaluator.evaluate([choice.outputs[name][item] for name, item in keys]).values
+            records = [choice.outputs[name][item] for name, item in keys]
+            scores = evaluator.evaluate(records, progress=tick).values
             self.values = dict(zip(keys, scores.tolist(), strict=True))
 
     def pick(self, items: Sequence[str], seed: int) -> str | None:
         means: dict[str, float] = {}
         for name in self.choice.candidates:
             if self.values is None:
+                if self.tick is not None:
+                    self.tick(0, 0)
                 value = self.evaluator.system_score([self.choice.outputs[name][item] for item in items])
             else:
                 own = [self.values[(name, item)] for item in items]
@@ -311,8 +333,10 @@ class _ByScore:
 class _ByComparison:
     """Picks a step by the early-stopping rule, a variant by skill rating; verdicts are made once."""
 
-    def __init__(self, evaluator: Any, choice: Choice) -> None:
+    def __init__(self, evaluator: Any, choice: Choice, tick: Tick | None) -> None:
         self.choice = choice
+        # What only compares and is no evaluator of the catalogue tells no progress.
+        told: dict[str, Any] = {"progress": tick} if isinstance(evaluator, Evaluator) else {}
         self.verdicts: dict[tuple[int, int], dict[str, int]] = {}
         names = choice.candidates
         for i in range(len(names)):
@@ -320,7 +344,7 @@ class _ByComparison:
             for j in range(i + 1, reach):
                 one, two = choice.outputs[names[i]], choice.outputs[names[j]]
                 items = sorted(one.keys() & two.keys())
-                signs = np.asarray(evaluator.compare([two[x] for x in items], [one[x] for x in items]))
+                signs = np.asarray(evaluator.compare([two[x] for x in items], [one[x] for x in items], **told))
                 self.verdicts[(i, j)] = dict(zip(items, signs.tolist(), strict=True))
 
     def pick(self, items: Sequence[str], seed: int) -> str | None:
@@ -337,5 +361,6 @@ class _ByComparison:
         return rank_by_games(table, seeds=_SEEDS, seed=seed).order[0]
 
 
-def _chooser(evaluator: Evaluator, choice: Choice) -> _ByScore | _ByComparison:
-    return _ByComparison(evaluator, choice) if hasattr(evaluator, "compare") else _ByScore(evaluator, choice)
+def _chooser(evaluator: Evaluator, choice: Choice, tick: Tick | None) -> _ByScore | _ByComparison:
+    by = _ByComparison if hasattr(evaluator, "compare") else _ByScore
+    return by(evaluator, choice, tick)

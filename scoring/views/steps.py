@@ -1,24 +1,29 @@
-"""The page of checkpoints: curves of what people and evaluators say over the training steps of systems."""
+"""The page of checkpoints: curves of what people and evaluators say over the training steps of systems, and the report
+on what each would choose."""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_GET
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET, require_POST
 
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput
+from evalapp.accounts.selectors import can, get_project
+from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page
 
 from ..forms import aspect_names, reference_sets
 from ..selectors.leaderboards import SystemsQuery, parse_query, stamp_of
+from ..selectors.selecting import has_choices, latest_selection, selections_under_way, tables_of
 from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, lines_of
 from ..services.leaderboards import Answer, answer_leaderboard
+from ..services.selecting import RUNS, SelectionWishes, start_selection
 
 
 def query_of_panel(project: Project, given: Any, panel: str) -> SystemsQuery:
@@ -66,10 +71,40 @@ def steps(request: HttpRequest, slug: str) -> HttpResponse:
         "known": known,
         "chosen": chosen,
         "most": MOST,
-        "there_are": any(panel["lines"] for panel in panels) or has_steps(project),
+        "there_are": any(panel["lines"] for panel in panels) or has_steps(project) or has_choices(project),
         "plot": urlencode({**tail, "v": stamp_of(project)[:12]}),
+        **_choices(project, request.user),
     }
     return page(request, "scoring/systems/steps.html", context, fragment="board")
+
+
+def _choices(project: Project, user: Any) -> dict[str, Any]:
+    """The last report on what each would choose, and whether another can be asked for."""
+    run = latest_selection(project)
+    return {
+        "choices": None if run is None else {**run.result, "run": run, "tables": tables_of(run.result)},
+        "choosing": selections_under_way(project),
+        "parts": RUNS,
+        "may_choose": has_choices(project) and can(user=user, project=project, need="write"),
+    }
+
+
+@login_required
+@require_POST
+def choose(request: HttpRequest, slug: str) -> HttpResponse:
+    """The report is computed in a run; the page of checkpoints then shows it."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    given = request.POST
+    wishes = SelectionWishes(
+        given.get("aspect", ""), given.getlist("by"), references=given.get("references") or ORIGINAL
+    )
+    try:
+        run = start_selection(project=project, user=request.user, wishes=wishes)
+    except EvalappError as error:
+        messages.error(request, error.detail)
+        return redirect("scoring:steps", project.slug)
+    messages.success(request, f"{run.title}: in the queue.")
+    return redirect("run", project.slug, run.pk)
 
 
 def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -> Any:

@@ -206,6 +206,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:evaluation-pdf": [R("read")],
     "scoring:scatter-pdf": [R("read", evaluator="evaluator")],
     "scoring:steps": [R("read")],
+    "scoring:choose": [R("write", "post")],
     "scoring:steps-svg": [R("read", panel="people")],
     "scoring:steps-pdf": [R("read", panel="people")],
     "scoring:snapshots": [R("read"), R("write", "post", {"board": "systems"})],
