@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: Asked in fields of their own, not among the options.
 OWN = ("encoder",)
 MOST_RATERS = 500
+_JUDGED = {"ratings", "comparisons", "judgements"}
 
 
 class TrainForm(forms.Form):
@@ -64,8 +65,11 @@ class TrainForm(forms.Form):
         if self.entry.aspect != "none":
             aspects = [(row, row) for row in Aspect.objects.filter(project=project).values_list("name", flat=True)]
             everything = [("", "all that people rated")] if self.entry.aspect == "many" else []
+            # What can learn without judgements needs no aspect, and there may be none.
+            judged = bool(_JUDGED & set(self.entry.train_needs))
+            without = [] if judged else [("", "none, or the only one that was judged")]
             self.fields["aspect"] = forms.ChoiceField(
-                choices=[*everything, *aspects], required=not everything, label="Aspect",
+                choices=[*everything, *aspects, *without], required=not (everything or without), label="Aspect",
                 help_text="What it learns to judge.",
             )  # fmt: skip
         sets = reference_sets(project)
@@ -126,6 +130,9 @@ class TrainForm(forms.Form):
             return forms.ChoiceField(choices=[("", "as the profile"), ("true", "yes"), ("false", "no")], **common)
         if option.choices:
             return forms.ChoiceField(choices=[("", "as the profile"), *((c, c) for c in option.choices)], **common)
+        if option.type in ("int", "float") and _may_be_none(option) and set(values.values()) != {None}:
+            # A field of numbers could not say that there is none.
+            return forms.CharField(max_length=40, **{**common, "help_text": f"{common['help_text']} Or write none."})
         if option.type == "int":
             low = None if option.minimum is None else int(option.minimum)
             return forms.IntegerField(min_value=low, **common)
@@ -199,13 +206,17 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
     """What the form was filled with when this check was asked for: options only where they depart from the profile."""
     defaults = entry.train_defaults(params["profile"])
     options = {
-        f"option_{name}": str(value).lower() if isinstance(value, bool) else value
+        f"option_{name}": _word(value) if value is None else str(value).lower() if isinstance(value, bool) else value
         for name, value in params["options"].items()
         if value != defaults.get(name)
     }
     data = {name: params["data"][name] for name in (*LISTS, "references")}
     first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply")}
     return {**options, **data, **first, "encoder": params["options"].get("encoder") or ""}
+
+
+def _may_be_none(option: Option) -> bool:
+    return option.optional or option.default is None
 
 
 def _word(value: Any) -> str:
