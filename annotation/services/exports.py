@@ -80,9 +80,21 @@ def folder_of(run: Run) -> Path:
     return settings.EXPORTS_DIR / str(run.pk)
 
 
+def draft_of(run: Run) -> Path:
+    """Where the worker that has claimed the run writes; `folder_of` is what it leaves when all is there."""
+    return settings.EXPORTS_DIR / f"{run.pk}-{run.claim:x}"
+
+
+def remove_drafts(pk: int) -> None:
+    """Of run `pk`, whoever began them."""
+    for draft in settings.EXPORTS_DIR.glob(f"{pk}-*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def give_up_export(run: Run) -> None:
     """The export ended without a word from its pipeline: what it had written is half of it."""
     shutil.rmtree(folder_of(run), ignore_errors=True)
+    remove_drafts(run.pk)
 
 
 def exported_file(*, run: Run, name: str) -> Path:

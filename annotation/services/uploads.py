@@ -25,6 +25,8 @@ from evalapp.common.errors import BadInput, Conflict, Fault, NotThere, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
+from .exports import remove_drafts
+
 _ORDER = ("dataset", *KINDS, "leaderboard")
 MAX_FILES = 100
 
@@ -67,6 +69,7 @@ def clear_project(*, project: Project) -> None:
         shutil.rmtree(settings.UPLOADS_DIR / str(pk), ignore_errors=True)
     for pk in Run.objects.filter(project=project, kind="export").values_list("pk", flat=True):
         shutil.rmtree(settings.EXPORTS_DIR / str(pk), ignore_errors=True)
+        remove_drafts(pk)
 
 
 def check_system_kinds(kinds: dict[str, str]) -> None:

@@ -32,7 +32,11 @@ def place_of(run: Run) -> str:
 def publish(
     run: Run, slug: str, evaluator: TrainedEvaluator | CrossFitted, choice: Mapping[str, Any] | None = None
 ) -> Evaluator:
-    """Write the folder, then make it known; until the row stands nobody sees the folder."""
+    """Write the folder, then make it known; until the row stands nobody sees the folder, and once it stands the folder
+    is not written again: a worker that was believed dead may come by late."""
+    done = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
+    if done is not None:
+        return done
     folder = Path(settings.ARTEFACTS_DIR) / place_of(run)
     evaluator.save_pretrained(folder)
     return publish_evaluator(

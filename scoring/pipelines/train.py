@@ -64,6 +64,7 @@ def run(
         except ScoringError as error:
             raise BadInput(str(error)) from error
         context.progress(0, None, "files", "storing")
+        context.make_sure()
         done = publish(context.run, slug, found, data)
     # Also where an earlier attempt was lost between its row and this line.
     shutil.rmtree(folder, ignore_errors=True)

@@ -52,7 +52,7 @@ class House:
             self._kinds[kind] = done, result, (run.finished_at - run.started_at).total_seconds()
         return self._kinds[kind]
 
-    def die_at(self, point: str, number: int = 1, times: int = 1) -> None:
+    def die_at(self, point: str, number: int = 1, times: int | str = 1) -> None:
         assert point in POINTS
         self.order.write_text(f"{point}\t{number}\t{times}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 #: Where a test writes the place at which the next process is to die: `POINT NUMBER TIMES`, at the NUMBERth time that
 #: the process comes by; the file goes when TIMES processes have died of it.
 ORDER = "EVALAPP_TEST_DIE_AT"
+#: In place of TIMES: it does not die but stands still, with all its threads, until somebody wakes it.
+FREEZE = "freeze"
 
 #: Points by name: module, what is called there, and whether death comes before it, after it, or half-way.
 POINTS = {

@@ -6,6 +6,8 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import threading
+import time
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +19,11 @@ import transformers.models.bert.modeling_bert  # noqa: F401
 
 import scoring.ml
 import scoring.ml.training.cross_fit  # noqa: F401
+from evalapp.common import runner
 from scoring.ml import registry
 from scoring.ml.evaluators.ream import annotate, evaluator  # noqa: F401
 from scoring.ml.training import finetune
-from tests.faults.jobs_points import ORDER, POINTS
+from tests.faults.jobs_points import FREEZE, ORDER, POINTS
 from tests.scoring.ml.training import toy  # noqa: F401
 from tests.scoring.ml.training.toy_entry import ENTRY
 
@@ -33,28 +36,48 @@ finetune.CHECKPOINT_SECONDS = 0.05
 _seen: dict[str, int] = {}
 
 
-def _come_by(name: str) -> bool:
-    """Whether this is the place and the moment to die."""
+def _come_by(name: str) -> str:
+    """What is to happen at this place and moment: `die`, `freeze`, or nothing."""
     order = Path(os.environ[ORDER])
     try:
         point, number, times = order.read_text().split("\t")
     except FileNotFoundError:
         _seen.clear()
-        return False
+        return ""
     if point != name:
-        return False
+        return ""
     _seen[name] = _seen.get(name, 0) + 1
     if _seen[name] < int(number):
-        return False
+        return ""
+    if times == FREEZE:
+        order.unlink()
+        return "freeze"
     if int(times) > 1:
         order.write_text(f"{point}\t{number}\t{int(times) - 1}")
     else:
         order.unlink()
-    return True
+    return "die"
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+#: Held while the heart writes: a process that is frozen in the midst of that would hold the database, too.
+_beating = threading.Lock()
+_beat = runner._Heart.beat
+
+
+def _beat_alone(heart: runner._Heart) -> None:
+    with _beating:
+        _beat(heart)
+
+
+runner._Heart.beat = _beat_alone  # type: ignore[method-assign]
+
+
+def _end(how: str) -> None:
+    if how == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    with _beating:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(2 * runner.BEAT_SECONDS)  # its memory comes back from the disk; its heart is the first that beats
 
 
 def _deadly(name: str, function: Any, moment: str) -> Any:
@@ -66,10 +89,11 @@ def _deadly(name: str, function: Any, moment: str) -> Any:
             with work.file.open("ab") as lines:
                 lines.write(b'{"pk": 1, "key": "half a li')
         if now and moment != "after":
-            _die()
+            _end(now)
+            now = ""
         result = function(*args, **named)
         if now:
-            _die()
+            _end(now)
         return result
 
     return wrapped
