@@ -3,24 +3,35 @@ failed with a reason; nothing is doubled, half done or left over. At random mome
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from annotation.models import Upload
+from annotation.services.exports import delete_export, request_export
 from evalapp.common import queue
 from evalapp.common.models import Run
 from evalapp.common.queue import reconcile_runs, retry_run
+from evalapp.common.runner import execute_run
 from tests.evalapp.common.conftest import wait_until
+from tests.scoring.training import checkpoints_in
 
 from . import jobs_house
-from .jobs_house import ended, losses, on, running, state_of
-from .jobs_points import POINTS
+from .jobs_house import ended, losses, on, process_of, running, state_of
+from .jobs_points import FREEZE, POINTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("job")]
 house = jobs_house.house
 
 LOST = "The worker was lost 3 times. See the log, then retry."
+
+
+def is_frozen(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
 
 # ---- at the worst moments ---------------------------------------------------------------------------------
 
@@ -53,6 +64,41 @@ def test_killed_before_its_end_is_written_a_run_comes_to_the_same(house, kind):
     run = ended(done.begin())
     assert not house.order.exists()
     assert (run.attempt, losses(run)) == (2, 1)
+    assert done.result(run) == whole
+    house.nothing_is_left(run)
+    done.clear(run)
+
+
+# ---- believed dead ----------------------------------------------------------------------------------------
+
+FROZEN = {
+    "import": "import: rows are checked", "score": "score: a chunk is stored", "train": "train: a phase is over",
+    "annotate": "annotate: all is in the tables", "export": "export: the archive is half written",
+}  # fmt: skip
+
+
+@on("sqlite")
+@pytest.mark.parametrize("kind", FROZEN)
+def test_frozen_believed_dead_and_woken_up_a_worker_spoils_nothing(house, monkeypatch, kind):
+    """This process is the other worker, which has done it all before the first one goes on where it stood."""
+    done, whole, _ = house.undisturbed(kind)
+    house.die_at(FROZEN[kind], times=FREEZE)
+    run = running(done.begin())
+    wait_until(lambda: is_frozen(process_of(run)), 300)
+    monkeypatch.setattr(queue, "SILENT", timedelta(0))
+    monkeypatch.setattr(queue, "GONE", timedelta(0))
+    try:
+        assert reconcile_runs()["returned"] == 1
+        again = execute_run(run.pk)
+        assert again is not None
+        assert (again.state, again.attempt) == (Run.State.SUCCEEDED, 2), again.error
+    finally:
+        os.kill(process_of(run), signal.SIGCONT)
+    following = ended(request_export(project=run.project, user=None, format="csv"))  # it has one process
+    assert following.state == Run.State.SUCCEEDED, following.error
+    delete_export(run=following, user=None)
+    run = state_of(run)
+    assert (run.state, run.attempt) == (Run.State.SUCCEEDED, 2)
     assert done.result(run) == whole
     house.nothing_is_left(run)
     done.clear(run)
@@ -109,7 +155,7 @@ def test_when_a_whole_machine_is_gone_another_goes_on_from_the_checkpoint(house,
     done, whole, _ = house.undisturbed("long train")
     run = done.begin()
     running(run)
-    wait_until(lambda: list((house.stack.folder / "artefacts" / "work").rglob("complete")), 300)
+    wait_until(lambda: checkpoints_in(house.stack.folder / "artefacts" / "work"), 300)
     house.stack.kill("work")
     house.start_worker()
     assert state_of(run).state == Run.State.RUNNING

@@ -3,6 +3,7 @@ row."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,6 +46,11 @@ def train(project: Project, evaluator: str = "toy", **wishes: Any) -> Evaluator:
     assert run is not None
     assert run.state == Run.State.SUCCEEDED, run.error
     return Evaluator.objects.get(project=project, slug=run.result["evaluator"])
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Those that were written to their end. A training removes older ones meanwhile, over which `rglob` stumbles."""
+    return [Path(place) for place, _, files in os.walk(folder) if "complete" in files]
 
 
 def make_trained(project: Project, slug: str, name: str = "maude") -> Evaluator:
