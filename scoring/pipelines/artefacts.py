@@ -203,11 +203,14 @@ def _weight_faults(path: Path, place: str) -> Iterator[Fault]:
 def _load(folder: Path) -> Any:
     """The evaluator, its fixtures scored anew. Each model must have some, else nothing says that it scores as it
     did."""
-    from scoring.ml import ArtefactError, load
+    from scoring.ml import ArtefactError, ScoringError, load
 
     try:
         found: Any = load(folder)
-    except (TypeError, KeyError, AttributeError) as error:
+    except ScoringError:
+        raise
+    except (TypeError, KeyError, AttributeError, ValueError, IndexError, RuntimeError, AssertionError) as error:
+        # Of a configuration, settings or vocabulary that do not go together, whoever stumbles over them first.
         raise ArtefactError(str(folder), f"is damaged ({error!r}); save the evaluator again") from error
     if any(not member.artefact.fixtures for member in members_of(found)):
         raise ArtefactError(str(folder), "fixtures.jsonl is empty; save the evaluator again")

@@ -57,7 +57,8 @@ def _correlations(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not rows:
         return [*lines, "Not measured: no ratings were held out.", ""]
     lines += [
-        "On held-out groups that chose its weights, so rather too good; intervals: 95 %, bootstrap over groups.",
+        "On held-out groups that chose its weights, so rather too good; all outputs together (grouping: none); "
+        "intervals: 95 %, bootstrap over groups.",
         "",
         "| evaluator | aspect | n | Pearson | Spearman | Kendall |",
         "|---|---|---|---|---|---|",

@@ -83,6 +83,9 @@ def test_what_does_not_fit_is_refused_with_its_file(toy):
     assert "of the kind 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
     foreign = {"model_type": "bert", "auto_map": {}}
     assert "foreign code" in refused("config.json", {**content("config.json"), "encoder": foreign})
+    # Sizes that do not go together end in an error of the encoder's own.
+    uneven = {"model_type": "bert", "hidden_size": 30, "num_attention_heads": 4, "num_hidden_layers": 1}
+    assert "is damaged (ValueError" in refused("config.json", {**content("config.json"), "encoder": uneven})
     header = content("evaluator.json")
     assert "names the evaluator 'chrf'" in refused("evaluator.json", {**header, "evaluator": "chrf"})
     assert "fitting “settings”" in refused("evaluator.json", {**header, "settings": []})
