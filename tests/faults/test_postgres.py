@@ -204,9 +204,12 @@ def test_one_that_stands_still_keeps_nobody_waiting_and_costs_a_run_nothing(hous
     with ThreadPoolExecutor(8) as people:
         assert {answer.status for answer in people.map(ask, range(24))} == {200}  # every thread has a connection
         with house.without_an_answer():
+            ready = [house.get("/health/ready") for _ in range(2)]
             answers = list(people.map(ask, range(4)))
             page = over_http(f"{house.stack.url}/projects/alpha/", cookie=f"sessionid={'x' * 32}")
-    assert {answer.status for answer in (*answers, page)} == {503}
+    assert {answer.status for answer in (*ready, *answers, page)} == {503}
+    assert max(answer.seconds for answer in ready) < 4, "docker-compose.yml waits no longer for it"
+    assert house.get("/health/ready").json["database"], "asked anew"
     assert all("does not answer" in answer.json["detail"] for answer in answers)
     assert LINE in page.text
     # One on the connection of an earlier request, at the most, then one that opens a new one.

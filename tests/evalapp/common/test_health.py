@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
+import time
+from unittest.mock import Mock
 
 import pytest
 from django.test import Client
@@ -50,6 +53,33 @@ def test_without_room_or_database_nobody_is_sent_here(client, alone, monkeypatch
     answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
     assert client.get("/health/live").status_code == 200
+
+
+@pytest.mark.promise("health")
+def test_a_database_that_stands_still_keeps_nobody_waiting(client, alone, monkeypatch):
+    """Neither who asks first nor who asks while the question is still open; and there is one question, however many
+    ask."""
+    goes_on, asked = threading.Event(), []
+
+    def still() -> bool:
+        asked.append(1)
+        return goes_on.wait(30)
+
+    monkeypatch.setattr(health, "connection", Mock(vendor="postgresql"))
+    monkeypatch.setattr(health, "DATABASE_SECONDS", 0.1)
+    monkeypatch.setattr(health, "_answers", still)
+    began = time.monotonic()
+    for _ in range(3):
+        answer = client.get("/health/ready")
+        assert (answer.status_code, answer.json()["database"]) == (503, False)
+    assert time.monotonic() - began < 10
+    assert asked == [1]
+    open_question = health._asked
+    goes_on.set()
+    assert open_question.result(10)
+    monkeypatch.setattr(health, "DATABASE_SECONDS", 10)
+    assert client.get("/health/ready").status_code == 200
+    assert asked == [1, 1]
 
 
 def test_large_figures_keep_their_digits(monkeypatch):
