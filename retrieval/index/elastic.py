@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,13 +27,15 @@ _ANSWERS = ",".join(f"responses.{part}" for part in (*_ANSWER.split(","), "error
 
 @dataclass(frozen=True)
 class State:
-    """What is known of an index: rows, the version its last writer gave it, how its texts are cut into tokens."""
+    """What is known of an index: rows, the version its last writer gave it, how its texts are cut into tokens, and by
+    which version of Unicode (empty: not known)."""
 
     count: int
     version: str
     language: str
     tokenizer: str
     behind: str
+    unicode: str = ""
 
 
 def read_state(client: Elasticsearch, address: Address) -> State:
@@ -57,7 +60,7 @@ def read_state(client: Elasticsearch, address: Address) -> State:
             f"the index {address.name} at {address.server} was made by another version of this program; build it anew "
             "with `manage.py reindex`"
         )
-    return State(count, meta["version"], meta["language"], meta["tokenizer"], behind)
+    return State(count, meta["version"], meta["language"], meta["tokenizer"], behind, meta.get("unicode", ""))
 
 
 def _missing(client: Elasticsearch, address: Address) -> str:
@@ -67,7 +70,8 @@ def _missing(client: Elasticsearch, address: Address) -> str:
 
 
 class ElasticIndex:
-    """See `retrieval.index.hits.Index`. `refresh()` reads count and version anew. At most MOST hits at a time.
+    """See `retrieval.index.hits.Index`. `refresh()` reads count and version anew. At most MOST hits at a time. An index
+    whose rows were cut into tokens by another version of Unicode answers, with a `UserWarning`.
 
     Every method raises IndexUnavailable when the server cannot answer; the next call asks it again, so an index that
     was opened before the server was restarted goes on working.
@@ -91,6 +95,9 @@ class ElasticIndex:
         self.count, self.version = state.count, state.version
         self.language, self.tokenizer = state.language, state.tokenizer
         self._cut = partial(tokenisation.tokens, tokenizer=tokenisation.check_tokenizer(state.tokenizer))
+        if note := tokenisation.unicode_note(state.unicode):
+            where = f"the index {self._address.name} at {self._address.server}"
+            warnings.warn(f"{where}: {note}; build it anew with `manage.py reindex`", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
         """The token set both sides are compared by."""

@@ -4,6 +4,7 @@ id is its row number, so whatever is sent twice is there once."""
 from __future__ import annotations
 
 import time
+import unicodedata
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -70,6 +71,7 @@ def rebuild(
         "version": version,
         "language": language,
         "tokenizer": tokenisation.check_tokenizer(tokenizer),
+        "unicode": unicodedata.unidata_version,
     }
     with _client(address) as client:
         check_version(address.server, client)
@@ -193,6 +195,7 @@ def _finish(client: Elasticsearch, found: State, version: str) -> None:
         "version": version,
         "language": found.language,
         "tokenizer": found.tokenizer,
+        "unicode": found.unicode,  # of the rows that were there before
     }
     client.indices.put_mapping(index=found.behind, meta=meta)
 

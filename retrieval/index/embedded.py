@@ -30,7 +30,7 @@ from retrieval.index.hits import Hit, take
 from retrieval.index.postings import Found
 from retrieval.index.segment import FILES, Segment
 from retrieval.index.source import Reader, Source
-from retrieval.index.tokens import check_tokenizer, tokenizer_for, tokens
+from retrieval.index.tokens import check_tokenizer, tokenizer_for, tokens, unicode_note
 from retrieval.index.writer import Progress, Written, write_segment
 
 FORMAT = 1
@@ -114,7 +114,7 @@ class EmbeddedIndex:
         self.count: int = manifest["count"]
         self.version: str = manifest["version"]
         self._closed = False
-        if note := unicode_note(manifest):
+        if note := unicode_note(manifest.get("unicode", "")):
             warnings.warn(f"{self.folder}: {note}; build it again", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
@@ -207,14 +207,6 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise IndexFormatError(place, f"is an index of format {found}, this program reads {FORMAT}; build it again")
     return manifest
-
-
-def unicode_note(manifest: dict[str, Any]) -> str:
-    """Why a query may be cut otherwise than the rows were; empty where both are by the same version of Unicode."""
-    made, here = manifest.get("unicode", ""), unicodedata.unidata_version
-    if made == here:
-        return ""
-    return f"its rows were cut into words by Unicode {made or '(unknown)'}, queries are by {here}"
 
 
 def verify(folder: str | os.PathLike[str]) -> None:

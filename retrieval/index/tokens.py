@@ -53,6 +53,15 @@ def tokenizer_for(language: str) -> str:
     return CHARACTERS if base in UNSPACED else WORDS
 
 
+def unicode_note(made: str) -> str:
+    """Why a query may be cut otherwise than rows that were cut by Unicode `made` (empty: not known); empty where both
+    are by the same version."""
+    here = unicodedata.unidata_version
+    if made == here:
+        return ""
+    return f"its rows were cut into words by Unicode {made or '(unknown)'}, queries are by {here}"
+
+
 def normalise(text: str) -> str:
     """The normal form of point 1."""
     if text.isascii():

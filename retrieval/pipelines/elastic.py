@@ -27,12 +27,15 @@ def load(corpus: Corpus, work: Work, *, again: bool = False) -> bool:
     with alone(corpus.pk, lambda: work.progress(0, None, "pairs", "Waiting for another run")):
         corpus.refresh_from_db()
         revision, there = corpus.embedded_revision, corpus.elastic_revision
+        # A row of what is there already: it was to be sent anew, and the server was away.
+        again = again or (there >= revision and outbox.has_change(corpus.pk, revision))
         if there >= revision and not again:
-            outbox.note_done(corpus_id=corpus.pk, action=LOAD, revision=revision)
             return True
         try:
             _send(corpus, work, again or not there)
         except IndexUnavailable as error:
+            if not outbox.has_change(corpus.pk, revision):  # a command without a run asked for it
+                outbox.note_change(corpus)
             outbox.note_failure(corpus_id=corpus.pk, action=LOAD, why=error.why)
             work.log(f"{error.why}. The built-in index answers; Elasticsearch is told as soon as it can be.")
             return False

@@ -65,14 +65,17 @@ def _check(corpus: Corpus, away: str) -> Check | None:
 
 def _check_unicode(corpus: Corpus, name: str, way_out: str) -> Check | None:
     """After an update of Python: characters that are new since are no letters in what was indexed before."""
-    from ..index.embedded import read_manifest, unicode_note
+    from ..index.embedded import read_manifest
+    from ..index.tokens import unicode_note
 
-    note = unicode_note(read_manifest(index_path(corpus.pk)))
+    note = unicode_note(read_manifest(index_path(corpus.pk)).get("unicode", ""))
     return Check(name, OPTIONAL, note, way_out) if note else None
 
 
 def _check_elastic(corpus: Corpus, name: str, way_out: str, away: str) -> Check | None:
     """`away`: what is wrong with the server itself."""
+    from ..index.tokens import unicode_note
+
     if not elastic.is_used():
         return None
     if corpus.elastic_revision < corpus.embedded_revision:
@@ -80,9 +83,10 @@ def _check_elastic(corpus: Corpus, name: str, way_out: str, away: str) -> Check 
     if away:
         return Check(name, MISSING, away, "Start Elasticsearch; the built-in index answers meanwhile.")
     try:
-        count = elastic.state_of(corpus).count
+        state = elastic.state_of(corpus)
     except RetrievalError as error:
         return Check(name, MISSING, str(error), f"{way_out} The built-in index answers meanwhile.")
-    if count == corpus.count:
-        return None
-    return Check(name, MISSING, f"{count:,} pairs in Elasticsearch, {corpus.count:,} expected", way_out)
+    if state.count != corpus.count:
+        return Check(name, MISSING, f"{state.count:,} pairs in Elasticsearch, {corpus.count:,} expected", way_out)
+    note = unicode_note(state.unicode)
+    return Check(name, OPTIONAL, f"Elasticsearch: {note}", way_out) if note else None

@@ -27,6 +27,12 @@ def note_deletion(corpus: Corpus) -> None:
         OutboxRow.objects.create(corpus=corpus.pk, action=OutboxRow.Action.DELETE, name=elastic.name_of(corpus))
 
 
+def has_change(corpus_id: int, revision: int) -> bool:
+    """Whether this content of the corpus, or one before it, has to be told."""
+    rows = OutboxRow.objects.filter(corpus=corpus_id, action=OutboxRow.Action.LOAD)
+    return rows.filter(revision__lte=revision).exists()
+
+
 def note_done(*, corpus_id: int, action: str, revision: int) -> None:
     """Told; a row of a later revision stays."""
     OutboxRow.objects.filter(corpus=corpus_id, action=action, revision__lte=revision).delete()

@@ -4,6 +4,7 @@ The real server is asked in `pipelines/test_elastic_server.py`."""
 from __future__ import annotations
 
 import time
+import unicodedata
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ class Server:
         self.down = False
         self.asked = 0
         self.sent = 0
+        self.unicode = unicodedata.unidata_version
 
     def answer(self) -> None:
         self.asked += 1
@@ -54,7 +56,9 @@ class Server:
         held = self.rows.get(elastic.name_of(corpus))
         if held is None:
             raise IndexUnavailable("there is no such index")
-        return SimpleNamespace(count=len(held), language=corpus.language, tokenizer=corpus.tokenizer)
+        return SimpleNamespace(
+            count=len(held), language=corpus.language, tokenizer=corpus.tokenizer, unicode=self.unicode
+        )
 
     def health(self) -> SimpleNamespace:
         return SimpleNamespace(ok=not self.down, message=WHY if self.down else "green")

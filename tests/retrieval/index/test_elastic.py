@@ -8,7 +8,10 @@ import json
 import random
 import threading
 import time
+import unicodedata
 import uuid
+import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,6 +182,23 @@ def test_rows_are_added_replaced_and_taken_out(where):
     assert (index.count, index.version) == (49, "third")
 
 
+def test_an_index_cut_by_another_unicode_says_so_until_it_is_made_anew(where, monkeypatch):
+    place = where("older")
+    with monkeypatch.context() as patch:
+        patch.setattr("retrieval.index.elastic_writer.unicodedata", SimpleNamespace(unidata_version="1.1"))
+        load(place, FEW)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"cut into words by Unicode 1\.1, queries are by .*`manage\.py reindex`"):
+            open_index(place).close()
+        append(place, [Row(50, "brand new", "yes")], version="second")  # the others are as they were
+    assert state(place).unicode == "1.1"
+    load(place, FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_index(place).close()
+    assert state(place).unicode == unicodedata.unidata_version
+
+
 def test_a_new_index_takes_the_place_of_the_old_in_one_step(where, elasticsearch_url):
     place = where("swapped")
     load(place, FEW, shards=2)
@@ -242,7 +262,7 @@ def test_an_index_that_is_missing_being_built_or_of_another_format(where, elasti
         open_index(place)
 
 
-def test_a_red_index_says_so(where, elasticsearch_url):
+def test_a_red_index_says_so(where, elasticsearch_url, elasticsearch_alone):
     place = where("red")
     client, name = connect(elasticsearch_url, Access()), place.rpartition("/")[2]
     client.indices.create(

@@ -13,7 +13,8 @@ from django.urls import reverse
 from evalapp.common.models import Run
 from retrieval.index.hits import Hit
 from retrieval.models import Corpus, OutboxRow
-from retrieval.pipelines.elastic import catch_up
+from retrieval.pipelines.elastic import catch_up, load
+from retrieval.pipelines.work import Plain
 from retrieval.services import handles
 from retrieval.services.candidates import find_like, find_words
 from retrieval.services.corpora import add_file, delete_corpus, start_indexing
@@ -48,6 +49,10 @@ def test_the_server_follows_the_corpus(cast, server):
     add(corpus)
     assert (server.sent, held(server)[-1]) == (6, "Home.")  # only what was new
     assert [check.name for check in checks()] == ["corpora"]
+    server.unicode = "1.1"  # of a Python of long ago
+    (older,) = checks()[1:]
+    assert (older.state, older.found[:50]) == ("optional", "Elasticsearch: its rows were cut into words by Uni")
+    assert "reindex alpha --corpus talk" in older.way_out
     start_indexing(corpus=corpus, user=None, send=False)
     execute(corpus)
     assert server.sent == 12
@@ -122,6 +127,26 @@ def test_what_the_server_lost_is_sent_anew(cast, server):
     assert "no such index" in checks()[1].found
     add(corpus)
     assert len(held(server)) == 6
+
+
+def test_what_was_to_be_made_anew_is_after_an_outage(cast, server):
+    corpus = make_corpus(cast.project)
+    server.rows.clear()
+    server.down = True
+    start_indexing(corpus=corpus, user=None, send=False)
+    assert execute(corpus).result["elasticsearch"] == "is told later"
+    server.down = False
+    OutboxRow.objects.update(tried_at=None)
+    assert catch_up()["loads"] == 1
+    execute(corpus)
+    assert (len(held(server)), OutboxRow.objects.count()) == (5, 0)
+    sent = server.sent
+    start_indexing(corpus=corpus, user=None, send=False, whole=False)
+    execute(corpus)
+    assert server.sent == sent  # once
+    server.down = True
+    assert not load(corpus, Plain(), again=True)  # as the command for a shared corpus does, without a run
+    assert OutboxRow.objects.get().attempts == 1
 
 
 def test_a_gap_that_an_interrupted_addition_left_is_filled(cast, server):
