@@ -1,17 +1,20 @@
 """What the product promises, and which tests show it: writes docs/promises.md from the tests' markers. Run it by
 `make docs`; tests/architecture/test_promises.py holds the file, the markers and this list together.
 
-A test says what it shows by `@pytest.mark.promise("name", ...)`, a whole file by `pytestmark`. A promise without a
-test is listed as missing; once every promise of a section is shown, the section is marked `complete` here, and from
-then on a missing one fails."""
+A test says what it shows by `@pytest.mark.promise("name", ...)`, a whole file by `pytestmark`, and may note a figure by
+`record_property("figure", "...")`; figures.json holds those of the last whole run that was written down. A promise
+without a test is listed as missing; once every promise of a section is shown, the section is marked `complete` here,
+and from then on a missing one fails."""
 
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -30,7 +33,7 @@ class Section:
 SECTIONS = (
     Section(
         "Nothing is lost, nothing is doubled",
-        False,
+        True,
         {
             "overlap": "Each unit is judged as often as planned, and by nobody twice, however many ask at once.",
             "submission": "The same submission again answers as the first time; another body under it is a conflict.",
@@ -141,17 +144,29 @@ def _link(test: Shown) -> str:
     return f"[{words}](../{test.path})"
 
 
+def _figures(row: dict[str, Any] | None) -> str:
+    """What the last whole run that was written down saw of a promise."""
+    if row is None:
+        return "-"
+    tests = f"{row['passed']} passed" + (f", **{row['failed']} failed**" if row["failed"] else "")
+    return "; ".join([f"{tests}, {row['seconds']:.0f} s", *dict.fromkeys(row["noted"].values())])
+
+
 def generate() -> str:
-    shown = find()
+    shown, last = find(), json.loads((HERE / "figures.json").read_text(encoding="utf-8"))
     parts = ["# What is promised, and which test shows it\n\n"]
-    parts.append("Every line is shown by tests that really do it. `make test` runs them all.\n")
+    parts.append("Every line is shown by tests that really do it. `make test` runs them all. ")
+    when = f"Figures: the whole run of {last['date']}" if last["promises"] else "No run was written down yet"
+    parts.append(f"{when} (`PROMISE_FIGURES=docs/figures.json make test docs`); speed is in ")
+    parts.append("[benchmarks](../benchmarks/README.md).\n")
     for section in SECTIONS:
         lost = missing(section, shown)
         state = "" if not lost else f" ({len(section.promises) - len(lost)} of {len(section.promises)} shown)"
-        parts.append(f"\n## {section.title}{state}\n\n| | promise | shown by |\n|---|---|---|\n")
+        parts.append(f"\n## {section.title}{state}\n\n| | promise | last figures | shown by |\n|---|---|---|---|\n")
         for name, words in section.promises.items():
             tests = ", ".join(_link(test) for test in shown.get(name, [])) or "**no test yet**"
-            parts.append(f"| `{name}` | {words} | {tests} |\n")
+            figures = _figures(last["promises"].get(name))
+            parts.append(f"| `{name}` | {words} | {figures} | {tests} |\n")
     return NOTE + "".join(parts)
 
 

@@ -18,7 +18,7 @@ PEOPLE, SECONDS, ITEMS, OVERLAP = 200, 30, 80, 3
 
 @pytest.mark.slow
 @pytest.mark.promise("overlap", "submission")
-def test_two_hundred_people_at_once(postgres_stack):
+def test_two_hundred_people_at_once(postgres_stack, record_property):
     stack = postgres_stack
     names = [f"judge{k:03d}" for k in range(PEOPLE)]
     campaign = make_house(ITEMS, names, PASSWORD, OVERLAP)
@@ -33,3 +33,5 @@ def test_two_hundred_people_at_once(postgres_stack):
     per_unit = Assignment.objects.filter(campaign=campaign, state="submitted").values("unit").annotate(n=Count("pk"))
     assert [row["n"] for row in per_unit] == [OVERLAP] * (ITEMS * 2)
     assert "Traceback" not in stack.log("web")
+    people, answers = len({who for who, _ in report.handed}), len(report.sent)
+    record_property("figure", f"{people} people at once: {answers} judgements, 0 lost, 0 doubled, 0 over overlap")

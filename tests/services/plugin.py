@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -42,6 +43,9 @@ _FIXTURES = {
 # Why a server could not be had, as {"name": "reason"}; written by `tests/services/run.py`.
 REASONS_VARIABLE = "TEST_SERVERS_MISSING"
 _PROPERTY = "missing-server"
+# Where a run leaves the figures of docs/promises.md: tests and seconds of each promise, and what tests noted by
+# `record_property("figure", "...")`.
+FIGURES_VARIABLE = "PROMISE_FIGURES"
 _LONG = ("slow", "browser", "server")
 # The files that take a minute and more, longest first; those that wait beside those that compute.
 LONGEST = (
@@ -92,6 +96,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker(pytest.mark.browser)
         elif name:
             item.add_marker(pytest.mark.server(name))
+    item.user_properties.extend(("promise", name) for marker in item.iter_markers("promise") for name in marker.args)
 
 
 @pytest.hookimpl(trylast=True)
@@ -172,6 +177,31 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def promise_figures(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, Any]]:
+    """Promise -> how many of its tests passed and failed, their seconds, and what they noted, by name of the test."""
+    found: dict[str, dict[str, Any]] = {}
+    for report in reports:
+        properties = dict.fromkeys((key, value) for key, value in report.user_properties)
+        for name in [value for key, value in properties if key == "promise"]:
+            row = found.setdefault(name, {"passed": 0, "failed": 0, "seconds": 0.0, "noted": {}})
+            row["seconds"] = round(row["seconds"] + report.duration, 1)
+            row["failed"] += report.failed
+            if report.when == "call" and report.passed:
+                row["passed"] += 1
+                noted = [value for key, value in properties if key == "figure"]
+                if noted:
+                    row["noted"][report.nodeid.rpartition("::")[2]] = "; ".join(noted)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _write_figures(reporter: pytest.TerminalReporter) -> None:
+    if not (path := os.environ.get(FIGURES_VARIABLE)):
+        return
+    reports = [row for rows in reporter.stats.values() for row in rows if isinstance(row, pytest.TestReport)]
+    made = {"date": datetime.now(UTC).date().isoformat(), "promises": promise_figures(reports)}
+    Path(path).write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def _minutes_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str, int]]:
     """(seconds, file, tests) of the files that took longest, with what their fixtures took."""
     seconds: dict[str, float] = defaultdict(float)
@@ -199,6 +229,7 @@ def _say_longest_files(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     _say_longest_files(terminalreporter)
+    _write_figures(terminalreporter)
     counts = _skipped_for_servers(terminalreporter)
     if not counts:
         return
@@ -397,6 +428,23 @@ def redis_url() -> Iterator[str]:
 def elasticsearch_url() -> str:
     """The test server's address. Tests name their indexes apart and delete them."""
     return location("elasticsearch")
+
+
+@pytest.fixture
+def elasticsearch_alone() -> None:
+    """For a test that makes the server look ill: no other process of the run has a test at it meanwhile."""
+
+
+@pytest.fixture(autouse=True)
+def _elasticsearch_in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    names = request.fixturenames
+    if "elasticsearch_url" not in names:
+        yield
+        return
+    folder: Path = request.getfixturevalue("_common_folder")
+    with (folder / "elasticsearch").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if "elasticsearch_alone" in names else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(scope="session")

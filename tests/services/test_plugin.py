@@ -162,3 +162,28 @@ def test_the_browser_draws_a_page(chromium_path, tmp_path):
     command = [chromium_path, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert '<p id="a">42</p>' in done.stdout
+
+
+# ---- figures of promises ----------------------------------------------------------------------------------
+
+
+def test_figures_of_promises_are_written_where_they_are_wanted(run, tmp_path):
+    """What passed and failed, and what tests noted, also when processes share the tests."""
+    (tmp_path / "test_shown.py").write_text(
+        "import pytest\n"
+        "pytestmark = pytest.mark.promise('one')\n"
+        "@pytest.mark.promise('two')\n"
+        "@pytest.mark.parametrize('n', [3, 4])\n"
+        "def test_counts(n, record_property):\n"
+        "    record_property('figure', f'{n} rows')\n"
+        "def test_fails():\n"
+        "    assert False\n"
+    )
+    for more in ([], ["-n", "2"]):
+        wanted = tmp_path / "figures.json"
+        wanted.unlink(missing_ok=True)
+        done = run("-k", "counts or fails", *more, PROMISE_FIGURES=str(wanted))
+        assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
+        found = json.loads(wanted.read_text())["promises"]
+        assert {name: (row["passed"], row["failed"]) for name, row in found.items()} == {"one": (2, 1), "two": (2, 0)}
+        assert found["two"]["noted"] == {"test_counts[3]": "3 rows", "test_counts[4]": "4 rows"}

@@ -77,7 +77,7 @@ def check(answers: list[dict[str, Any]], overlap: int) -> None:
 @pytest.mark.slow
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "submission")
-def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url, django_db_blocker):
+def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url, django_db_blocker, record_property):
     """With `make soak` not 2,000 claims for all, but for each of them."""
     claims = 32 * EACH or 2000
     with django_on(migrated_url, tmp_path, django_db_blocker) as env:
@@ -89,6 +89,7 @@ def test_32_threads_share_2000_claims_on_postgres(tmp_path, migrated_url, django
         answer = json.loads(out.splitlines()[-1])
         assert len(answer["sent"]) == claims
         check([answer], overlap=3)
+    record_property("figure", f"32 threads, {claims:,} claims on PostgreSQL, 0 lost, 0 doubled")
 
 
 @pytest.mark.slow
@@ -108,7 +109,7 @@ def test_the_last_slots_are_fought_over_on_postgres(tmp_path, migrated_url, djan
 
 @pytest.mark.slow
 @pytest.mark.promise("overlap", "submission")
-def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blocker):
+def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blocker, record_property):
     shutil.copy(migrated_file, tmp_path / "judging.sqlite3")
     items = max(30, 3 * EACH // 2)  # 2 systems x overlap 2 = 4 slots of each item: EACH for each of six
     with django_on(f"sqlite:///{tmp_path / 'judging.sqlite3'}", tmp_path, django_db_blocker) as env:
@@ -122,6 +123,7 @@ def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blo
             answers.append(json.loads(out.splitlines()[-1]))
         assert sum(len(answer["sent"]) for answer in answers) == items * 2 * 2
         check(answers, overlap=2)
+    record_property("figure", f"3 processes, {items * 4:,} claims on SQLite, 0 lost, 0 doubled")
 
 
 # ---- the rules of the database ----------------------------------------------------------------------------
