@@ -26,6 +26,7 @@ from annotation.services import judging_acts, judging_later
 from annotation.services.judging import next_assignment, return_expired_slots, submit_answer
 from annotation.services.judging_acts import save_draft
 from evalapp.accounts.models import User
+from evalapp.ops.ports import wait_until
 from tests.annotation.services.judging_helpers import open_for
 from tests.cast import join, make_cast, person
 
@@ -139,6 +140,19 @@ def test_a_storm_on_sqlite(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Non
 # ---- two of one person's tabs, statement by statement -----------------------------------------------------
 
 
+def wait_for_somebody_who_waits(cursor: Any) -> None:
+    """Until another transaction in this database waits for a lock."""
+
+    def waits() -> bool:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else the same is told all through a transaction
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])
+
+    assert wait_until(waits, 60)
+
+
 @pytest.mark.promise("overlap", "late", "draft")
 @pytest.mark.parametrize("meanwhile", ["answer", "next"])
 def test_a_draft_and_another_act_after_the_lease_use_one_slot(
@@ -226,7 +240,7 @@ def test_a_lease_that_ends_while_a_late_answer_is_stored_frees_no_slot_that_is_k
 
     def take_slowly(cursor: Any, unit: int) -> int | None:
         tabs.append(in_a_thread(lambda: submit_answer(**answer), answers))
-        tabs[0].join(0.5)  # it has read the assignment, and waits for the member's row
+        wait_for_somebody_who_waits(cursor)  # it has read the assignment, and waits for the member's row
         return take(cursor, unit)
 
     monkeypatch.setattr(judging_acts, "take_slot_of", take_slowly)
