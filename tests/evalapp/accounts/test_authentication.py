@@ -84,7 +84,7 @@ def test_a_dead_token_is_refused(cast, end):
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_too_many_wrong_tokens_close_the_door(cast):
+def test_too_many_wrong_tokens_close_the_door(cast, one_window):
     for _ in range(TOKEN_FAILURES.most):
         assert client("ea_wrong").get("/api/v1/projects/").status_code == 401
     answer = client("ea_wrong").get("/api/v1/projects/")
@@ -94,7 +94,7 @@ def test_too_many_wrong_tokens_close_the_door(cast):
 
 
 @pytest.mark.promise("attempts")
-def test_what_others_try_from_the_same_address_refuses_no_token_that_works(cast):
+def test_what_others_try_from_the_same_address_refuses_no_token_that_works(cast, one_window):
     """A class, an institute, a proxy: one address of many people. What does not work looks alike before and after."""
     dead, revoked = token(cast.viewer, "read")
     revoke_token(token=dead, actor=cast.viewer)

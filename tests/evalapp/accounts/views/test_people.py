@@ -113,7 +113,7 @@ def test_a_link_whose_maker_has_left_is_not_shown_as_open(client, cast):
 
 
 @pytest.mark.promise("attempts")
-def test_what_others_try_from_the_same_address_closes_no_link_that_works(client, cast):
+def test_what_others_try_from_the_same_address_closes_no_link_that_works(client, cast, one_window):
     client.force_login(cast.owner)
     link = make_link(client)
     client.logout()
@@ -123,7 +123,7 @@ def test_what_others_try_from_the_same_address_closes_no_link_that_works(client,
     assert client.get(link).status_code == 200
 
 
-def test_guessing_links_is_limited(client, cast):
+def test_guessing_links_is_limited(client, cast, one_window):
     answers = [client.get(f"/invitations/guess-{n}/") for n in range(31)]
     assert {answer.status_code for answer in answers} == {404, 429}
     assert 0 < int(answers[-1].headers["Retry-After"]) <= 300
