@@ -191,11 +191,11 @@ def test_a_wrong_host_is_refused_and_reaches_no_mail(cast):
         assert client.get("/", headers={"Host": host}).status_code == 400
         refused = client.post("/account/reset/", {"email": "rita@example.org"}, headers={"Host": host})
         assert refused.status_code == 400
-    wait_until_sent(10)
+    wait_until_sent(60)
     assert mail.outbox == []
     forwarded = {"X-Forwarded-Host": "elsewhere.example", "X-Forwarded-Proto": "https", "Forwarded": "host=elsewhere"}
     assert client.post("/account/reset/", {"email": "rita@example.org"}, headers=forwarded).status_code == 302
-    wait_until_sent(10)
+    wait_until_sent(60)
     assert "http://testserver/account/reset/" in mail.outbox[0].body
     assert "elsewhere" not in mail.outbox[0].body
 
@@ -359,8 +359,8 @@ def test_the_log_has_no_secret_no_name_and_no_line_of_somebody_else(cast, caplog
     Client().get("/%0d%0aERROR%20planted:%20line", headers={"User-Agent": "x\r\nERROR planted: line"})
     Client().get("/api/v1/tokens/", headers={"Authorization": f"Bearer {secret}x"})
     Client().post("/account/reset/", {"email": "rita@example.org"})
-    lines = [record.getMessage() for record in caplog.records]
-    lines = [line for line in lines if not line.startswith("(0.0")]  # statements, logged at DEBUG by Django alone
+    # Without the statements, which Django logs at DEBUG alone.
+    lines = [record.getMessage() for record in caplog.records if not record.name.startswith("django.db.backends")]
     assert not [line for line in lines if "\nERROR" in line or "\r" in line]
     for word in ("my-secret-password", secret, "rita@example.org"):
         assert not [line for line in lines if word in line], word
