@@ -181,7 +181,7 @@ def promise_figures(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str,
     """Promise -> how many of its tests passed and failed, their seconds, and what they noted, by name of the test."""
     found: dict[str, dict[str, Any]] = {}
     for report in reports:
-        properties = dict.fromkeys((key, value) for key, value in report.user_properties)
+        properties = dict.fromkeys((str(key), str(value)) for key, value in report.user_properties)
         for name in [value for key, value in properties if key == "promise"]:
             row = found.setdefault(name, {"passed": 0, "failed": 0, "seconds": 0.0, "noted": {}})
             row["seconds"] = round(row["seconds"] + report.duration, 1)
