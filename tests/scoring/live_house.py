@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.evalapp.common.conftest import ROOT, Installation
+from tests.evalapp.common.conftest import Installation
 
 
 def start(house: Installation, name: str, queues: str) -> subprocess.Popen:
@@ -15,6 +15,4 @@ def start(house: Installation, name: str, queues: str) -> subprocess.Popen:
         "--pool", "prefork", "--concurrency", "1", "--queues", queues, "--hostname", f"{name}@%h",
         "--without-gossip", "--without-mingle", "--loglevel", "WARNING",
     ]  # fmt: skip
-    worker = subprocess.Popen(command, cwd=ROOT, env=house.env, start_new_session=True)
-    house.workers.append(worker)
-    return worker
+    return house.spawn(name, command)

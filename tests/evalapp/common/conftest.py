@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from evalapp.ops.processes import Family
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -55,7 +57,7 @@ def file_database(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -
 
 
 class Installation:
-    """Starts workers on the data folder and waits for runs."""
+    """Starts workers on the data folder; they end with the process that started them, even where that is killed."""
 
     def __init__(self, folder: Path, redis_url: str) -> None:
         self.redis_url = redis_url
@@ -67,7 +69,13 @@ class Installation:
             "OMP_NUM_THREADS": "1",
         }
         self.env.pop("DATABASE_URL", None)
-        self.workers: list[subprocess.Popen] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.family = Family()
+
+    def spawn(self, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        worker = self.family.spawn(name, command, env=self.env, cwd=ROOT).process
+        self.workers.append(worker)
+        return worker
 
     def start_worker(self, name: str = "one") -> subprocess.Popen:
         command = [
@@ -75,9 +83,7 @@ class Installation:
             "tests.evalapp.common.run_jobs", "--pool", "prefork", "--concurrency", "1", "--queues", "cpu",
             "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING",
         ]  # fmt: skip
-        worker = subprocess.Popen(command, cwd=ROOT, env=self.env, start_new_session=True)
-        self.workers.append(worker)
-        return worker
+        return self.spawn(name, command)
 
     def kill(self, worker: subprocess.Popen) -> None:
         """The whole machine, as it were: the worker and its child processes at once."""
@@ -88,6 +94,10 @@ class Installation:
         for worker in self.workers:
             if worker.poll() is None:
                 self.kill(worker)
+
+    def close(self) -> None:
+        self.stop()
+        self.family.close()
 
 
 def wait_until(condition: Any, seconds: float = 120.0) -> float:
@@ -126,7 +136,7 @@ def installed(folder: Path, redis_url: str) -> Iterator[Installation]:
         try:
             yield house
         finally:
-            house.stop()
+            house.close()
             point_queue_to(before)
 
 
