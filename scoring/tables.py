@@ -11,7 +11,7 @@ from typing import Any
 from .selectors.leaderboards import COEFFICIENTS, MODELS
 
 #: Figures besides the coefficients, and their heads.
-EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA"}
+EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
 #: Parts of the judgements of a system, as far as its method has them.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 #: Points of a rating by a model of comparisons per unit of log odds: 400 are odds of 10 to 1.

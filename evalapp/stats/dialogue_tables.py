@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.stats.calibration import calibrate_raters
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.dialogue import dialogue_scores
+from evalapp.stats.dialogue import calibrated_correlations, dialogue_scores
+from evalapp.stats.estimate import Estimate
 from evalapp.stats.meta_tables import COEFFICIENTS, People, Progress, Scored, evaluators_table
+from evalapp.stats.tables import draws_of
 
 #: The system of a dialogue that names none.
 NO_SYSTEM = "(no system)"
+UNSCORED = "it has no scores"
 NO_TURNS = "No output belongs to a rated dialogue: give the items of its turns the id of the dialogue as `group`."
 
 
@@ -56,13 +60,16 @@ def dialogues_table(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """`evaluators_table` over dialogues: `people` has every dialogue as an output of its own item, the `scored` have
-    the means over turns. Pairs within items there are none, so no accuracy of pairs."""
+    the means over turns. Pairs within items there are none, so no accuracy of pairs; instead `calibrated`, Spearman's
+    correlation of the systems' means with people's calibrated means of the systems (EVALUATORS 5.8)."""
     of_outputs = {**settings, "level": "segment"}
     table = evaluators_table(
         people, scored, of_outputs, aspect=aspect, outside=outside, unapplied=unapplied, progress=progress
     )
+    followed = _with_calibrated(people, scored, settings, outside)
     for row in table["rows"]:
         row.pop("accuracy")
+        row["calibrated"] = followed.get(row["evaluator"], Estimate.undefined(row["note"] or UNSCORED)).as_dict()
         for name in COEFFICIENTS:
             row[name]["note"] = row[name]["note"].replace(" items ", " dialogues ")
     table["level"] = "dialogue"
@@ -70,3 +77,22 @@ def dialogues_table(
     if len(people) and not len(turns):
         table["note"] = NO_TURNS
     return table
+
+
+def _with_calibrated(
+    people: People, scored: Sequence[Scored], settings: Mapping[str, Any], outside: BoolArray
+) -> dict[str, Estimate]:
+    """By evaluator, its mean of each system against people's, once the raters' leniency is taken out; over dialogues
+    that name their system and that no evaluator learned from."""
+    named = np.array([unit.name != NO_SYSTEM for unit in people.units.units], dtype=bool)
+    rows = outside & named[people.system] if len(people) else outside
+    part = people.only(rows)
+    of_rating = part.system[part.rating_place]
+    found = calibrate_raters(part.rating_value, of_rating, part.rating_rater)
+    means = {"": {row.label: row.estimate.value for row in found.systems}}
+    return {
+        one.evaluator: calibrated_correlations(
+            one.metric[rows], np.arange(len(part)), part.system, means, **draws_of(settings)
+        )[""]
+        for one in scored
+    }

@@ -33,7 +33,7 @@ MOST_TABLES = 5_000
 MOST_DRAWS = 1_000_000
 JUDGED = ("ratings", "comparisons", "turing", "dialogues")
 #: Figures that either all rows of a table of evaluators have, or none.
-EXTRA = ("accuracy", "pa", "spa")
+EXTRA = ("accuracy", "pa", "spa", "calibrated")
 #: What a row calls the figure, where that is not the name by which it is asked for.
 FIGURES = {"acc-eq": "accuracy"}
 

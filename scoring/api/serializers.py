@@ -199,6 +199,11 @@ class EvaluatorRowSerializer(serializers.Serializer):
     accuracy = AccuracySerializer(required=False, help_text="At the level of outputs.")
     pa = EstimateSerializer(required=False, help_text="At the level of systems: pairs ordered as by people.")
     spa = EstimateSerializer(required=False, help_text="At the level of systems: soft pairwise accuracy.")
+    calibrated = EstimateSerializer(
+        required=False,
+        help_text="At the level of dialogues: Spearman’s correlation of its means of the systems with people’s, the "
+        "raters’ leniency taken out.",
+    )
     values = serializers.ListField(
         child=serializers.FloatField(allow_null=True), required=False,
         help_text="Against a ranking: the evaluator’s value of each system that has one in `scores`, in their order.",

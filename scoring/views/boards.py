@@ -46,9 +46,9 @@ BY_PEOPLE = ["aspect", "method", "ratings", "systems", "campaign", "filter"]
 #: Lines at the side of a table that can still be told from one another.
 MOST_LINES = 6
 #: Heads of columns where the full name is long.
-SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA"}
+SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA", "calibrated": "Systems, calibrated"}
 #: What a row of evaluators can have besides the coefficients.
-EXTRA = ("accuracy", "pa", "spa")
+EXTRA = ("accuracy", "pa", "spa", "calibrated")
 BY_EVALUATOR = ["by", "systems", "references"]
 EVALUATORS = [
     "aspect",

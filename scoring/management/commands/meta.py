@@ -93,7 +93,7 @@ class Command(commands.Command):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
-        extra = [name for name in ("accuracy", "pa", "spa") if found["rows"] and name in found["rows"][0]]
+        extra = [name for name in ("accuracy", "pa", "spa", "calibrated") if found["rows"] and name in found["rows"][0]]
         rows = [
             [
                 row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else ""),

@@ -67,7 +67,9 @@ def test_dialogues_are_offered_where_they_were_rated(cast, client):
     aspect = Aspect.objects.get(project=cast.project)
     Rating.objects.create(project=cast.project, dialogue=dialogue, aspect=aspect, rater="r", value=3)
     assert "Dialogues</option>" in client.get("/projects/alpha/evaluation/").content.decode()
-    assert client.get("/projects/alpha/evaluation/?level=dialogue").status_code == 200
+    page = client.get("/projects/alpha/evaluation/?level=dialogue").content.decode()
+    assert ">Systems, calibrated</span></th>" in page
+    assert "coefficient=calibrated" not in page  # nothing is put in order by it
 
 
 def test_a_picture_of_a_table_that_is_being_computed_anew_is_not_kept(cast, client, monkeypatch):
