@@ -18,7 +18,7 @@ WRITING_SCORED = Path(__file__).with_name("writing_scored.json")
 DIALOGUE = "dialogue"
 RESTAURANTS = "restaurants"
 
-_SLOT = re.compile(r"(\w+)\[([^\]]+)\]")
+_SLOT = re.compile(r"\b(\w+)\[([^\[\]]+)\]")
 
 
 @dataclass(frozen=True)
