@@ -48,7 +48,7 @@ class TrainedEvaluator(Evaluator):
     def __init__(self, entry: Entry, artefact: Artefact, options: Mapping[str, OptionValue] | None = None) -> None:
         super().__init__(entry, entry.parse_options(options or {}))
         self.artefact = artefact
-        self._moved_to: frozenset[str] = frozenset()
+        self._regrouped: frozenset[str] | None = None
 
     @classmethod
     @abstractmethod
@@ -92,17 +92,26 @@ class TrainedEvaluator(Evaluator):
     @property
     def trained_on(self) -> frozenset[str]:
         """Split groups whose scores are no evidence: those it learned from and those that chose its weights, and those
-        that items out of these are in now (`regroup`)."""
-        return frozenset(self.record.groups) | frozenset(self.record.dev_groups) | self._moved_to
+        that items out of these are in now (`regroup`). One object as long as that lasts: it is looked at for every
+        text, and may hold a name for each."""
+        return self._seen_groups if self._regrouped is None else self._regrouped
+
+    @cached_property
+    def _seen_groups(self) -> frozenset[str]:
+        return frozenset(self.record.groups) | frozenset(self.record.dev_groups)
+
+    @cached_property
+    def _seen_items(self) -> frozenset[str]:
+        """The items that it has seen, as far as they were noted or were groups of their own."""
+        own = (name.removeprefix(OWN) for name in self._seen_groups if name.startswith(OWN))
+        return frozenset({*self.record.items, *own})
 
     def regroup(self, groups: Mapping[str, str]) -> None:
         """Tell it the present group of every item of the data it was trained on, "" where it has none. Of an item that
         it has seen in another group the whole present one counts as seen, since what shares a group shares content.
         Evaluators that were saved before items were noted know those only that were groups of their own."""
-        known = frozenset(self.record.groups) | frozenset(self.record.dev_groups)
-        seen = {*self.record.items, *(name.removeprefix(OWN) for name in known if name.startswith(OWN))}
-        now = {group_of(group, item) for item, group in groups.items() if item in seen}
-        self._moved_to = frozenset(now - known)
+        now = {group_of(group, item) for item, group in groups.items() if item in self._seen_items}
+        self._regrouped = self._seen_groups | now if now - self._seen_groups else None
 
     @cached_property
     def weights(self) -> str:

@@ -100,6 +100,11 @@ def test_an_item_that_was_moved_takes_along_who_saw_it() -> None:
     # Into a group, and out of one.
     folds.regroup({"a": "", "b": "g2", "c": "g3"})
     assert (one.trained_on, two.trained_on) == ({"g1", "item:a"}, {"g2", "item:c", "g3"})
+    # It is looked at for every text, so it is not made anew for each.
+    assert two.trained_on is two.trained_on
+    folds.regroup({})
+    assert (one.trained_on, two.trained_on) == ({"g1"}, {"g2", "item:c"})
+    assert two.trained_on is two.trained_on
 
 
 def test_items_of_a_dialogue_stay_with_it_and_count_as_seen() -> None:
