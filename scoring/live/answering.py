@@ -150,7 +150,8 @@ def execute(request: Mapping[str, Any], loading: Callable[[], None]) -> dict[str
         if request["kind"] in ("writing", "sets"):
             rated = warm_models().get_writing(request["source"], request.get("options", {}), loading)
             item = request["item"]
-            rated.regroup({item["key"]: item["group"]} if item.get("is_own") else {})
+            near = (item["key"], *item.get("beside", ()))
+            rated.regroup(dict.fromkeys(near, item["group"]) if item.get("is_own") else {})
             return rate_writing(rated, request) if request["kind"] == "writing" else rate_sets(rated, request)
         evaluator = warm_models().get(request["source"], request.get("options", {}), loading)
         if request["kind"] == "reliability":

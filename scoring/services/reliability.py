@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F
 
-from annotation.models import Item
+from annotation.models import Item, UploadChange
 from annotation.services.ports import Reliability
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError, Unavailable
@@ -42,7 +42,7 @@ def reliability_of(
 
 def writing_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
     """Which evaluator, and the item as it is read in a training; `is_own`: the evaluator was trained here, where the
-    item goes by this name. Raises `Unavailable` with the way out."""
+    item and those `beside` it in its group go by these names. Raises `Unavailable` with the way out."""
     # Of its record, which is long, no more than this: it is asked for by every key that is pressed.
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED, slug=slug)
     rows = rows.only("slug", "name", "folder", "state", "damage").annotate(choice=F("record__choice"))
@@ -61,9 +61,19 @@ def writing_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
         "options": {},
         "item": {
             "context": context, "source": item.source, "key": item.key, "group": item.group,
-            "is_own": bool(found.choice),
+            "is_own": bool(found.choice), "beside": _changed_beside(item) if found.choice else [],
         },
     }  # fmt: skip
+
+
+def _changed_beside(item: Item) -> list[str]:
+    """Other items of its group that an upload has changed. Any of them may have come there out of a group that the
+    evaluator learned from, and what shares a group with such a one is not new to it."""
+    changed = UploadChange.objects.filter(upload__project=item.project_id, table="items")
+    if not changed.exists():
+        return []
+    others = Item.objects.filter(project=item.project_id, group=item.group, pk__in=changed.values("row"))
+    return list(others.exclude(pk=item.pk).order_by("key").values_list("key", flat=True))
 
 
 def note_of(error: EvalappError) -> str:

@@ -91,7 +91,12 @@ def test_an_item_that_it_learned_from_in_another_group_is_no_new_one(folder, enc
     for is_own in (True, False):  # elsewhere another item goes by this name
         item = {**ITEM, "group": "new", "is_own": is_own}
         notes.append(ask("writing", source=source, item=item, references=["cat sat"])["notes"])
-    assert notes == [["the evaluator learned from this item, so it is no independent judge of it"], []]
+    # And one that it never saw, in whose group it is now.
+    for beside in (["i1"], ["i3"]):
+        item = {**ITEM, "key": "i2", "group": "new", "is_own": True, "beside": beside}
+        notes.append(ask("writing", source=source, item=item, references=["cat sat"])["notes"])
+    learned = "the evaluator learned from this item, so it is no independent judge of it"
+    assert notes == [[learned], [], [learned], []]
 
 
 def test_two_texts_are_compared_by_what_compares(folder, encoder):

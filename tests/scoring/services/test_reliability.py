@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.models import Item, Upload, UploadChange
 from annotation.services import ports
 from evalapp.common.errors import BadInput, Unavailable
 from scoring.models import Evaluator
@@ -42,8 +43,8 @@ def test_a_set_is_rated_for_the_item_as_a_training_reads_it(project, asked):
     assert found == ports.Reliability((0.25, 0.5), "ream|x")
     request, rest = asked[0]
     assert rest == {"timeout": 0.4}
-    told = {"context": item.context, "source": item.source, "key": item.key, "group": "g7", "is_own": False}
-    assert request["item"] == told
+    told = {"context": item.context, "source": item.source, "key": item.key, "group": "g7"}
+    assert request["item"] == {**told, "is_own": False, "beside": []}
     assert request["sets"] == [["one"], ["one", "two"]]
     assert request["source"]["slug"] == "rater"
 
@@ -52,8 +53,18 @@ def test_an_evaluator_that_was_trained_here_is_told_that_it_may_know_the_item(pr
     row = Evaluator.objects.get(slug="rater")
     row.record = {**row.record, "choice": {"references": "original"}}
     row.save()
-    ports.reliability_of(project=project, evaluator="rater", item=make_items(project, 1)[0], sets=SETS)
-    assert asked[0][0]["item"]["is_own"] is True
+    item, moved, replaced, elsewhere = make_items(project, 4)
+    Item.objects.exclude(pk=elsewhere.pk).update(group="together")
+    item.refresh_from_db()
+    ports.reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
+    assert (asked[0][0]["item"]["is_own"], asked[0][0]["item"]["beside"]) == (True, [])
+    # Only an upload moves items; which of those that it changed the evaluator learned from, the worker knows.
+    upload = Upload.objects.create(project=project)
+    for row in (item, moved, elsewhere):
+        UploadChange.objects.create(upload=upload, table="items", row=row.pk, before={"group": "before"})
+    UploadChange.objects.create(upload=upload, table="outputs", row=replaced.pk, before={})
+    ports.reliability_of(project=project, evaluator="rater", item=item, sets=SETS)
+    assert asked[1][0]["item"]["beside"] == [moved.key]
 
 
 def test_only_whole_evaluators_that_rate_sets_can_be_chosen(project):
