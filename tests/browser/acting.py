@@ -30,9 +30,9 @@ def working(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Popen[A
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def work(site: Site, run: int) -> None:
     with working(site, run) as process:
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0

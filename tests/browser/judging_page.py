@@ -13,6 +13,14 @@ def judging(page: Any, campaign: Campaign) -> Any:
     return page
 
 
+def judging_with_next(page: Any, campaign: Campaign) -> Any:
+    """And the text after the one on show has come, too, which the page fetches by itself."""
+    with page.expect_response(lambda response: "?after=" in response.url) as fetched:
+        judging(page, campaign)
+    fetched.value.finished()
+    return page
+
+
 def card_id(page: Any) -> str:
     return str(page.get_attribute("article[data-id]", "data-id"))
 
@@ -22,7 +30,8 @@ def answers(campaign: Campaign) -> list[dict[str, Any]]:
     return list(rows.values_list("answer", flat=True))
 
 
-def wait_for_answers(page: Any, campaign: Campaign, n: int, seconds: float = 5) -> list[dict[str, Any]]:
+def wait_for_answers(page: Any, campaign: Campaign, n: int, seconds: float = 60) -> list[dict[str, Any]]:
+    """As soon as there are so many; a page that has been without a connection tries again after up to half a minute."""
     for _ in range(int(seconds * 20)):
         found = answers(campaign)
         if len(found) >= n:
