@@ -64,8 +64,9 @@ OPTIONS = (
         "split",
         "str",
         "group",
-        "How a dev part is taken where none is given: by whole groups, or by rows as in the paper, which lets the "
-        "same output stand on both sides. By rows, figures are of rows, too, not of outputs.",
+        "How a dev part is taken where none is given, as from Python: by whole groups, or by rows as in the paper, "
+        "which lets the same output stand on both sides. A training of a project always gives one, of whole groups. "
+        "By rows, figures are of rows, too, not of outputs.",
         choices=("group", "row"),
         advanced=True,
     ),

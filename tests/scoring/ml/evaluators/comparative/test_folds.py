@@ -14,7 +14,9 @@ from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.registry import get_entry
+from scoring.ml.selection import selection_report
 from scoring.ml.training.record import TrainingRecord
+from tests.scoring.ml.evaluators.comparative.data import STEPS, make
 from tests.scoring.ml.tiny import tiny_encoder
 
 
@@ -85,3 +87,22 @@ def test_a_folder_of_folds_is_a_comparer(folds, tmp_path):
     np.testing.assert_array_equal(load_comparer(tmp_path / "out").compare(a, b), folds.compare(a, b))
     assert loaded.signature == folds.signature
     assert "folds:3" in loaded.signature
+
+
+def test_checkpoints_are_chosen_by_comparing(folds):
+    told: list[tuple[int, int]] = []
+    report = selection_report(
+        make(6), {"folds": folds}, aspect="fluency", runs=2, progress=lambda *done: told.append(done)
+    )
+    (row,) = report.rows
+    assert (row.kind, row.runs, told[0], told[-1]) == ("steps", 2, (0, 1), (1, 1))
+    assert {pick.picked for pick in row.picks} <= {str(step) for step in STEPS}
+
+    class Cancelled(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        selection_report(make(6), {"folds": folds}, aspect="fluency", runs=2, progress=stop)
