@@ -10,6 +10,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from evalapp.stats import RatingMethod
+from evalapp.stats.judged import people_of
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
 from scoring.ml.training.gold import Rated, compared_records, key_of, rated_records
 from scoring.ml.types import Dataset, Record
@@ -191,14 +192,17 @@ def _same_rater(
     *,
     anywhere: bool,
 ) -> list[tuple[int, int, float, float]]:
-    """Texts that one person rated, by that person's own two values: of different contexts, or `anywhere`."""
+    """Texts that one person rated, in whatever campaign, by that person's own two values: of different contexts, or
+    `anywhere`. What they said of a text once more says nothing of another text."""
     place_of = {key_of(record): place for place, record in enumerate(rated.records)}
-    of_rater: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    for row in dataset.ratings:
-        if row.aspect == aspect and row.dialogue is None:
-            place = place_of.get((row.item or "", row.system or "", row.step))
-            if place is not None:
-                of_rater[row.rater].append((place, row.value))
+    rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
+    people, order = people_of({row.rater for row in rows})
+    first: dict[str, dict[int, float]] = defaultdict(dict)
+    for row in sorted(rows, key=lambda row: order[row.rater]):
+        place = place_of.get((row.item or "", row.system or "", row.step))
+        if place is not None:
+            first[people[row.rater]].setdefault(place, row.value)
+    of_rater = {person: list(values.items()) for person, values in first.items()}
     found: list[tuple[int, int, float, float]] = []
     if most < 1:
         return found

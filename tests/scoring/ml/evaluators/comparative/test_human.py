@@ -107,6 +107,14 @@ def test_verdicts_against_references_are_learned_from():
     assert said == {("text 0 a", "two"): (0.5, 0.5, 0), ("text 0 a", "one"): (0, 0, 1)}
 
 
+def test_who_rates_in_two_campaigns_is_one_person():
+    """`r` rated i0, `r@12` i1 and i0 once more: one person's 4 and 2, and no pair of a text with itself."""
+    said = (("r", "i0", 4), ("r@12", "i1", 2), ("r@12", "i0", 1))
+    rows = tuple(Rating(rater, "good", value, item=item, system="a") for rater, item, value in said)
+    pairs = found(dataset(ratings=rows), rating_pairs="rater").pairs
+    assert [(p.a.item, p.b.item, p.target) for p in pairs] == [("i0", "i1", (0.0, 0.0, 1.0))]
+
+
 def test_which_texts_are_paired():
     rows = ratings({(f"i{n}", s): [n + 1, 5 - n] for n in range(3) for s in "ab"})
     data = dataset(ratings=rows)
