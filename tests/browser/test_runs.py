@@ -40,7 +40,6 @@ def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any
         input_hash=input_hash("test-count", cast.project.pk, PARAMS),
     )
     page = page_for(cast.researcher)
-    page.set_default_timeout(60_000)
     page.goto(f"/projects/{cast.project.slug}/runs/{run.pk}/")
     page.wait_for_selector("text=Waiting")
     with working(site, run.pk, jobs="tests.evalapp.common.run_jobs"):
@@ -49,7 +48,7 @@ def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any
         began = time.monotonic()
         page.locator("#run-cancel").click()
         page.wait_for_selector("#run :text-is('Cancelled')")
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 30  # of two minutes; the worker's own five seconds are in test_tasks
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
     assert 0 < run.done < run.total

@@ -15,7 +15,6 @@ from tests.cast import Cast
 from tests.factories import make_items
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SLOW = 60_000
 
 
 def write(folder: Path, items: list[str]) -> Path:
@@ -42,7 +41,7 @@ def test_a_faulty_row_then_mended_then_undone(
     page.wait_for_selector("text=No worker is running")
     assert page.locator("#upload[hx-trigger]").count() == 1
     work(site, last_run())
-    page.wait_for_selector("h2:has-text('Faulty rows')", timeout=SLOW)
+    page.wait_for_selector("h2:has-text('Faulty rows')")
     cells = page.locator("table").first.locator("tbody tr").first.locator("td").all_inner_texts()
     assert cells[:3] == ["outputs.jsonl", "2", "item"]
     assert "i999" in cells[3]
@@ -55,7 +54,7 @@ def test_a_faulty_row_then_mended_then_undone(
     page.get_by_role("button", name="Upload").click()
     page.wait_for_selector("#upload-cancel")
     work(site, last_run())
-    page.wait_for_selector("text=Stored.", timeout=SLOW)
+    page.wait_for_selector("text=Stored.")
     assert Output.objects.count() == 3
 
     page.locator("#upload-undo").click()
