@@ -71,7 +71,8 @@ def test_references_of_a_named_set_as_the_body(api, cast):
         assert api.get(answer["Location"]).json()["state"] == state
     (fault,) = Upload.objects.get(state="faulty").faults.all()
     assert (fault.line, fault.field) == (3, "position")
-    assert list(Reference.objects.filter(set__name="more").values_list("text", flat=True)) == ["Welcome.", "Good day."]
+    stored = Reference.objects.filter(set__name="more").order_by("position")
+    assert list(stored.values_list("text", flat=True)) == ["Welcome.", "Good day."]
 
 
 def test_dry_run_replace_and_faults(api, cast):

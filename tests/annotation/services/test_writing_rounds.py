@@ -67,7 +67,7 @@ def test_all_of_a_group_see_the_same_candidate_and_go_on_together(cast, fake, pe
 def test_every_annotator_grows_a_set_of_their_own_from_the_same_start(cast, fake, people):
     anna, ben = people[:2]
     campaign = start_writing(cast, items=1, references=2, options=ROUNDS)
-    start = list(Reference.objects.filter(set__name="original").values_list("text", flat=True))
+    start = list(Reference.objects.filter(set__name="original").order_by("position").values_list("text", flat=True))
     desks = [desk_of(anna, campaign)]
     improve(anna, desks[0])
     # What comes into the set after the opening is nobody's start.
@@ -76,7 +76,8 @@ def test_every_annotator_grows_a_set_of_their_own_from_the_same_start(cast, fake
     desks.append(desk_of(ben, campaign))
     names = ["more-replies-p-anna", "more-replies-p-ben"]
     sets = {row.name: row for row in ReferenceSet.objects.filter(name__in=names)}
-    texts = [list(Reference.objects.filter(set=sets[name]).values_list("text", flat=True)) for name in names]
+    found = [Reference.objects.filter(set=sets[name]).order_by("position") for name in names]
+    texts = [list(rows.values_list("text", flat=True)) for rows in found]
     assert texts[0][:2] == texts[1] == start
     assert len(texts[0]) == 3
     assert sets[names[0]].meta["annotator"] == "p-anna"
