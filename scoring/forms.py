@@ -22,6 +22,7 @@ AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
 LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by", "weights": "Weights"}
 LABELS |= {"people": "People’s scores by", "covariates": "Adjusted for", "per": "Counted"}
+LABELS |= {"undefined": "Groups of equal scores count"}
 
 
 class ApplyForm(forms.Form):

@@ -318,7 +318,7 @@ CHOICES: dict[str, Looks] = {
     "coefficient": one_of(*COEFFICIENTS, "acc-eq", "pa", "spa"), "test": one_of(*TESTS),
     "judged": one_of("", *JUDGED), "scale": one_of("auto", "nominal", "ordinal", "interval", "ratio"),
     "weights": one_of("none", "propensity"), "covariates": _covariates,
-    "per": one_of("judgement", "output"), "people": one_of("ratings", *RANKINGS),
+    "per": one_of("judgement", "output"), "undefined": one_of("drop", "zero"), "people": one_of("ratings", *RANKINGS),
 }  # fmt: skip
 
 

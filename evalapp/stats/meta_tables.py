@@ -251,6 +251,7 @@ def _correlate(
         compared.system,
         level=level,
         grouping=settings["grouping"],
+        nan_rule=settings.get("undefined") or "drop",
         cluster=compared.cluster,
         **draws_of(settings),
     )

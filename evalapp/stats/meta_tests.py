@@ -48,7 +48,8 @@ def extra_figures(
             "pa": system_pairwise_accuracy(metric, human, system, **_resamples(settings)).as_dict(),
             "spa": soft_pairwise_accuracy(metric, human, item, system, **_resamples(settings)).as_dict(),
         }
-    found = calibrate_ties(metric, human, item, folds=FOLDS, cluster=cluster, **_resamples(settings))
+    rule: Any = settings.get("undefined") or "drop"
+    found = calibrate_ties(metric, human, item, folds=FOLDS, nan_rule=rule, cluster=cluster, **_resamples(settings))
     validated = found.cross_validated
     return {
         "accuracy": {
@@ -123,6 +124,7 @@ def tell_apart(
         level=settings["level"],
         # Pairs of outputs are made within items, as the accuracy of the rows is.
         grouping="item" if coefficient == "acc-eq" else settings["grouping"],
+        nan_rule=settings.get("undefined") or "drop",
         coefficient=coefficient, cluster=cluster, test=test, k=needed_draws(len(usable)),
         block=0 if coefficient in _FAST else BLOCK,
     )  # fmt: skip

@@ -102,6 +102,8 @@ SCALES = {
     "interval": "interval",
     "ratio": "ratio",
 }
+#: What a group (an item, a system) counts in which an evaluator's scores are constant, so that it has no coefficient.
+UNDEFINED = {"drop": "not at all", "zero": "as 0"}
 SUBSETS = {"all": "All systems", "no-reference": "Without reference systems", "machine": "Machine systems only"}
 
 
@@ -129,7 +131,8 @@ class SystemsQuery:
 @dataclass(frozen=True)
 class EvaluatorsQuery:
     """What `meta` and its page may ask for. `coefficient` is what evaluators are ordered and told apart by; `people`
-    what they are compared with: ratings, or a ranking of the systems that comparisons give (one value per system)."""
+    what they are compared with: ratings, or a ranking of the systems that comparisons give (one value per system);
+    `undefined` what counts for groups without a coefficient."""
 
     aspect: str = ""
     level: str = "segment"
@@ -141,6 +144,7 @@ class EvaluatorsQuery:
     test: str = "perm-both"
     filter: str = ""
     people: str = "ratings"
+    undefined: str = "drop"
 
     kind = Leaderboard.Kind.EVALUATORS
 
@@ -245,6 +249,7 @@ CHOICES: dict[str, dict[str, str]] = {
     "weights": WEIGHTS,
     "covariates": COVARIATES,
     "per": PER,
+    "undefined": UNDEFINED,
     "people": PEOPLE,
 }
 

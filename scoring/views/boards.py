@@ -55,6 +55,7 @@ EVALUATORS = [
     "people",
     "level",
     "grouping",
+    "undefined",
     "systems",
     "coefficient",
     "test",
@@ -148,6 +149,8 @@ def _evaluators_form(project: Project, query: EvaluatorsQuery, table: Mapping[st
     names, compared = EVALUATORS, query.people != "ratings"
     if compared:
         names = [name for name in names if name not in ("level", "grouping", "ratings")]
+    if query.grouping == "none":
+        names = [name for name in names if name != "undefined"]
     form = _form(project, query, names, table, rated=not compared)
     ways = people_of(form.known)
     if ways == ["ratings"]:

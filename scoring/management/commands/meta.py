@@ -18,6 +18,7 @@ from scoring.selectors.leaderboards import (
     SHAPES,
     SUBSETS,
     TESTS,
+    UNDEFINED,
     EnhancedQuery,
     EvaluatorsQuery,
     parse_query,
@@ -34,6 +35,10 @@ class Command(commands.Command):
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was rated")
         parser.add_argument("--level", choices=list(LEVELS), help="default: segment; of comparisons system")
         parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
+        parser.add_argument(
+            "--undefined", default="drop", choices=list(UNDEFINED),
+            help="groups in which an evaluator's scores are all equal: left out, or counted as 0",
+        )  # fmt: skip
         parser.add_argument("--systems", default="all", choices=list(SUBSETS))
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
         parser.add_argument(

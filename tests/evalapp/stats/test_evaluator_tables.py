@@ -74,6 +74,28 @@ def test_accuracy_ceiling_and_letters_are_those_of_their_functions(world):
     assert "|test:perm-both|coef:pearson|k:1000|test-seed:13|adjust:holm|sides:2|alpha:0.05|" in table["signature"]
 
 
+def test_groups_of_equal_scores_are_left_out_or_count_as_0(world):
+    """An evaluator that is constant in half of the items: leaving these out rewards it (EVALUATORS 7.1)."""
+    _, people, metrics, scored = world
+    flat = np.where(people.item < ITEMS // 2, 1.0, metrics["good"])
+    one = replace(scored[0], metric=flat)
+    tables = [
+        table_of((None, people, None, [one, *scored[1:]]), grouping="item", undefined=rule) for rule in ("drop", "zero")
+    ]
+    dropped, zero = (rows_of(table)["good"] for table in tables)
+    expected = [
+        correlate(flat, people.mean, people.item, people.system, grouping="item", nan_rule=rule)["pearson"]
+        for rule in ("drop", "zero")
+    ]
+    assert [row["pearson"]["value"] for row in (dropped, zero)] == [found.value for found in expected]
+    assert zero["pearson"]["value"] < 0.6 * dropped["pearson"]["value"]
+    assert dropped["undefined_groups"] == zero["undefined_groups"]
+    assert [sum(f"|nan:{rule}|" in table["signature"] for table in tables) for rule in ("drop", "zero")] == [1, 1]
+    # Counted as 0 they tell it apart from its twin, left out they do not.
+    shared = [set(rows_of(table)["twin"]["letters"]) & set(rows_of(table)["good"]["letters"]) for table in tables]
+    assert (bool(shared[0]), bool(shared[1])) == (True, False)
+
+
 def test_the_level_of_systems_has_pairs_of_systems(world):
     _, people, metrics, _ = world
     table = table_of(world, level="system")

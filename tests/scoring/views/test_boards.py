@@ -70,6 +70,8 @@ def test_dialogues_are_offered_where_they_were_rated(cast, client):
     page = client.get("/projects/alpha/evaluation/?level=dialogue").content.decode()
     assert ">Systems, calibrated</span></th>" in page
     assert "coefficient=calibrated" not in page  # nothing is put in order by it
+    shown = [client.get(f"/projects/alpha/evaluation/?grouping={by}").content.decode() for by in ("none", "item")]
+    assert ['name="undefined"' in page for page in shown] == [False, True]
 
 
 def test_a_picture_of_a_table_that_is_being_computed_anew_is_not_kept(cast, client, monkeypatch):
