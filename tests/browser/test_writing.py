@@ -14,7 +14,7 @@ import pytest
 from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WritingTask, WrittenReference
 from annotation.services.writing import create_writing, open_writing
 from evalapp.accounts.roles import Role
-from tests.browser.conftest import Site, new_database, running_site
+from tests.browser.conftest import PATIENCE, Site, new_database, running_site
 from tests.browser.live_worker import PlayedWorker
 from tests.cast import Cast, join, person
 from tests.factories import make_items
@@ -30,8 +30,6 @@ PAIRS = (
     ("Hello number 1? Yes?", "A plain answer from the corpus."),
     ("Hello you?", "A bad answer from the corpus."),
 )
-#: Milliseconds; on a busy machine the first score may be too late, and the page asks again after five seconds.
-PATIENCE = 20_000
 FIGURE = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
 
 
@@ -92,7 +90,7 @@ def writing(page: Any, campaign: WritingCampaign) -> Any:
 
 
 def wait_for(page: Any, wanted: Callable[[], bool]) -> None:
-    for _ in range(200):
+    for _ in range(PATIENCE // 50):
         if wanted():
             return
         page.wait_for_timeout(50)
@@ -106,7 +104,7 @@ def references(page: Any) -> str:
 def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: Any) -> None:
     campaign = begin(max_attempts=2, target=4)
     page = writing(page_for(cast.annotator), campaign)
-    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
+    page.wait_for_selector("#candidates .gain")
     assert page.inner_text("#now") == "0.250"
     gains = page.locator("#candidates .gain").all_inner_texts()
     assert sorted(gains) == ["+0.000", "+0.125 ▲", "−0.125 ▽"]
@@ -114,12 +112,12 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     page.keyboard.press("c")
     page.keyboard.press("2")
     assert page.input_value("#text") == "A plain answer from the corpus."
-    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    page.wait_for_selector("#score[data-state=known]")
     assert "not more reliable" in page.inner_text("#score")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=2 attempts left")
     page.keyboard.type(" It is good.")
-    page.wait_for_selector("#score >> text=With this text 0.375, +0.125", timeout=PATIENCE)
+    page.wait_for_selector("#score >> text=With this text 0.375, +0.125")
     assert "→ 0.375 ▲" in page.inner_text("#with-text")
     assert axe(page) == []
     page.keyboard.press("Control+Enter")
@@ -134,7 +132,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     assert page.input_value("#text") == "A plain answer from the corpus. It is good."
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
-    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
+    page.wait_for_selector("#candidates .gain")
     # Another is looked at and dropped, an own text completes the item.
     page.keyboard.press("c")
     page.keyboard.press("1")
@@ -182,6 +180,7 @@ def test_a_flag_by_keys_alone_keeps_what_was_typed(cast: Cast, page_for: Open, b
     page.keyboard.press("Escape")
     page.keyboard.press("f")
     page.wait_for_selector("text=What is wrong with this item?")
+    page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=The researcher sees your remark.")
@@ -216,25 +215,25 @@ def test_worker_killed_while_typing(cast: Cast, page_for: Open, begin: Any, work
     page = writing(page_for(cast.annotator), campaign)
     page.keyboard.press("e")
     page.keyboard.type("A good")
-    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    page.wait_for_selector("#score[data-state=known]")
     worker.kill()
     page.keyboard.type(" text, written on")
-    page.wait_for_selector("#score[data-state=none]", timeout=PATIENCE)
+    page.wait_for_selector("#score[data-state=none]")
     assert "Score not available" in page.inner_text("#score")
     page.keyboard.type(" without any score.")
     assert page.input_value("#text") == "A good text, written on without any score."
     page.keyboard.press("Control+Enter")
-    page.wait_for_selector("text=kept as a draft", timeout=PATIENCE)
+    page.wait_for_selector("text=kept as a draft")
     assert WritingTask.objects.get().draft["text"] == "A good text, written on without any score."
     assert not WritingAttempt.objects.exists()
     page.click("#unscored")
-    page.wait_for_selector("text=Added without a score.", timeout=PATIENCE)
+    page.wait_for_selector("text=Added without a score.")
     attempt = WritingAttempt.objects.get()
     assert (attempt.improved, attempt.unscored, attempt.score_after) == (None, True, None)
     worker.start()
     page.keyboard.press("e")
     page.keyboard.type("Back with a good one.")
-    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    page.wait_for_selector("#score[data-state=known]")
 
 
 def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
@@ -252,9 +251,9 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     page.fill("#text", "Still typing")
     assert not WritingAttempt.objects.exists()
     page.context.set_offline(False)
-    page.wait_for_selector("#references .who >> text=yours", timeout=PATIENCE)
+    page.wait_for_selector("#references .who >> text=yours")
     # The second is refused by the rules and comes back, without touching what is being typed.
-    page.wait_for_selector("text=needs another look", timeout=PATIENCE)
+    page.wait_for_selector("text=needs another look")
     assert page.input_value("#text") == "Still typing"
     page.click("text=Take it back")
     assert page.input_value("#text") == "A plain text from the tunnel."
@@ -273,7 +272,7 @@ def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_
     page.focus("#by-annotator summary")
     WritingAttempt.objects.update(score_after=0.5)
     page.evaluate("htmx.ajax('GET', location.pathname, {target: '#live', swap: 'outerHTML'})")
-    page.wait_for_selector("#by-arm >> text=0.500", timeout=PATIENCE)
+    page.wait_for_selector("#by-arm >> text=0.500")
     assert page.locator("details[open]").evaluate_all("all => all.map((one) => one.id)") == ["by-arm"]
     assert page.evaluate("document.activeElement.id") == "by-annotator-table"
 
@@ -282,9 +281,9 @@ def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_
 def test_clean_in_narrow_and_dark(cast: Cast, page_for: Open, begin: Any, axe: Any, scheme: str, width: int) -> None:
     campaign = begin()
     page = writing(page_for(cast.annotator, width=width, scheme=scheme), campaign)
-    page.wait_for_selector("#candidates .gain", timeout=PATIENCE)
+    page.wait_for_selector("#candidates .gain")
     page.locator("#candidates .use").first.click()
-    page.wait_for_selector("#score[data-state=known]", timeout=PATIENCE)
+    page.wait_for_selector("#score[data-state=known]")
     assert axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
