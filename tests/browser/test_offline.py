@@ -15,7 +15,7 @@ from django.test import Client
 
 from annotation.models import Assignment, Judgement
 from annotation.services.campaigns import open_campaign
-from tests.browser.conftest import CHROMIUM_ARGUMENTS, Site
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, PATIENCE, Site
 from tests.browser.judging_page import answers, card_id, judging, settle, wait_for_answers
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, make_draft, open_rating
@@ -41,9 +41,7 @@ def test_ten_answers_without_connection(cast: Cast, page_for: Open) -> None:
     for number in range(1, CAMPAIGNS):
         draft = make_draft(cast, aspects=ONE_QUESTION, name=f"Replies {number}", slug=f"replies-{number}")
         campaigns.append(open_campaign(campaign=draft, user=cast.researcher))
-    window = page_for(cast.annotator)
-    window.context.set_default_timeout(30_000)  # five pages at once
-    first = judging(window, campaigns[0])
+    first = judging(page_for(cast.annotator), campaigns[0])
     pages = [first, *(judging(first.context.new_page(), campaign) for campaign in campaigns[1:])]
     for page in pages:
         fetched_ahead(page)
@@ -91,7 +89,7 @@ def test_the_web_process_is_killed_and_comes_back(cast: Cast, page_for: Open, si
         assert Assignment.objects.get(order_number=1).draft["answer"] == {"naturalness": 2}
     finally:
         site.start()
-    assert wait_for_answers(page, campaign, 2, seconds=20) == [{"naturalness": 2}, {"naturalness": 5}]
+    assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 5}]
     assert Judgement.objects.earliest("pk").note == "half a thought"
     page.wait_for_selector("article[data-id]")
     answer(page, "1")
@@ -104,7 +102,7 @@ def window(browser: Any, chromium: str, site: Site, folder: Path) -> Iterator[An
     context = browser.browser_type.launch_persistent_context(
         folder, executable_path=chromium, args=list(CHROMIUM_ARGUMENTS), base_url=site.url
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     yield context
     context.close()
 
