@@ -85,7 +85,7 @@ def _choices(project: Project, user: Any) -> dict[str, Any]:
         "choices": None if run is None else {**run.result, "run": run, "tables": tables_of(run.result)},
         "choosing": selections_under_way(project),
         "parts": RUNS,
-        "may_choose": has_choices(project) and can(user=user, project=project, need="write"),
+        "may_choose": can(user=user, project=project, need="write") and has_choices(project),
     }
 
 
