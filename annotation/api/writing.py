@@ -167,6 +167,7 @@ class OutcomeSerializer(serializers.Serializer):
 class DropInputSerializer(serializers.Serializer):
     submission = serializers.UUIDField()
     candidate = serializers.CharField(required=False, allow_null=True, help_text=CANDIDATE)
+    seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
 
 
 class BackInputSerializer(serializers.Serializer):
@@ -419,7 +420,7 @@ class WritingDrop(APIView):
         body = read_body(request)
         outcome = services.drop_candidate(
             user=request.user, public=public, submission=read_submission(body),
-            candidate=read_text(body, "candidate") or None,
+            candidate=read_text(body, "candidate") or None, seconds=read_number(body, "seconds", (int, float)),
         )  # fmt: skip
         return fast_json(outcome.wire())
 

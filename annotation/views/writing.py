@@ -84,6 +84,11 @@ def _uuid(body: dict[str, Any]) -> UUID:
         raise BadInput("The form was not complete. Reload the page and send it again.") from error
 
 
+def _seconds(body: dict[str, Any]) -> float | None:
+    seconds = body.get("seconds")
+    return float(seconds) if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else None
+
+
 @signed_in
 @never_cache
 @require_http_methods(["GET", "POST"])
@@ -109,7 +114,6 @@ def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 
 def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     body = _body(request)
-    seconds = body.get("seconds")
     relevant = body.get("relevant")
     try:
         outcome = submit_attempt(
@@ -119,7 +123,7 @@ def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             text=str(body.get("text") or ""),
             relevant=relevant if isinstance(relevant, bool) else None,
             candidate=str(body["candidate"]) if body.get("candidate") else None,
-            seconds=float(seconds) if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else None,
+            seconds=_seconds(body),
             unscored=bool(body.get("unscored")),
         )
     except EvalappError as error:
@@ -174,8 +178,9 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         if not body.get("candidate"):
             raise BadInput("There is no candidate to drop.")
         outcome = drop_candidate(
-            user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"])
-        )
+            user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"]),
+            seconds=_seconds(body),
+        )  # fmt: skip
     except EvalappError as error:
         if wants_json(request):
             return problem_answer(error)

@@ -6,6 +6,7 @@
   const DRAFT_DELAY = 600;
   const DRAFT_RETRY = 5000;
   const IDLE = 60000;
+  const HERE = "Kept in this browser.";
 
   const clock = () => new Date().toLocaleTimeString([], { hour12: false });
   /** What a key means: Caps Lock does not change it. */
@@ -84,8 +85,9 @@
       return Math.round(watch.seconds * 10) / 10;
     }
 
-    function restart() {
-      watch = { seconds: 0, since: document.hidden ? 0 : Date.now(), last: Date.now() };
+    /** Begin anew, with `seconds` that belong to what comes. */
+    function restart(seconds = 0) {
+      watch = { seconds, since: document.hidden ? 0 : Date.now(), last: Date.now() };
     }
 
     setInterval(spent, 1000);
@@ -98,6 +100,7 @@
     const draftKey = (id) => "evalapp.draft." + page.dataset.user + "." + id;
     let timer = null;
     let sending = false;
+    let told = false; // whether what stands under the header is about a draft
 
     const draft = {
       /** The draft of this browser; null when there is none. */
@@ -147,12 +150,20 @@
             // What the server has needs no copy here, which would one day stand before what another device saved since.
             if (JSON.stringify(draft.local(card.dataset.id)) === JSON.stringify(content)) draft.forget(card.dataset.id);
             say("Saved " + clock());
+            if (told) warn("");
+            told = false;
           } else if (response.status === 409 && answer.stored) {
             // What the person sees now is this one, so it goes on top of that version.
             card.dataset.draftVersion = answer.stored.version;
             draft.later(again);
-          } else if (response.status === 401 || response.status === 403) kept(answer);
-          else if (response.status >= 500) draft.later(again, DRAFT_RETRY);
+          } else if (response.status === 401 || response.status === 403) {
+            say(HERE);
+            kept(answer);
+            told = true;
+          } else if (response.status >= 500 || response.status === 429) {
+            say("Not saved yet. " + HERE);
+            draft.later(again, DRAFT_RETRY);
+          } else say("Not saved: " + (answer.detail || "the server does not take this draft.") + " " + HERE);
         } catch (error) {
           lost();
           draft.later(again, DRAFT_RETRY); // the server may be away while the browser believes to be online

@@ -176,8 +176,10 @@
       goOn();
     },
     refused(entry, problem, code) {
+      const left = outbox.entries().length;
       if (code === 401) desk.kept(problem);
       else {
+        say(left ? plural(left, "answer") + " on the way" : "Not saved");
         if (window.evalapp.isDoubt(problem)) conflict(entry, problem);
         showRefused();
         goOn();

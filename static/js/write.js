@@ -113,7 +113,8 @@
       return;
     }
     const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.dropUrl, kind: "drop", held: before };
-    entry.body = { submission: entry.id, candidate: before.candidate };
+    entry.body = { submission: entry.id, candidate: before.candidate, seconds: desk.spent() };
+    desk.restart();
     outbox.add(entry);
     draft.forget(card.dataset.id);
     if (card.dataset.rounds) {
@@ -305,6 +306,7 @@
     },
     refused(entry, problem, code) {
       if (busy === entry.id) free();
+      if (entry.kind === "text") say(code === 401 ? "Kept in this browser." : "Not added");
       if (code === 401) desk.kept(problem);
       else if (code !== 403) refused(entry, problem);
       showRefused();
@@ -317,6 +319,9 @@
     const button = card && card.querySelector("[data-submit]");
     if (button) button.removeAttribute("aria-disabled");
   }
+
+  /** Nothing was stored: the time it took belongs to the next try. */
+  const giveTimeBack = (entry) => desk.restart(desk.spent() + (entry.body.seconds || 0));
 
   /* ---- what the server decided ---- */
 
@@ -379,6 +384,7 @@
       return;
     }
     // To be edited, or kept as a draft without a score: the text goes on in the editor.
+    if (answer.decision === "wait") giveTimeBack(entry);
     refresh(next);
     if (answer.decision === "edit") showAttempts(answer.attempts_left);
     if (typed() !== entry.held.text) {
@@ -414,6 +420,7 @@
       else refresh(next);
     }
     if (editor()) {
+      giveTimeBack(entry);
       if (!typed().trim()) put(entry.held);
       else if (typed() !== entry.held.text) offerBack("A text was not taken.", entry.held);
       outbox.remove(entry.id);

@@ -254,6 +254,7 @@ def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
     second.wait_for_selector("#conflict[open]")
     assert "How natural is it? 6" in second.inner_text("[data-mine]")
     assert "How natural is it? 2" in second.inner_text("[data-theirs]")
+    assert second.inner_text("#saved") == "Not saved"
     second.click("[data-replace]")
     for _ in range(1200):
         if answers(campaign) == [{"naturalness": 6}]:

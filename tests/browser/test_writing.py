@@ -148,6 +148,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     page.wait_for_selector("text=There is nothing left for you to write here")
     rows = list(WritingAttempt.objects.order_by("pk").values_list("decision", "edited", "relevant"))
     assert [decision for decision, _, _ in rows] == ["edit", "accept", "accept", "drop", "accept", "accept"]
+    assert (WritingAttempt.objects.get(decision="drop").seconds or 0) > 0
     first = WritingAttempt.objects.order_by("pk")[1]
     assert (first.score_before, first.score_after, first.source["corpus"]) == (0.25, 0.375, "replies")
 
@@ -186,6 +187,24 @@ def test_a_flag_by_keys_alone_keeps_what_was_typed(cast: Cast, page_for: Open, b
     page.wait_for_selector("text=The researcher sees your remark.")
     assert page.input_value("#text") == "Half of a flagged text"
     assert WritingFlag.objects.get().reason == "broken"
+
+
+def test_what_the_server_does_not_take_is_not_called_saved(cast: Cast, page_for: Open, begin: Any) -> None:
+    page = writing(page_for(cast.annotator), begin(arms=["control"]))
+    page.fill("#text", "Half of a text")
+    page.wait_for_selector("#saved >> text=/Saved \\d/")
+    page.fill("#text", "A long text. " * 6_000)
+    page.wait_for_selector("#saved >> text=Not saved: The draft is too long. Kept in this browser.")
+    page.wait_for_timeout(1500)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=The text is longer than 10,000 characters.")
+    assert page.inner_text("#saved") == "Not added"
+    # Nothing was stored, so the time it took belongs to the text that follows.
+    page.fill("#text", "A short text.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#references >> text=A short text.")
+    assert re.match(r"Saved \d", page.inner_text("#saved"))
+    assert (WritingAttempt.objects.get().seconds or 0) >= 1.5
 
 
 def test_two_annotators_on_one_item(cast: Cast, page_for: Open, begin: Any) -> None:

@@ -58,13 +58,15 @@ def test_from_plan_to_watch(cast):
     anna("post", f"{task}submit/", {**body, "submission": str(uuid4())})
     assert anna("patch", task, {"version": 3, "draft": {"text": "x"}})["draft_version"] == 4
     assert anna("get", task)["draft"] == {"text": "x"}
-    anna("post", f"{task}drop/", {"submission": str(uuid4())})
+    anna("post", f"{task}drop/", {"submission": str(uuid4()), "seconds": 2.5})
     assert anna("post", f"{task}done/")["state"] == "done"
     anna("post", f"{path}next/", status=204)
     progress = rita("get", f"{path}progress/")
     assert progress["figures"]["references"] == 1
     assert progress["by_person"]["p-anna"][1]["mean"] == 0.125
-    assert [row["decision"] for row in rita("get", f"{path}attempts/")["results"]] == ["drop", "accept", "accept"]
+    attempts = rita("get", f"{path}attempts/")["results"]
+    assert [row["decision"] for row in attempts] == ["drop", "accept", "accept"]
+    assert attempts[0]["seconds"] == 2.5
     row, before = rita("get", f"{path}references/")["results"]
     assert (before["written"]["state"], before["written"]["reason"]) == ("withdrawn", "taken back by the writer")
     assert (row["written"]["annotator"], row["written"]["signature"]) == ("p-anna", "fake|1")

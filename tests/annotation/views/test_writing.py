@@ -233,9 +233,10 @@ def test_rounds_show_one_candidate_after_the_other(anna: Client, cast: Cast, fak
     assert "Candidate 1 of 3" in html
     assert 'id="candidates"' not in html
     first = page.context["hand"]["candidate"]
-    answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
+    body = {"submission": str(uuid4()), "candidate": first, "seconds": 3.5}
+    answer = post_json(anna, at(campaign, public, "drop"), body).json()
     assert "Candidate 2 of 3" in answer["html"]
-    assert WritingAttempt.objects.get().decision == "drop"
+    assert WritingAttempt.objects.values_list("decision", "seconds").get() == ("drop", 3.5)
 
 
 def test_in_rounds_one_waits_for_the_others(anna: Client, cast: Cast, fake: FakePorts) -> None:
