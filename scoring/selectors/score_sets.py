@@ -57,7 +57,7 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
         )
         uploads = [
             row
-            for row in rows.only("pk", "state", "counts", "created_at", "finished_at")
+            for row in rows.only("pk", "state", "counts", "created_at", "finished_at").order_by("finished_at", "pk")
             if _touches(row, (*INPUTS, RATINGS))
         ]
     newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})

@@ -69,7 +69,8 @@ def test_a_text_is_rated_with_the_set_as_it_stands(cast, client, writing, worker
         "ticket": 17, "now": 0.25, "with_text": 0.5, "candidates": {}, "left": 0, "signature": "ream|x", "note": "",
     }  # fmt: skip
     request, rest = worker.asked[0]
-    assert request["references"] == [row.text for row in task.unit.item.references.filter(set__name="original")]
+    original = task.unit.item.references.filter(set__name="original").order_by("position")
+    assert request["references"] == [row.text for row in original]
     assert request["item"]["key"] == task.unit.item.key
     assert request["text"] == "A new reply."
     assert rest == {"place": Place(f"{cast.annotator.pk}:{task.public}:text", 17)}
