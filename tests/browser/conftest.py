@@ -22,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from evalapp.ops.processes import Family
+
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
 #: Of a machine that has other things to do; what is there sooner is not waited for.
@@ -75,6 +77,8 @@ class Site:
     env: dict[str, str] = field(repr=False)
     database: str = ""
     web: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    #: Ends what it started even where this process is killed.
+    family: Family = field(default_factory=Family, repr=False)
 
     def start(self) -> None:
         log = self.folder / "web.log"
@@ -83,9 +87,7 @@ class Site:
             "--workers", "1", "--threads", "8", "--keep-alive", "2", "--graceful-timeout", "2",
         ]  # fmt: skip
         with log.open("ab") as output:
-            self.web = subprocess.Popen(
-                command, cwd=ROOT, env=self.env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-            )
+            self.web = self.family.spawn("web", command, cwd=ROOT, env=self.env, output=output).process
         _wait_for(f"{self.url}/health/live", self.web, log)
 
     def kill(self) -> None:
@@ -177,6 +179,7 @@ def running_site(folder: Path, database: str) -> Iterator[Site]:
         yield found
     finally:
         found.stop()
+        found.family.close()
 
 
 def empty_tables() -> None:
