@@ -6,8 +6,8 @@ each service at the start, in the middle and at the end, and what the database s
     python benchmarks/annotators.py [--annotators 200] [--seconds 300] [--think 5]
 
 They sign in by the form, then do what a browser does: a draft while they think, the answer with a number of its own,
-whose confirmation brings the text after the next, one in 25 sent twice, another page now and then. Aims: no error, p95 below 300 ms, flat
-memory."""
+whose confirmation brings the text after the next, one in 25 sent twice, another page now and then. Aims: no error, p95
+below 300 ms, flat memory."""
 
 from __future__ import annotations
 
