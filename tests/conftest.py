@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,15 @@ def _loaded_once() -> None:
     """What is loaded when a file's tests begin is left out of garbage collection: every training collects, which
     takes half a second of a process that holds Django and torch."""
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _mails_have_left() -> Iterator[None]:
+    """They are sent by a thread: none may come when the next test looks into its box."""
+    yield
+    mails = sys.modules.get("evalapp.accounts.mails")
+    if mails is not None and mails._line.cache_info().currsize:
+        mails.wait_until_sent(60)
 
 
 @pytest.fixture

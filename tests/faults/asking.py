@@ -12,9 +12,10 @@ from typing import Any
 
 from django.test import Client
 
-#: Nobody waits longer for a service that is dead; the machine of a test has more to do than a server.
+#: Nobody waits longer for a service that is dead.
 PATIENCE = 3.0
-BUSY = 2.0
+#: The machine of a test has more to do than a server. Who waited without an end would do so for thirty seconds.
+BUSY = 8.0
 
 
 @dataclass

@@ -93,14 +93,14 @@ def _runs_as_after_a_crash(rows: dict[str, Any]) -> None:
 def test_every_release_comes_forward_on_postgresql(tmp_path, postgres_url, django_db_blocker, monkeypatch):
     """While somebody holds a table, `migrate` gives up soon, so that nobody waits long behind it."""
     station: Installation = on_postgres(tmp_path / "station", postgres_url)
-    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 200)
 
     def hold() -> None:
         import psycopg2
 
         other = psycopg2.connect(postgres_url)
         try:
-            with other.cursor() as cursor:
+            with other.cursor() as cursor, monkeypatch.context() as patch:
+                patch.setattr(migrate, "LOCK_TIMEOUT", 200)
                 cursor.execute("LOCK TABLE common_auditevent IN ACCESS SHARE MODE")  # as a long question does
                 before = states.state_of(connection)
                 with pytest.raises(CommandError, match=r"held a table for more than 0\.2 s"):
