@@ -24,7 +24,7 @@ from scoring.services.training import Wishes, start_training
 from tests.evalapp.common.conftest import Installation, wait_until
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
-from tests.scoring.training import train
+from tests.scoring.training import checkpoints_in, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
 
@@ -90,7 +90,7 @@ def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, p
     wait_until(
         lambda: state_of(run) == Run.State.RUNNING and run.phase == "training" and run.done > 30, seconds=PATIENCE
     )
-    wait_until(lambda: any(work_folder(run).rglob("checkpoint-*/complete")))
+    wait_until(lambda: checkpoints_in(work_folder(run)))
     os.kill(int(run.worker.split(":")[1]), signal.SIGKILL)
     wait_until(lambda: state_of(run) == Run.State.SUCCEEDED, seconds=PATIENCE)
     assert run.attempt == 2
@@ -104,10 +104,10 @@ def test_a_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, p
 def test_cancelling_takes_effect_within_five_seconds_and_retry_goes_on(work, people, tmp_path):
     run = ask(people.project, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 50, seconds=PATIENCE)
-    wait_until(lambda: any(work_folder(run).rglob("checkpoint-*/complete")))
+    wait_until(lambda: checkpoints_in(work_folder(run)))
     cancel_run(run=run)
     assert wait_until(lambda: state_of(run) == Run.State.CANCELLED) < 5
-    saved = max(int(path.parent.name.rpartition("-")[2]) for path in work_folder(run).rglob("checkpoint-*/complete"))
+    saved = max(int(path.name.rpartition("-")[2]) for path in checkpoints_in(work_folder(run)))
     assert not Evaluator.objects.filter(run=run).exists()
     retry_run(run=run)
     wait_until(lambda: state_of(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
@@ -167,4 +167,4 @@ def test_what_cannot_be_answered_is_said(house, live, people, settings):
     began = time.monotonic()
     with pytest.raises(Unavailable, match="busy: 32 requests wait"):
         score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10  # of the twenty seconds that an answer is waited for
