@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
 from celery.signals import setup_logging
@@ -20,9 +21,26 @@ def broker(url: str) -> str:
     return url.replace("unix://", "redis+socket://", 1)
 
 
+def keep_worker_while_redis_is_away() -> None:
+    """Kombu (5.7) gives unacknowledged messages back when it closes a lost connection. After a first try that failed it
+    asks a connection that is no more, and the AttributeError ends the worker with the run it is at. Nothing is lost by
+    leaving it: the row of a run is the truth, and the reconciler sends what waits."""
+    from kombu.transport import redis
+
+    class QoS(redis.QoS):
+        def restore_unacked_once(self, stderr: Any = None) -> None:
+            if self.channel.connection is None or self.channel.connection.client is None:
+                self._on_collect.cancel()
+                return
+            super().restore_unacked_once(stderr)
+
+    redis.Channel.QoS = QoS
+
+
 def configure() -> None:
     from django.conf import settings
 
+    keep_worker_while_redis_is_away()
     app.conf.update(
         broker_url=broker(settings.REDIS_URL),
         broker_connection_retry_on_startup=True,

@@ -18,3 +18,23 @@ def test_a_message_outlives_the_worker_that_took_it():
     longest = [conf.task_time_limit, conf.task_soft_time_limit, tasks.run.time_limit, tasks.run.soft_time_limit]
     assert all(limit is None or limit < visible for limit in longest)
     assert visible >= 12 * 3600
+
+
+@pytest.mark.promise("queue", "job")
+def test_a_worker_outlives_redis_while_it_is_at_a_run(redis_url: str) -> None:
+    """As Celery closes a lost connection: the first try fails half way, the second finds no connection behind the
+    channel whose message was not acknowledged. It ended the worker, and so the run it was at."""
+    with celery.app.connection(redis_url) as connection:
+        queue = connection.SimpleQueue("kept")
+        queue.put({"run": 1})
+        channel = queue.queue.get(no_ack=False).channel
+        channel.connection.client = None
+        channel.close()
+    with celery.app.connection(redis_url) as connection:
+        # Given back in the ordinary way where there is a connection.
+        queue = connection.SimpleQueue("other")
+        queue.put({"run": 2})
+        assert queue.queue.get(no_ack=False) is not None
+        queue.queue.channel.close()
+    with celery.app.connection(redis_url) as connection:
+        assert connection.SimpleQueue("other").get(timeout=2).payload == {"run": 2}

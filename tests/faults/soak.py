@@ -250,6 +250,10 @@ class Soak:
         for row in doctor.get("checks", []):
             if "audit" in row["name"] and row["state"] == "missing":
                 self.fault(f"doctor: {row['name']}: {row['found']}")
+        for name in WORKERS:
+            _, died, words = self.made.log(name).partition('"CRITICAL"')
+            if died:
+                self.fault(f"{name} ended by itself: {words[:600]}")
         log = self.made.log("web")
         if "Traceback" in log:
             self.fault(f"{log.count('Traceback')} traces in the log of web: {log.partition('Traceback')[2][:600]}")
