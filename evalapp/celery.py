@@ -22,19 +22,21 @@ def broker(url: str) -> str:
 
 
 def keep_worker_while_redis_is_away() -> None:
-    """Kombu (5.7) gives unacknowledged messages back when it closes a lost connection. After a first try that failed it
-    asks a connection that is no more, and the AttributeError ends the worker with the run it is at. Nothing is lost by
-    leaving it: the row of a run is the truth, and the reconciler sends what waits."""
+    """Kombu (5.7) goes on using the channel of a lost connection: it acknowledges what was taken over it, and gives
+    back what was not acknowledged. Where the connection is no more that is an AttributeError, which ends the worker with
+    the run it is at; said as what it is, a lost connection, Celery connects again. Nothing is lost by what could not be
+    acknowledged or given back: the row of a run is the truth, and the reconciler sends what waits."""
     from kombu.transport import redis
+    from redis.exceptions import ConnectionError as Lost
 
-    class QoS(redis.QoS):
-        def restore_unacked_once(self, stderr: Any = None) -> None:
-            if self.channel.connection is None or self.channel.connection.client is None:
-                self._on_collect.cancel()
-                return
-            super().restore_unacked_once(stderr)
+    usual = redis.Channel._connparams
 
-    redis.Channel.QoS = QoS
+    def connparams(channel: Any, asynchronous: bool = False) -> Any:
+        if channel.connection is None or channel.connection.client is None:
+            raise Lost("The connection of this channel is no more.")
+        return usual(channel, asynchronous=asynchronous)
+
+    redis.Channel._connparams = connparams  # type: ignore[method-assign]
 
 
 def configure() -> None:
