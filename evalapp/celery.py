@@ -23,9 +23,9 @@ def broker(url: str) -> str:
 
 def keep_worker_while_redis_is_away() -> None:
     """Kombu (5.7) goes on using the channel of a lost connection: it acknowledges what was taken over it, and gives
-    back what was not acknowledged. Where the connection is no more that is an AttributeError, which ends the worker with
-    the run it is at; said as what it is, a lost connection, Celery connects again. Nothing is lost by what could not be
-    acknowledged or given back: the row of a run is the truth, and the reconciler sends what waits."""
+    back what was not acknowledged. Where the connection is no more that is an AttributeError, which ends the worker
+    with the run it is at; said as what it is, a lost connection, Celery connects again. Nothing is lost by what could
+    not be acknowledged or given back: the row of a run is the truth, and the reconciler sends what waits."""
     from kombu.transport import redis
     from redis.exceptions import ConnectionError as Lost
 
