@@ -251,7 +251,7 @@ class Soak:
             if "audit" in row["name"] and row["state"] == "missing":
                 self.fault(f"doctor: {row['name']}: {row['found']}")
         for name in WORKERS:
-            _, died, words = self.made.log(name).partition('"CRITICAL"')
+            _, died, words = self.made.log(name).partition("Unrecoverable error")
             if died:
                 self.fault(f"{name} ended by itself: {words[:600]}")
         log = self.made.log("web")
