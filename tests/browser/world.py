@@ -47,7 +47,7 @@ NO_PAGE = {
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
     "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
     "run-cancel", "run-retry", "health-live",
-    "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit",
+    "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit", "scoring:choose",
     "annotation:campaign-guidelines-preview", "annotation:export-delete",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
     "annotation:write-back", "annotation:write-draft", "annotation:write-drop", "annotation:write-done",
