@@ -303,7 +303,13 @@ def reconcile_runs() -> dict[str, int]:
     now = timezone.now()
     counts = {"returned": 0, "failed": 0, "cancelled": 0, "resent": 0}
     for run in Run.objects.filter(state=Run.State.RUNNING, heartbeat__lt=now - GONE).select_related("project"):
-        if _is_lost(run, now) and (outcome := _return_run(run, now)):
+        try:
+            outcome = _return_run(run, now) if _is_lost(run, now) else ""
+        except OSError as error:
+            # Its files cannot be tidied up: it waits for the next time, and no other waits for it.
+            log.error("run %s cannot be taken from its lost worker: %s", run.pk, error)
+            continue
+        if outcome:
             counts[outcome] += 1
             if outcome == "returned":
                 send_run(run)

@@ -272,6 +272,21 @@ def test_a_run_does_not_end_without_being_tidied_up(cast, monkeypatch, end):
     assert tidied == [Run.State.FAILED if end == "lost too often" else Run.State.CANCELLED]
 
 
+def test_files_that_cannot_be_removed_hold_up_no_other_run(cast, monkeypatch):
+    first, second = (lose(enqueue(cast, steps=n), worker="elsewhere:17", attempt=queue.MAX_ATTEMPTS) for n in range(2))
+
+    def tidy_up(run: Run) -> None:
+        if run.pk == first.pk:
+            raise PermissionError("a file of another user")
+
+    monkeypatch.setattr(queue, "tidy_up", tidy_up)
+    assert queue.reconcile_runs()["failed"] == 1
+    assert Run.objects.get(pk=first.pk).is_active
+    assert not Run.objects.get(pk=second.pk).is_active
+    monkeypatch.setattr(queue, "tidy_up", lambda run: None)
+    assert queue.reconcile_runs()["failed"] == 1
+
+
 def test_a_process_that_is_there_but_cannot_write_is_believed_for_minutes(cast):
     me = f"{socket.gethostname()}:{os.getpid()}"
     run = lose(enqueue(cast), worker=me)
