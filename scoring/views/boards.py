@@ -39,6 +39,7 @@ from ..selectors.leaderboards import (
     parse_query,
     people_of,
 )
+from ..selectors.selecting import has_choices
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
 from ..tables import effects_of, place
 
@@ -85,6 +86,7 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
     table, known = answer.table, names_of(project)
     if query.by and table and table["aspect"]:
         names = ["aspect", *names]
+    shown = systems_shown(table)
     context = {
         "project": project,
         "query": query,
@@ -92,7 +94,8 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
         "answer": answer,
         "table": table,
         "reason": reason,
-        **systems_shown(table),
+        **shown,
+        "has_choices": shown["has_steps"] or (bool(shown["rows"]) and has_choices(project)),
         "params": _params(query),
         "asked": asdict(query),
         "evaluators": known["by"],

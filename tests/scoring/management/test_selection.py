@@ -131,3 +131,16 @@ def test_the_page_asks_for_it_and_shows_it(checkpoints, client):
     client.force_login(checkpoints.viewer)
     assert "Compute again" not in client.get(page).content.decode()
     assert client.post(door).status_code == 403
+
+
+def test_the_way_to_variants_without_steps(checkpoints, client):
+    """The page of checkpoints is reached from the table of systems also where no system has any."""
+    client.force_login(checkpoints.viewer)
+    page = "/projects/alpha/systems/?method=mean"
+    assert "Over training steps" in client.get(page).content.decode()
+    Output.objects.filter(step__isnull=False).delete()
+    page += "&systems=machine"  # a table that was not kept before
+    assert "Which variant each evaluator would choose" in client.get(page).content.decode()
+    assert client.get("/projects/alpha/systems/steps/").status_code == 200
+    System.objects.update(meta={})
+    assert "systems/steps/" not in client.get(page).content.decode()
