@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -18,12 +17,13 @@ from annotation.selectors.writing_rows import attempt_row, list_attempts, writte
 from annotation.selectors.writing_watch import watch
 from annotation.services import writing as services
 from annotation.services.judging import CampaignNotOpen
+from annotation.services.judging_sent import read_number, read_submission, read_text
 from evalapp.accounts.selectors import get_project, rater_names
 from evalapp.common.api.fields import WholeSerializer
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import KeysetPagination
 
-from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body, read_number, read_text
+from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body
 
 CANDIDATE = "Opaque id of the candidate; in rounds it has to be named."
 
@@ -339,14 +339,6 @@ class WrittenRestore(APIView):
 # ---- those who write --------------------------------------------------------------------------------------
 
 
-def read_submission(body: dict[str, Any]) -> UUID:
-    try:
-        return UUID(str(body["submission"]))
-    except (KeyError, ValueError) as error:
-        fault = Fault("Send a UUID made for this text.", field="submission")
-        raise BadInput("The submission number is missing or not a UUID.", faults=[fault]) from error
-
-
 def read_flag(body: dict[str, Any], name: str) -> bool | None:
     value = body.get(name)
     if value is not None and not isinstance(value, bool):
@@ -402,7 +394,7 @@ class WritingSubmit(APIView):
         outcome = services.submit_attempt(
             user=request.user,
             public=public,
-            submission=read_submission(body),
+            submission=read_submission(body, "text"),
             text=read_text(body, "text"),
             relevant=read_flag(body, "relevant"),
             candidate=read_text(body, "candidate") or None,
@@ -419,7 +411,7 @@ class WritingDrop(APIView):
     def post(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
         outcome = services.drop_candidate(
-            user=request.user, public=public, submission=read_submission(body),
+            user=request.user, public=public, submission=read_submission(body, "text"),
             candidate=read_text(body, "candidate") or None, seconds=read_number(body, "seconds", (int, float)),
         )  # fmt: skip
         return fast_json(outcome.wire())
@@ -471,6 +463,6 @@ class ConfirmWritten(APIView):
     def post(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
         services.confirm_reference(
-            user=request.user, public=public, submission=read_submission(body), better=read_text(body, "better")
+            user=request.user, public=public, submission=read_submission(body, "text"), better=read_text(body, "better")
         )
         return HttpResponse(status=204)

@@ -13,10 +13,11 @@ from rest_framework.views import APIView
 from annotation.models import WritingFlag
 from annotation.selectors.writing import get_writing, get_writing_flag, list_writing_flags
 from annotation.services.judging_acts import resolve_flag
+from annotation.services.judging_sent import read_text
 from annotation.services.writing import flag_task
 from evalapp.common.pagination import KeysetPagination
 
-from .assignments import FlaggedSerializer, FlagInputSerializer, ProblemSerializer, fast_json, read_body, read_text
+from .assignments import FlaggedSerializer, FlagInputSerializer, ProblemSerializer, fast_json, read_body
 
 
 class WritingFlagSerializer(serializers.ModelSerializer):

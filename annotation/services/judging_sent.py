@@ -1,5 +1,5 @@
-"""An answer as a program or the script of the judging page sends it: its members read and checked one by one. Whether
-it fits the form of its campaign is seen when it is stored (`judging`)."""
+"""What programs and the script of the judging page send, read and checked member by member. Whether an answer fits the
+form of its campaign is seen when it is stored (`judging`)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from .judging import Then
 
 def read_answer(body: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `submit_answer` but for whose and which."""
-    try:
-        submission = UUID(str(body["submission"]))
-    except (KeyError, ValueError) as error:
-        fault = Fault("Send a UUID made for this answer.", field="submission")
-        raise BadInput("The submission number is missing or not a UUID.", faults=[fault]) from error
     return {
-        "submission": submission,
+        "submission": read_submission(body, "answer"),
         "answer": body.get("answer"),
         "note": read_text(body, "note"),
         "seconds": read_number(body, "seconds", (int, float)),
         "replaces": read_number(body, "replaces", (int,)),
         "then": read_then(body.get("next")),
     }
+
+
+def read_submission(body: dict[str, Any], what: str) -> UUID:
+    try:
+        return UUID(str(body["submission"]))
+    except (KeyError, ValueError) as error:
+        fault = Fault(f"Send a UUID made for this {what}.", field="submission")
+        raise BadInput("The submission number is missing or not a UUID.", faults=[fault]) from error
 
 
 def read_then(value: Any) -> Then:

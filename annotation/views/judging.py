@@ -43,6 +43,7 @@ from .scripted import json_body, problem_answer, signed_in, wants_json
 from .writing_desk import store_key as writing_store_key
 
 PAGE = "annotation/judging/page.html"
+ASSIGNMENT = "annotation/judging/page/_assignment.html"
 _TITLES = {
     "empty": "All done",
     "limit": "All done",
@@ -153,17 +154,15 @@ def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
     turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
     if turn.shown is None or turn.shown.public == request.GET.get("after"):
         return HttpResponse(status=204)
-    response = HttpResponse(_ahead(request, turn))
-    response.headers["Vary"] = "HX-Request, Cookie"
-    return response
+    return page(request, ASSIGNMENT, _ahead(request, turn))
 
 
-def _ahead(request: HttpRequest, turn: Turn) -> str:
-    """A text that is shown after an answer to the present one, so there will be one to go back to."""
+def _ahead(request: HttpRequest, turn: Turn) -> dict[str, Any]:
+    """The context of a text that is shown after an answer to the present one, so there will be one to go back to."""
     # The fragment wants the number alone, and handing out has asked whether one may: it is drawn for every answer.
     context = turn_context(request, Campaign(pk=turn.sheet.campaign_id), turn)
     context["has_back"] = context["form"]["options"]["allow_revise"]
-    return render_to_string("annotation/judging/page/_assignment.html", context, request=request)
+    return context
 
 
 def _own(request: HttpRequest, pk: int, public: str) -> tuple[Campaign, Assignment, Sheet]:
@@ -293,7 +292,7 @@ def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     sent: dict[str, Any] = {"version": done.version, "extra": done.extra, "saved_at": done.created_at}
     if body.get("next"):
         turn = Turn(done.sheet, done.progress, done.next, done.why)
-        sent["html"] = "" if done.next is None else _ahead(request, turn)
+        sent["html"] = "" if done.next is None else render_to_string(ASSIGNMENT, _ahead(request, turn), request=request)
     return JsonResponse(sent)
 
 
