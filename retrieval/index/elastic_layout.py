@@ -1,9 +1,9 @@
-"""How a corpus lies in Elasticsearch: the mapping, one document a row, and the terms that carry length and token.
+"""How a corpus lies in Elasticsearch: the mapping, one document a row, and its terms.
 
-A query's tokens are indexed as terms "bucket token", where the bucket is a range of token counts (single counts up to
-12, then ranges growing by an eighth). So the list of documents behind a term holds rows of about one length only, and
-a search can demand another number of shared tokens for each length. Every analysis happens in Python; the server sees
-keywords and numbers, needs no script and no module beyond its core.
+A query's tokens are terms of a row, and so is their number, in a field of its own: what a row shares with a text and
+how long it is can both be summed by one disjunction. The rows of a sample also have terms "bucket token", where the
+bucket is a range of token counts (single counts up to 12, then ranges growing by an eighth). Every analysis happens in
+Python; the server sees keywords and numbers, needs no script and no module beyond its core.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retrieval.index import tokens as tokenisation
 from retrieval.index.hits import response_key
 
 #: Raised when documents of older programs can no longer be searched; an index of another one must be made anew.
-FORMAT = 1
+FORMAT = 2
 #: Longest page of hits the server is asked for.
 WINDOW = 50_000
 #: Every 16th row (by a hash of its number) stands in the sample a search looks at first.
@@ -86,12 +86,11 @@ def document(row: Row, own: Iterable[str], others: Iterable[str]) -> dict[str, A
     """What is sent for a row; `own` are the tokens of its query, `others` those of its response, with repetitions."""
     mine = dict.fromkeys(own)
     every = list(mine | dict.fromkeys(others))
-    prefix = f"{bucket_of(len(mine)) if mine else 0} "
-    terms = [prefix + token for token in mine]
     found: dict[str, Any] = {
         "row": row.row,
         "length": len(mine),
-        "terms": terms,
+        "of_length": str(len(mine)),
+        "tokens": list(mine),
         "words": every,
         "size": len(every),
         "reply": reply(row.response),
@@ -100,8 +99,9 @@ def document(row: Row, own: Iterable[str], others: Iterable[str]) -> dict[str, A
     }
     if row.meta is not None:
         found["meta"] = row.meta
-    if sampled(row.row):
-        found["sample"] = terms
+    if mine and sampled(row.row):
+        prefix = term(bucket_of(len(mine)), "")
+        found["sample"] = [prefix + token for token in mine]
     return found
 
 
@@ -142,8 +142,9 @@ def mapping(meta: dict[str, Any]) -> dict[str, Any]:
         "_source": {"includes": ["query", "response", "meta"]},
         "properties": {
             "row": sorted_by | {"type": "long"},
-            "length": {"type": "integer"},
-            "terms": listed,
+            "length": sorted_by | {"type": "integer"},
+            "of_length": listed,
+            "tokens": listed,
             "sample": listed,
             "words": listed,
             "size": sorted_by | {"type": "integer"},

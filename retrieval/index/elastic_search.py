@@ -1,30 +1,30 @@
 """The exact k best rows by Jaccard similarity, out of searches that Elasticsearch can answer without a script.
 
-Let q be the number of tokens asked for, l that of a row and i how many they share: J = i / (q + l - i), and
-i / (q + l) = J / (1 + J) grows with J. A row with J >= t = a/b shares at least a(q + l) / (a + b) tokens and has
-a q / b <= l <= b q / a. From that, three searches are made:
+Let q be the number of tokens asked for, l that of a row and i how many they share: J = i / (q + l - i). For any
+t = a/b, with m = a / (a + b): J >= t exactly when i - m l >= m q. What a row shares and how long it is enter that sum
+apart, so a plain disjunction gives it: each token of the text counts 1, each length l in question q + 1 + m (L - l),
+L being the longest of them. A row of such a length has a higher score than any other, and among such rows those with
+J >= t are those with a score of at least q + 1 + m (q + L). From that, three searches are made:
 
 *Estimate*: the best rows of a sample (every 16th row) tell where the k-th best will lie about. Nothing depends on it
 but the time.
 
-*Gather* (t, size): for each bucket of lengths first..last that can hold J >= t a disjunction of its terms, of which at
-least a(q + first) / (a + b), rounded up, must match; each matching term counts 1 / (q + first), so that the score is i
-/ (q + first) >= i / (q + l). The rows come back with score and l; i is the whole number nearest to the score times (q +
-first), and J is computed here from whole numbers, so no digit depends on the server's single precision (the sum of i
-equal terms is off by less than 2e-7 of itself, so i by less than 1e-3 of CLAUSES terms). If fewer than `size` rows
-came, all with J >= t are among them. Otherwise every row that did not come has a score of at most the last one, s:
-hence J <= s / (1 - s), with s made larger by 1e-6 because the server computes it in single precision (the sum of i
-equal terms and two roundings are off by less than 2e-7). The first k are final when the k-th is better than that bound.
+*Gather* (t, low, size): the first `size` rows by score and then row number, of the lengths that J >= low allows,
+among rows that share as many tokens as that demands. i is the whole number nearest to the score less the length's
+share, and J is computed here from whole numbers, so no digit depends on the server's single precision. If fewer than
+`size` rows came, all with J >= low are among them. Otherwise no row that did not come has a higher score than the last,
+s: of a length it shares at most as many tokens as s leaves, hence the best J that it can have is known. The first k are
+final when the k-th of them is better than that; or as good, if the only rows left that can be as good are of the length
+of the last one and share as many (then they have the same score, and greater row numbers than the last), and those that
+are needed have no greater row number. Else the k-th best of what was seen, v, is not above the true one, and rows are
+gathered again with t = low = v: whatever is better than v has then a higher score than whatever is not.
 
-*Settle* (t): t is the J of the k-th best among rows that were really seen, so the true k-th is at least that. Two
-searches: rows with J > t (fewer than k, or t was too low and is raised), and rows with J >= t among lengths where
-J = t is possible, by ascending row: the first k of them hold the first ties that are wanted, because at most as many
-better ones stand among them as the first search found. The first is left out when no fraction lies between t and the
-bound of the gathering, which is the usual case of many equal rows.
+*Settle* (v): where all rows better than v are known, but not enough of those with J = v: rows with J >= v by ascending
+row number, among the lengths where J = v is possible.
 
 Terms are counted against the server's limit of clauses (at least 1,024): lengths are divided among searches of at most
 CLAUSES terms, and their rows put together here; the arguments above hold for the parts and so for the whole. A text of
-more tokens than that is compared row by row, longest rows first, until no shorter row can be better: J <= l / q.
+very many tokens is compared row by row, longest rows first, until no shorter row can be better: J <= l / q.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ from retrieval.index import elastic_layout as layout
 from retrieval.index.hits import Hit, jaccard
 
 CLAUSES = 1000
-#: Corpora below this size are gathered at once.
-_SMALL = 20_000
-_ROUNDING = 1e-6
+#: Corpora below this size are gathered at once, with such a value as most texts find.
+_SMALL, _USUAL = 20_000, Fraction(3, 10)
+#: The server adds in double precision and rounds weights and sums to single: each is off by 6e-8 of itself at most.
+_ROUNDING = 4e-7
 #: The sample is searched among rows at most so many times shorter or longer: with 5 a page waits a fifth longer, with
 #: 1.5 no less.
 _FAR = 2
 _PAGE = 1000
 _TERMS_AT_ONCE = 50_000
-_RESTARTS = 5
+_RESTARTS = 6
 
 Body = dict[str, Any]
 #: Sends search bodies in one go; gives the hits of each.
@@ -64,6 +65,28 @@ class Seen:
     @property
     def place(self) -> tuple[float, int]:
         return -self.hit.jaccard, self.hit.row
+
+
+@dataclass(frozen=True)
+class Part:
+    """One disjunction: how much each length counts, and how many tokens a row shares at least."""
+
+    weights: dict[int, float]
+    least: int
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What one search may have left: for each length how many tokens such a row shares at most; and length, shared
+    tokens and row number of the last row that came."""
+
+    most: dict[int, int]
+    last: tuple[int, int]
+    row: int
+
+    def values(self, q: int) -> Iterator[tuple[Fraction, tuple[int, int]]]:
+        """The best value a row of each length can have that did not come."""
+        return ((Fraction(common, q + length - common), (length, common)) for length, common in self.most.items())
 
 
 class Search:
@@ -86,39 +109,49 @@ class Search:
 
     def best(self, k: int, barred: Sequence[str] = ()) -> list[Hit]:
         """The best k rows whose responses are none of `barred` (terms of `layout.reply`)."""
-        if self._q > CLAUSES:
+        if self._q > CLAUSES * 4 // 5:
             return self._longest_first(k, barred)
+        found = self._estimate(k, barred) if self._count >= _SMALL else Fraction(0)
+        # A little lower than where the k-th is expected: that costs less than to look again.
+        tilt, low = found or _USUAL, found * 9 / 10
         size = _size(k)
-        lowest = self._estimate(k, barred) if self._count >= _SMALL else Fraction(0)
         for _ in range(_RESTARTS):
-            found = self._descend(lowest, k, size, barred)
-            if found is not None:
-                return found
-            lowest = Fraction(0)  # rows went away between two searches
+            seen, rests = self._gather(tilt, low, size, barred)
+            if len(seen) < k:
+                if not rests and not low:
+                    return [one.hit for one in seen]
+                # Too much was asked of a row; or rows went away between two searches.
+                tilt = low = low * 7 / 10 if low > Fraction(1, 20) else Fraction(0)
+                continue
+            value = seen[k - 1].value
+            if value >= low:
+                unseen = max((found for rest in rests for found, _ in rest.values(self._q)), default=Fraction(0))
+                if value > unseen or (value == unseen and self._are_first(seen, k, rests)):
+                    return [one.hit for one in seen[:k]]
+                if value == unseen:
+                    settled = self._settle([one for one in seen if one.value > value], value, k, barred)
+                    if settled is not None:
+                        return settled
+                    value = Fraction(0)  # rows went away between two searches
+            if value == tilt:  # long texts, whose values lie closer together than the server's single precision
+                size = min(4 * size, layout.WINDOW)
+            tilt = low = value
         return self._longest_first(k, barred)
-
-    def _descend(self, lowest: Fraction, k: int, size: int, barred: Sequence[str]) -> list[Hit] | None:
-        while True:
-            seen, bound = self._gather(lowest, size, barred)
-            sure = [one for one in seen if one.value >= lowest]
-            if bound is None and (len(sure) >= k or not lowest):
-                return [one.hit for one in sure[:k]]
-            if bound is not None:
-                if len(sure) >= k and sure[k - 1].hit.jaccard > bound:
-                    return [one.hit for one in sure[:k]]
-                if len(seen) >= k:
-                    return self._settle(seen, bound, k, barred)
-            lowest = lowest * 7 / 10 if lowest > Fraction(1, 20) else Fraction(0)
 
     # ---- the three searches ----------------------------------------------------------------------------------
 
     def _estimate(self, k: int, barred: Sequence[str]) -> Fraction:
         rank = -(-k * 13 // (10 * layout.SAMPLE)) + 1
         parts = [
-            _part(bucket, self._wanted, 1, 1 / (self._q + bucket.first), "sample")
+            _of_bucket(bucket, self._wanted, 1 / (self._q + bucket.first))
             for bucket in layout.buckets(self._q // _FAR, min(self._longest, self._q * _FAR))
         ]
-        bodies = [self._body(group, barred, rank) | {"_source": False} for group in self._groups(parts)]
+        each = max(1, CLAUSES // (self._q + 1))
+        groups = [parts[at : at + each] for at in range(0, len(parts), each)]
+        bodies = [
+            self._body({"dis_max": {"queries": group}}, barred, rank) | {"_source": False, "track_total_hits": False}
+            for group in groups
+        ]
         # A text far longer than any row leaves nothing to look at.
         answers = self._ask(bodies) if bodies else []
         scores = sorted((hit["_score"] for hits in answers for hit in hits), reverse=True)
@@ -127,71 +160,69 @@ class Search:
         score = scores[rank - 1]
         return Fraction(int(0.98 * 1000 * score / (1 - score)), 1000)
 
-    def _gather(self, lowest: Fraction, size: int, barred: Sequence[str]) -> tuple[list[Seen], float | None]:
-        """Rows seen in order, and what no unseen row exceeds (none: no unseen row reaches `lowest`)."""
-        low, high = self._lengths(lowest)
-        parts, firsts = [], {}
-        for bucket in layout.buckets(low, high):
-            first = max(bucket.first, low)
-            least = max(1, self._least(lowest, first))
-            if least <= min(self._q, bucket.last):
-                parts.append(_part(bucket, self._wanted, least, 1 / (self._q + first)))
-                firsts[bucket.number] = first
-        bound, seen = None, []
-        groups = self._groups(parts)
-        for hits in self._ask([self._body(group, barred, size) for group in groups]) if groups else ():
-            seen += [self._seen(hit, firsts[layout.bucket_of(_length(hit))]) for hit in hits]
-            if len(hits) >= size:
-                score = hits[-1]["_score"] * (1 + _ROUNDING)
-                bound = max(bound or 0.0, score / (1 - score) if score < 0.5 else 1.0)
-        return sorted(seen, key=lambda one: one.place), bound
+    def _gather(self, tilt: Fraction, low: Fraction, size: int, barred: Sequence[str]) -> tuple[list[Seen], list[Rest]]:
+        """Rows seen in order, and what each search that brought as many as it might has left."""
+        first, last = self._lengths(low)
+        parts = self._parts(tilt, range(first, last + 1), low)
+        bodies = [
+            self._body(self._sums(part), barred, size) | {"sort": ["_score", "row"], "track_total_hits": True}
+            for part in parts
+        ]
+        seen, rests = [], []
+        for part, hits in zip(parts, self._ask(bodies) if bodies else (), strict=True):
+            found = [hit for hit in hits if _length(hit) in part.weights]
+            seen += [self._seen(hit, hit["sort"][0], part) for hit in found]
+            # Rows of other lengths come last: where one came, no row was left.
+            if len(hits) >= size and len(found) == len(hits):
+                rests.append(self._rest(part, hits[-1]))
+        return sorted(seen, key=lambda one: one.place), rests
 
-    def _settle(self, seen: list[Seen], bound: float, k: int, barred: Sequence[str]) -> list[Hit] | None:
-        """The best k, or none if rows went away meanwhile."""
+    def _rest(self, part: Part, hit: dict[str, Any]) -> Rest:
+        score = hit["sort"][0]
+        most = {}
+        for length, weight in part.weights.items():
+            common = min(self._q, length, int(score * (1 + _ROUNDING) - weight))
+            if common >= part.least:
+                most[length] = common
+        length = _length(hit)
+        return Rest(most, (length, round(score - part.weights[length])), int(hit["_id"]))
+
+    def _are_first(self, seen: list[Seen], k: int, rests: list[Rest]) -> bool:
+        """Whether no row that did not come can stand before the k-th, where some may have its value."""
         value = seen[k - 1].value
-        longest = self._q * value.denominator // value.numerator
-        # Two fractions with denominators up to q + longest differ by more than this.
-        gap = 1 / (value.denominator * (self._q + longest))
-        complete = bound < float(value) + 0.5 * gap
-        while True:
-            low, high = self._lengths(value)
-            lengths = range(low, high + 1)
-            better = [one for one in seen if one.value > value]
-            if not complete:
-                parts = [part for length in lengths if (part := self._of_length(length, value, above=True))]
-                better = self._union(parts, k, barred, None)
-                if len(better) >= k:
-                    value = better[k - 1].value
-                    continue
-            parts = [part for length in lengths if (part := self._of_length(length, value, above=False))]
-            ties = [one for one in self._union(parts, k, barred, "row") if one.value == value]
-            together = sorted({one.hit.row: one for one in (*better, *ties)}.values(), key=lambda one: one.place)
-            return [one.hit for one in together[:k]] if len(together) >= k else None
+        for rest in rests:
+            open_ = {kind for found, kind in rest.values(self._q) if found == value}
+            if open_ and (open_ != {rest.last} or seen[k - 1].hit.row > rest.row):
+                return False
+        return True
 
-    def _of_length(self, length: int, value: Fraction, *, above: bool) -> Body | None:
-        """Rows of one length with J above the value; or with J at least that, where it can be equal."""
-        least = self._least(value, length)
-        exact = self._least_is_equal(value, length)
-        if above and exact:
-            least += 1
-        if least > min(self._q, length) or not (above or exact):
-            return None
-        bucket = layout.Bucket(layout.bucket_of(length), length, length)
-        part = _part(bucket, self._wanted, least, 1 / (self._q + length))
-        (whole,) = layout.buckets(length, length)
-        if whole.first != whole.last:
-            part["bool"]["filter"] = [{"term": {"length": length}}]
-        return part
+    def _settle(self, better: list[Seen], value: Fraction, k: int, barred: Sequence[str]) -> list[Hit] | None:
+        """The best k, given all that are better than the k-th; or none if rows went away meanwhile."""
+        low, high = self._lengths(value)
+        lengths = [length for length in range(low, high + 1) if self._can_be_equal(value, length)]
+        missing = k - len(better)
+        parts = self._parts(value, lengths, value)
+        bodies = [
+            self._body(self._sums(part), barred, k)
+            | {
+                "sort": ["row"],
+                "track_scores": True,
+                "track_total_hits": False,
+                "min_score": self._score_of(value, part) * (1 - _ROUNDING),
+            }
+            for part in parts
+        ]
+        # Fewer than k rows are better, so that k rows hold as many of this value as are missing.
+        ties = [
+            one
+            for part, hits in zip(parts, self._ask(bodies) if bodies else (), strict=True)
+            for hit in hits
+            if (one := self._seen(hit, hit["_score"], part)).value == value
+        ]
+        ties = sorted(ties, key=lambda one: one.place)[:missing]
+        return [one.hit for one in (*better, *ties)] if len(ties) == missing else None
 
-    def _union(self, parts: list[Body], size: int, barred: Sequence[str], sort: str | None) -> list[Seen]:
-        bodies = [self._body(group, barred, size) for group in self._groups(parts)]
-        for body in bodies:
-            if sort:
-                body |= {"sort": [sort], "track_scores": True}
-        seen = [self._seen(hit, _length(hit)) for hits in (self._ask(bodies) if bodies else ()) for hit in hits]
-        return sorted(seen, key=lambda one: one.place)
-
-    # ---- texts beyond the server's limit of clauses ------------------------------------------------------------
+    # ---- texts of very many tokens ------------------------------------------------------------------------------
 
     def _longest_first(self, k: int, barred: Sequence[str]) -> list[Hit]:
         taken: list[Seen] = []
@@ -230,28 +261,46 @@ class Search:
         high = self._q * value.denominator // value.numerator
         return low, high if high <= self._longest else min(high, self._measure())
 
+    def _parts(self, tilt: Fraction, lengths: Sequence[int], low: Fraction) -> list[Part]:
+        """The lengths divided among disjunctions of at most CLAUSES terms; those that cannot reach `low` left out."""
+        slope = float(tilt / (1 + tilt))
+        room = CLAUSES - self._q
+        wanted = [length for length in lengths if max(1, self._least(low, length)) <= min(self._q, length)]
+        parts = []
+        for at in range(0, len(wanted), room):
+            some = wanted[at : at + room]
+            weights = {length: self._q + 1 + slope * (some[-1] - length) for length in some}
+            parts.append(Part(weights, max(1, self._least(low, some[0]))))
+        return parts
+
+    def _score_of(self, value: Fraction, part: Part) -> float:
+        """The score of a row of this value in a disjunction that was made for it."""
+        return self._q + 1 + float(value / (1 + value)) * (self._q + max(part.weights))
+
     def _least(self, value: Fraction, length: int) -> int:
         """How many tokens a row of that length shares at least when J >= value."""
         a, b = value.numerator, value.denominator
         return -(-a * (self._q + length) // (a + b))
 
-    def _least_is_equal(self, value: Fraction, length: int) -> bool:
+    def _can_be_equal(self, value: Fraction, length: int) -> bool:
         a, b = value.numerator, value.denominator
         return a * (self._q + length) % (a + b) == 0
 
-    def _groups(self, parts: list[Body]) -> list[list[Body]]:
-        each = max(1, CLAUSES // (self._q + 1))
-        return [parts[at : at + each] for at in range(0, len(parts), each)]
+    def _sums(self, part: Part) -> Body:
+        should = [_counting("tokens", token, 1) for token in self._wanted]
+        should += [_counting("of_length", str(length), weight) for length, weight in part.weights.items()]
+        return {"bool": {"should": should, "minimum_should_match": part.least + 1}}
 
-    def _body(self, parts: list[Body], barred: Sequence[str], size: int) -> Body:
-        query: Body = {"dis_max": {"queries": parts}}
+    def _body(self, query: Body, barred: Sequence[str], size: int) -> Body:
         if barred:
-            query = {"bool": {"must": [query], "must_not": _barring(barred)}}
-        return {"query": query, "size": size, "docvalue_fields": ["length"], "track_total_hits": False}
+            inside = query.get("bool") or {"must": [query]}
+            query = {"bool": {**inside, "must_not": _barring(barred)}}
+        return {"query": query, "size": size, "docvalue_fields": ["length"]}
 
-    def _seen(self, hit: dict[str, Any], first: int) -> Seen:
-        """A row with its J, from a score in which each token it shares counts 1 / (q + first)."""
-        return self._made(hit, round(hit["_score"] * (self._q + first)), _length(hit))
+    def _seen(self, hit: dict[str, Any], score: float, part: Part) -> Seen:
+        """A row with its J, from a score in which each token it shares counts 1."""
+        length = _length(hit)
+        return self._made(hit, round(score - part.weights[length]), length)
 
     def _compared(self, hit: dict[str, Any]) -> Seen:
         """A row with its J, from its text."""
@@ -269,17 +318,17 @@ def _length(hit: dict[str, Any]) -> int:
 
 
 def _size(k: int) -> int:
-    """How many rows are gathered for k: usually the k-th is then better than the last, and nothing is to be settled."""
+    """How many rows are gathered for k: usually the k-th is then better than whatever is left."""
     return min(2 * k + 50, layout.WINDOW)
 
 
-def _part(bucket: layout.Bucket, tokens: Sequence[str], least: int, weight: float, field: str = "terms") -> Body:
-    """Rows of a bucket that share at least `least` tokens, each counting `weight`."""
-    should = [
-        {"constant_score": {"filter": {"term": {field: layout.term(bucket.number, token)}}, "boost": weight}}
-        for token in tokens
-    ]
-    return {"bool": {"should": should, "minimum_should_match": least}}
+def _counting(field: str, term: str, weight: float) -> Body:
+    return {"constant_score": {"filter": {"term": {field: term}}, "boost": weight}}
+
+
+def _of_bucket(bucket: layout.Bucket, tokens: Sequence[str], weight: float) -> Body:
+    """Rows of the sample in a bucket, each token that they share counting `weight`."""
+    return {"bool": {"should": [_counting("sample", layout.term(bucket.number, token), weight) for token in tokens]}}
 
 
 def _barring(replies: Sequence[str]) -> list[Body]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,30 +29,35 @@ class Server:
     def __init__(self, texts: list[tuple[str, str]], seed: int = 0) -> None:
         self.documents = [layout.document(layout.Row(n, q, r), cut(q), cut(r)) for n, (q, r) in enumerate(texts)]
         self.shuffled = random.Random(seed).sample(self.documents, len(self.documents))
-        self.clauses = 0
+        self.clauses = self.asked = 0
 
     def ask(self, bodies):
+        self.asked += 1
         return [self.one(body) for body in bodies]
 
     def one(self, body):
         self.clauses = max(self.clauses, str(body).count("'term'"))
         found = [(score, doc) for doc in self.shuffled if (score := self.score(body["query"], doc)) is not None]
-        keys = [next(iter(sort.items())) if isinstance(sort, dict) else (sort, "asc") for sort in body.get("sort", [])]
-        order = [
-            (tuple(-doc[field] if way == "desc" else doc[field] for field, way in keys) or (-np.float32(score),), doc)
-            for score, doc in found
+        found = [(float(np.float32(score)), doc) for score, doc in found]
+        found = [(score, doc) for score, doc in found if score >= body.get("min_score", 0)]
+        ways = {"_score": "desc"}
+        keys = [
+            next(iter(sort.items())) if isinstance(sort, dict) else (sort, ways.get(sort, "asc"))
+            for sort in body.get("sort", ["_score"])
         ]
-        order.sort(key=lambda pair: pair[0])
         hits = [
             {
                 "_id": str(doc["row"]),
-                "_score": float(np.float32(self.score(body["query"], doc))),
+                "_score": score,
                 "_source": doc,
                 "fields": {field: [doc[field]] for field in body.get("docvalue_fields", ())},
-                "sort": [doc[field] for field, _ in keys],
+                "sort": [score if field == "_score" else doc[field] for field, _ in keys],
             }
-            for _, doc in order
+            for score, doc in found
         ]
+        hits.sort(
+            key=lambda hit: [-at if way == "desc" else at for at, (_, way) in zip(hit["sort"], keys, strict=True)]
+        )
         if "search_after" in body:
             places = [hit["sort"] for hit in hits]
             hits = hits[places.index(body["search_after"]) + 1 :]
@@ -131,11 +137,37 @@ def test_hundreds_of_equal_rows_are_settled_by_their_numbers(text):
     texts = [("a b c", "r")] * 200 + [("a b", "r")] * 200 + [("a", "r")] * 200 + [("a b c d e f", "r")] * 200
     random.Random(1).shuffle(texts)
     for k in (1, 150, 250, 601):
-        assert Server(texts, k).search(text).best(k) == scan(texts, text, k)
+        server = Server(texts, k)
+        assert server.search(text).best(k) == scan(texts, text, k)
+        assert server.asked <= 3  # to gather, to gather at the value that was found, to settle
+
+
+def test_rows_of_equal_value_and_another_length_come_by_their_numbers():
+    # One of one word and two of six are equally near to four words, and the latter have the lower score.
+    texts = [("a b e f g h", "r")] * 300 + [("a", "r")] * 200
+    for k in (20, 100, 240):
+        server = Server(texts, k)
+        assert server.search("a b c d").best(k) == scan(texts, "a b c d", k)
+        assert server.asked <= 3
+    # Here both kinds have the same score, but for what single precision makes of it.
+    ten = "a b c d e f g h i j"
+    texts = [("a b c d e f " + " ".join(f"w{n}" for n in range(10)), "r"), ("g h i", "r")] * 150
+    for k in (20, 75, 110):
+        assert Server(texts, k).search(ten).best(k) == scan(texts, ten, k)
+
+
+def test_a_value_that_was_expected_too_high_hides_nothing(monkeypatch):
+    monkeypatch.setattr(elastic_search, "_SMALL", 5)
+    monkeypatch.setattr(Search, "_estimate", lambda *_: Fraction(9, 10))
+    # Nine of ten words and three others: .69, found on the way. Eight of the ten: .8, and too short to be looked at.
+    texts = [("a b c d e f g h i x y z", "r")] * 20 + [("a b c d e f g h", "r")] * 5
+    ten = "a b c d e f g h i j"
+    assert Server(texts).search(ten).best(10) == scan(texts, ten, 10)
 
 
 def test_rows_that_go_away_between_two_searches_are_no_hits():
-    texts = [("a b c", "r")] * 300
+    # One of one word and two of six are equally near to four: which are the first is for a second search to say.
+    texts = [("a", "r"), ("a b e f g h", "r")] * 300
     server = Server(texts)
     asked = []
 
@@ -145,8 +177,9 @@ def test_rows_that_go_away_between_two_searches_are_no_hits():
             server.shuffled = [doc for doc in server.shuffled if doc["row"] < 3]
         return server.ask(bodies)
 
-    search = Search(ask, cut, lambda: 3, cut("a b"), 300, 3)
+    search = Search(ask, cut, lambda: 6, cut("a b c d"), 600, 6)
     assert [hit.row for hit in search.best(20)] == [0, 1, 2]
+    assert len(asked) > 2
 
 
 def test_a_text_far_longer_than_every_row_sends_no_empty_request(monkeypatch):
