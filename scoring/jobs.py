@@ -84,5 +84,14 @@ register(
         request="scoring.services.selecting:request_selection",
     )
 )
+register(
+    Job(
+        "games",
+        "gpu",
+        "scoring.pipelines.games:run",
+        "Rank systems by games from the verdicts of an evaluator that compares texts.",
+        request="scoring.services.games:request_games",
+    )
+)
 register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

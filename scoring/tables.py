@@ -64,6 +64,7 @@ def _cell(value: Any) -> Any:
 def _system_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     names = ["rank", "rank_low", "rank_high", "tier", "system", "step", "kind", "value", "low", "high"]
     names += ["n", "n_ratings", "simulated", "note"]
+    names += ["sd"] if any("sd" in row for row in table["rows"]) else []
     shares = [name for name in SHARES if any(name in row.get("shares", {}) for row in table["rows"])]
     rows = [
         [*(row[name] for name in names), *(row.get("shares", {}).get(name) for name in shares), table["signature"]]

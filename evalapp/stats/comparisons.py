@@ -20,7 +20,7 @@ from evalapp.stats.judgements import Judgements, read_judgements
 from evalapp.stats.paired import holm
 from evalapp.stats.ranking import CannotDecide, Ranking, SystemScore, link_tiers
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, percentile_interval
-from evalapp.stats.skill import VerdictTable, rank_by_games
+from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
 
 ComparisonMethod: TypeAlias = Literal["bradley-terry", "davidson", "rao-kupper", "glicko2"]
 COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
@@ -294,13 +294,26 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
     if not len(judged.labels):
         return _empty("glicko2", judged, settings, confidence)
     n = len(judged.labels)
-    places = [str(number).zfill(len(str(n))) for number in range(n)]
     if not len(judged):
         nobody = [Estimate.undefined("no judgement of this system")] * n
         rows = _score_rows(judged, nobody, np.full(n, NAN), np.ones(n, dtype=np.int64), np.full(n, n))
         return Ranking("glicko2", rows, 0, 0, 0, seed, confidence, judged.totals, {}, settings)
-    table = VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome)
-    played = rank_by_games(table, seeds=seeds, seed=seed, tie=tie_rule)
+    played = rank_by_games(table_of_verdicts(judged), seeds=seeds, seed=seed, tie=tie_rule)
+    return ranking_of_games(judged, played, settings, confidence)
+
+
+def table_of_verdicts(judged: Judgements) -> VerdictTable:
+    """The judgements as verdicts by pair of systems, which go by their numbers among `labels`."""
+    n = len(judged.labels)
+    places = [str(number).zfill(len(str(n))) for number in range(n)]
+    return VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome)
+
+
+def ranking_of_games(
+    judged: Judgements, played: SkillRatings, settings: str, confidence: float = DEFAULT_CONFIDENCE
+) -> Ranking:
+    """What games simulated from `table_of_verdicts(judged)` say of the systems."""
+    n = len(judged.labels)
     value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)
     estimates = [Estimate.undefined("never compared")] * n
     z = float(ndtri(0.5 + confidence / 2))
@@ -323,5 +336,5 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
         "games": played.games, "groups": [[names[k] for k in run] for run in _runs(order, ~overlaps)],
     }  # fmt: skip
     return Ranking(
-        "glicko2", rows, judged.n_items, judged.n_clusters, 0, seed, confidence, judged.totals, extras, settings
+        "glicko2", rows, judged.n_items, judged.n_clusters, 0, played.seed, confidence, judged.totals, extras, settings
     )

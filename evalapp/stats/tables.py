@@ -41,7 +41,7 @@ def systems_by_ratings(
     kept = ratings.only(rows)
     ranking = rank_by_mean(value[rows], kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))
     raters = len(np.unique(kept.rater))
-    table = _table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
+    table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
     table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
     return table
 
@@ -59,7 +59,7 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
         side = np.concatenate([kept.system_a, kept.system_b])
         simulated = np.concatenate([kept.simulated] * 2)
     raters = len(np.unique(persons(kept.rater, kept.raters)))
-    table = _table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
+    table = systems_table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
     table["n_simulated"] = int(kept.simulated.sum())  # a comparison has two sides and is one judgement
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
     if not turing:
@@ -190,7 +190,7 @@ def systems_by_evaluator(
         scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows], **draws_of(settings)
     )
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
-    table = _table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
+    table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
     table["scale"] = [None, None]
     table["evaluator"] = dict(evaluator)
     if own:
@@ -223,7 +223,7 @@ def _use_system_scores(table: Table, own: SystemValues) -> None:
     table["groups"] = []
 
 
-def _table(
+def systems_table(
     settings: Settings,
     ranking: Ranking,
     units: Units,
@@ -233,6 +233,8 @@ def _table(
     aspect: str,
     raters: int | None = None,
 ) -> Table:
+    """A ranking of units, by their numbers, as a table; `simulated` and `side` are the judgements and whom they are
+    about."""
     shares = _simulated_by_unit(simulated, side, len(units.units))
     rows = []
     for found in ranking.systems:

@@ -114,6 +114,9 @@ class SystemRowSerializer(EstimateSerializer):
     n_ratings = serializers.IntegerField()
     simulated = serializers.FloatField(help_text="Share of simulated judgements.")
     shares = serializers.DictField(child=serializers.FloatField())
+    sd = serializers.FloatField(
+        allow_null=True, required=False, help_text="Of games by an evaluator: how far simulations differ."
+    )
 
 
 class BoardSerializer(serializers.Serializer):
@@ -144,7 +147,8 @@ class SystemsBoardSerializer(BoardSerializer):
         help_text="Runs of neighbours in the table none of which can be told from another.",
     )
     extras = serializers.DictField(
-        help_text="What only this method has: connectivity, the tie parameter, shares of ties and of both bad, biases."
+        help_text="What only this method has: connectivity, the tie parameter, shares of ties and of both bad, biases; "
+        "of games by an evaluator `verdicts`, `swap_consistency`, `converged`, `people` (how far the order is theirs)."
     )
     findings = serializers.ListField(
         child=serializers.CharField(), required=False, help_text="Sentences, with figures."

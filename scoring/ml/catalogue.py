@@ -96,7 +96,7 @@ class Entry:
     whether a system's score is the mean over its texts or computed from all of them at once. `options` are those
     of scoring. What learns also has `implementation` ("module:class", imported when it is trained or loaded),
     `train_options`, what it needs to be trained (`train_needs`), and per profile the defaults that differ.
-    `aspect`: whether it learns none, one or many of the aspects people judge.
+    `aspect`: whether it learns none, one or many of the aspects people judge. `compares`: it has `compare` and `rank`.
     """
 
     name: str
@@ -115,6 +115,7 @@ class Entry:
     train_options: tuple[Option, ...] = ()
     train_needs: tuple[TrainNeed, ...] = ()
     aspect: Literal["none", "one", "many"] = "none"
+    compares: bool = False
     profile_defaults: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
 
     @property

@@ -15,11 +15,13 @@ from annotation.models import Comparison, Rating, ReferenceSet, System
 from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import filter_signature, get_active_filter
 from evalapp.accounts.models import Project, User
+from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
 
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect, find_campaign
+from ..selectors.games import find_judge, games_under_way, how_to_play, latest_games, plays_games
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
     READ,
@@ -161,6 +163,12 @@ def _rank_further(
 
 def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     """The present table, computed here and now if it must be: for commands and the API's small tables."""
+    if isinstance(query, SystemsQuery) and plays_games(query):
+        answer = _answer_games(project, query)
+        if answer.leaderboard is None:
+            number = answer.run.pk if answer.run else "-"
+            raise BadInput(f"{query.by} is just comparing these systems in run {number}. Look again when it has ended.")
+        return answer.leaderboard
     stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
     _check_names(project, query)
@@ -171,6 +179,8 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
 
 def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> Answer:
     """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
+    if isinstance(query, SystemsQuery) and plays_games(query):
+        return _answer_games(project, query)
     stamp = stamp_of(project, query)
     kept = find_leaderboard(project, query)
     _check_names(project, query)
@@ -181,6 +191,23 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
         return Answer(row.table, row, True)
     run = _queue(project, query, stamp, user)
     return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
+
+
+def _answer_games(project: Project, query: SystemsQuery) -> Answer:
+    """The newest result of games, and the run that is at another. Nobody but a person starts games: they take minutes,
+    and new data make no result wrong that says what it is about."""
+    judge = find_judge(project, query.by)
+    done, run = latest_games(project, judge, query), games_under_way(project, judge, query)
+    if done is not None and done.result is not None:
+        # Never saved: the run itself keeps the table.
+        row = Leaderboard(
+            project=project, kind=query.kind, params=asdict(query), stamp=f"games:{done.pk}",
+            table=done.result["table"], computed_at=done.finished_at or done.created_at,
+        )  # fmt: skip
+        return Answer(row.table, row, True, run)
+    if run is None:
+        raise BadInput(how_to_play(project, judge, query))
+    return Answer(None, None, False, run, queue_has_worker(run.queue))
 
 
 def _check_names(project: Project, query: Query) -> None:

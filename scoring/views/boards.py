@@ -21,8 +21,11 @@ from evalapp.common.pages import page
 
 from .. import agreement_files, enhanced_tables, tables
 from ..forms import QueryForm, aspect_names
+from ..games_form import GamesForm
 from ..models import ScoreSet
 from ..selectors.aspects import choose_aspect
+from ..selectors.catalogue import get_entry
+from ..selectors.games import is_old, judges_of, plays_games
 from ..selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
@@ -51,6 +54,8 @@ SHORT = {"accuracy": "Accuracy", "pa": "PA", "spa": "SPA", "calibrated": "System
 #: What a row of evaluators can have besides the coefficients.
 EXTRA = ("accuracy", "pa", "spa", "calibrated")
 BY_EVALUATOR = ["by", "systems", "references"]
+#: How an evaluator that compares texts can rank systems.
+BY_JUDGE = {"mean": "Mean score", "glicko2": "Glicko-2 (games)"}
 EVALUATORS = [
     "aspect",
     "people",
@@ -72,9 +77,25 @@ MOST_PAIRS = 12
 @require_GET
 def systems(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(SystemsQuery, request.GET, project)
+    return systems_page(request, project, request.GET)
+
+
+def systems_page(
+    request: HttpRequest, project: Project, given: Mapping[str, str], games_form: GamesForm | None = None
+) -> HttpResponse:
+    """The page of systems as these parameters ask for it; with a form of games that has faults, these beside it."""
+    by = given.get("by", "")
+    judge = next((row for row in judges_of(project) if row.slug == by), None) if by else None
+    if by and judge is None and games_form is None:
+        # Another evaluator was chosen above the table, of which there are scores alone.
+        given = {name: given[name] for name in given if name != "method"}
+    query = parse_query(SystemsQuery, given, project)
+    games = plays_games(query)
     answer, reason = _answer(project, query, request.user)
     names = BY_EVALUATOR if query.by else BY_PEOPLE
+    if judge is not None:
+        reads = not games or "references" in get_entry(judge.name).needs
+        names = ["by", "method", "systems", *(["references"] if reads else [])]
     if not query.by and query.method != "mean":
         names = [name for name in names if name != "ratings"]
     if not query.by and query.method in MODELS and has_adaptive(project):
@@ -86,11 +107,15 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
     table, known = answer.table, names_of(project)
     if query.by and table and table["aspect"]:
         names = ["aspect", *names]
+    form = _form(project, query, names, table, rated=query.method == "mean", known=known)
+    if judge is not None:
+        form.fields["method"].choices = list(BY_JUDGE.items())  # type: ignore[attr-defined]
     shown = systems_shown(table)
+    writes = may_write(request, project)
     context = {
         "project": project,
         "query": query,
-        "form": _form(project, query, names, table, rated=query.method == "mean", known=known),
+        "form": form,
         "answer": answer,
         "table": table,
         "reason": reason,
@@ -100,9 +125,17 @@ def systems(request: HttpRequest, slug: str) -> HttpResponse:
         "asked": asdict(query),
         "evaluators": known["by"],
         "plot": _plot_params(query, answer),
-        "may_write": may_write(request, project),
+        "may_write": writes,
+        "games": games,
+        "games_form": (games_form or _games_form(query)) if games and writes else None,
+        "is_old": games and answer.table is not None and is_old(project, answer.table),
     }
-    return page(request, "scoring/systems/show.html", context, fragment="board")
+    status = 422 if games_form is not None else 200
+    return page(request, "scoring/systems/show.html", context, fragment="board", status=status)
+
+
+def _games_form(query: SystemsQuery) -> GamesForm:
+    return GamesForm(initial={name: getattr(query, name) for name in ("by", "systems", "references")})
 
 
 @login_required
@@ -181,11 +214,21 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
         "has_steps": any(row["step"] is not None for row in rows),
         "has_lines": any(lines),
         "has_bar": any(row["bar"] for row in drawn),
+        "has_sd": any(row.get("sd") is not None for row in rows),
         "digits": 0 if method in MODELS else 3,
         "method_name": METHODS.get(method, ""),
         "is_model": method in MODELS,
+        **_agreement_shown(table),
         "effects": effects_of(table) if table else [],
     }
+
+
+def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How far the order of games is people's: a row for each aspect and way of judging, and why figures are missing."""
+    rows = table["extras"].get("people", []) if table else []
+    agreement = [{**row, "figures": [row["spearman"], row["kendall"]]} for row in rows]
+    notes = {figure["note"] for row in agreement for figure in row["figures"] if figure["note"]}
+    return {"agreement": agreement, "agreement_notes": [f"{note[0].upper()}{note[1:]}." for note in sorted(notes)]}
 
 
 def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:

@@ -16,6 +16,7 @@ from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.selectors import find_run
 
 from .. import plots
+from ..selectors.games import plays_games
 from ..selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
@@ -55,6 +56,8 @@ def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpRes
     def draw() -> plots.Plot:
         table = _table(project, query, request.user)
         axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
+        if plays_games(query):
+            axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
         title = f"Systems of {project.name} by {query.by or table['aspect']}"
         return plots.draw_forest(
             table["rows"],
@@ -65,7 +68,12 @@ def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpRes
             zero=False,
         )
 
-    return _sent(request, [stamp_of(project), "systems", query], draw, ending, is_current=_current(project, query))
+    key = [stamp_of(project), "systems", query]
+    if plays_games(query):
+        # The same data may have been played anew, with other items or another evaluator of that name.
+        answer = answer_leaderboard(project=project, query=query, user=request.user)
+        key = ["games", answer.leaderboard.stamp if answer.leaderboard else "", query]
+    return _sent(request, key, draw, ending, is_current=_current(project, query))
 
 
 @login_required

@@ -207,6 +207,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:scatter-pdf": [R("read", evaluator="evaluator")],
     "scoring:steps": [R("read")],
     "scoring:choose": [R("write", "post")],
+    "scoring:games": [R("write", "post", {"by": "evaluator"})],
     "scoring:steps-svg": [R("read", panel="people")],
     "scoring:steps-pdf": [R("read", panel="people")],
     "scoring:snapshots": [R("read"), R("write", "post", {"board": "systems"})],

@@ -9,10 +9,21 @@ from itertools import combinations
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from annotation.models import Aspect, Campaign, Comparison, Item, Output, Upload, UploadFault, WrittenReference
+from annotation.models import (
+    Aspect,
+    Campaign,
+    Comparison,
+    Item,
+    Output,
+    System,
+    Upload,
+    UploadFault,
+    WrittenReference,
+)
 from annotation.services.campaigns import close_campaign, create_campaign, open_campaign
 from annotation.services.filters import create_filter
 from annotation.services.judging import next_assignment, submit_answer
@@ -21,8 +32,10 @@ from annotation.services.writing import create_writing, flag_task, next_task, op
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from evalapp.stats.game_tables import Met, systems_by_games
 from retrieval.services.corpora import add_file
 from scoring.models import CurvePoint
+from scoring.selectors.game_texts import compare_with_people
 from scoring.selectors.leaderboards import (
     AgreementQuery,
     AspectsQuery,
@@ -31,6 +44,7 @@ from scoring.selectors.leaderboards import (
     SlicesQuery,
     SystemsQuery,
 )
+from scoring.selectors.people import get_units
 from scoring.services.annotating import NewSet, store_reference_sets
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.leaderboards import get_leaderboard
@@ -48,7 +62,7 @@ NO_PAGE = {
     "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
     "run-cancel", "run-retry", "health-live",
     "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit",
-    "scoring:choose",
+    "scoring:choose", "scoring:games",
     "annotation:campaign-guidelines-preview", "annotation:export-delete",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
     "annotation:write-back", "annotation:write-draft", "annotation:write-drop", "annotation:write-done",
@@ -309,6 +323,9 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson&covariates=side%2Blength")
+    _play_games(cast)
+    world.add(cast.researcher, "scoring:systems", slug, query="?by=comparer&method=glicko2")
+    world.add(cast.researcher, "scoring:systems", slug, query="?by=comparer&method=glicko2&systems=machine")
     for people in ("win-rate", "davidson"):
         world.add(cast.researcher, "scoring:evaluation", slug, query=f"?people={people}")
     world.add(cast.researcher, "scoring:agreement", slug, query="?ratings=rank")
@@ -327,6 +344,34 @@ def _add_scoring(world: World) -> None:
         world.add(cast.researcher, f"scoring:{name}", slug)
     world.add(cast.researcher, "scoring:snapshot-delete", slug, row.slug)
     world.add(cast.researcher, "scoring:item-scores", slug, Item.objects.filter(project=cast.project).first().pk)
+
+
+def _play_games(cast: Cast) -> None:
+    """What a run of games leaves behind; the verdicts are made up, since a judge would have to be trained."""
+    judge = make_trained(cast.project, "comparer", "comparative")
+    units = get_units(cast.project)
+    systems = [units.code(pk, None) for pk in System.objects.filter(project=cast.project).values_list("pk", flat=True)]
+    rows = [(a, b, item) for a, b in combinations(sorted(systems), 2) for item in range(12)]
+    first, second, item = (np.array(column) for column in zip(*rows, strict=True))
+    met = Met(
+        units, first, second, (first + item) % 3 - 1, [f"i{k:03d}" for k in item], [f"g{k:03d}" for k in item],
+        [k < 2 for k in item], swap_consistency=0.96,
+    )  # fmt: skip
+    table = systems_by_games(
+        met, {"by": "comparer", "systems": "all", "ratings": "", "items": 12}, tie="half", seeds=5, seed=13,
+        evaluator={"slug": "comparer", "signature": judge.signature, "aspect": ""},
+    )  # fmt: skip
+    table["extras"]["people"] = compare_with_people(cast.project, table)
+    result = {
+        "judge": judge.pk,
+        "table": {"project": cast.project.slug, "lang": "", "stamp": "of other data", **table},
+    }
+    params = {"evaluator": "comparer", "systems": "all", "references": ""}
+    Run.objects.create(
+        project=cast.project, kind="games", title="Games by comparer", queue="gpu", state="succeeded", attempt=1,
+        input_hash="y" * 64, started_at=timezone.now(), finished_at=timezone.now(), params=params, result=result,
+        created_by=cast.researcher,
+    )  # fmt: skip
 
 
 def _add_corpora(world: World) -> None:

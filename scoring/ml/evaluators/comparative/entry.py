@@ -174,6 +174,7 @@ ENTRIES = (
         train_options=TRAINING,
         train_needs=("outputs",),
         aspect="one",
+        compares=True,
         profile_defaults={
             PAPER: {
                 "form": "own",

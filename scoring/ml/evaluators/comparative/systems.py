@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,23 @@ from scoring.ml.evaluators.comparative.verdicts import Signs, Verdicts
 from scoring.ml.types import Record
 
 Systems: TypeAlias = Mapping[str, Sequence[Record]]
+
+
+@dataclass(frozen=True)
+class Encounters:
+    """Texts of systems against each other, each pair once: row k sets the text of `systems[first[k]]` for `items[k]`
+    against that of `systems[second[k]]`."""
+
+    systems: tuple[str, ...]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    items: tuple[str, ...]
+    verdicts: Verdicts
+
+    @property
+    def table(self) -> VerdictTable:
+        """The verdicts by pair of systems."""
+        return VerdictTable.of(self.systems, self.first, self.second, self.verdicts.signs)
 
 
 class PairJudge(ABC):
@@ -62,14 +79,14 @@ class PairJudge(ABC):
             probabilities=np.where(turned[:, None], found.probabilities[:, ::-1], found.probabilities),
         )
 
-    def verdict_table(
+    def encounters(
         self,
         systems: Systems,
         *,
         max_items: int | None = None,
         seed: int = 13,
         progress: Progress | None = None,
-    ) -> VerdictTable:
+    ) -> Encounters:
         """Every system against every other on the items both have, each pair of texts compared once.
 
         `max_items` items at most that two systems or more have, drawn by seed, the same for all. Raises
@@ -80,24 +97,32 @@ class PairJudge(ABC):
             raise InvalidOption(self.name, "rank", f"needs at least two systems, found {len(names)}")
         texts = {name: _by_item(self.name, name, systems[name]) for name in names}
         times = Counter(item for own in texts.values() for item in own)
-        items = sorted(item for item, n in times.items() if n > 1)
-        if max_items is not None and len(items) > max_items:
-            chosen = np.random.default_rng(seed).choice(len(items), max_items, replace=False)
-            items = [items[place] for place in sorted(chosen.tolist())]
-        rows: list[tuple[int, int]] = []
+        items = drawn_items([item for item, n in times.items() if n > 1], max_items, seed)
+        rows: list[tuple[int, int, str]] = []
         a: list[Record] = []
         b: list[Record] = []
         for i, one in enumerate(names):
             for j, other in enumerate(names[i + 1 :], start=i + 1):
                 for item in items:
                     if item in texts[one] and item in texts[other]:
-                        rows.append((i, j))
+                        rows.append((i, j, item))
                         a.append(texts[one][item])
                         b.append(texts[other][item])
         if not rows:
             raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
-        signs = self.judge_from_either_side(a, b, seed, progress).signs
-        return VerdictTable.of(names, [i for i, _ in rows], [j for _, j in rows], signs)
+        first, second, of = zip(*rows, strict=True)
+        return Encounters(tuple(names), first, second, of, self.judge_from_either_side(a, b, seed, progress))
+
+    def verdict_table(
+        self,
+        systems: Systems,
+        *,
+        max_items: int | None = None,
+        seed: int = 13,
+        progress: Progress | None = None,
+    ) -> VerdictTable:
+        """The verdicts of `encounters` by pair of systems."""
+        return self.encounters(systems, max_items=max_items, seed=seed, progress=progress).table
 
     def rank(
         self,
@@ -111,10 +136,19 @@ class PairJudge(ABC):
     ) -> SkillRatings:
         """Glicko-2 ratings of systems, from each system's outputs: verdicts once, then `seeds` simulations.
 
-        The tie rule is that of the options. Raises as `verdict_table`.
+        The tie rule is that of the options. Raises as `encounters`.
         """
         table = self.verdict_table(systems, max_items=max_items, seed=seed, progress=progress)
         return rank_by_games(table, seeds=seeds, seed=seed, tie=self.tie_rule, max_games=max_games)
+
+
+def drawn_items(items: Iterable[str], most: int | None, seed: int) -> list[str]:
+    """The items in order; of more than `most` so many, drawn by seed."""
+    found = sorted(items)
+    if most is None or len(found) <= most:
+        return found
+    chosen = np.random.default_rng(seed).choice(len(found), most, replace=False)
+    return [found[place] for place in sorted(chosen.tolist())]
 
 
 def _by_item(evaluator: str, system: str, records: Sequence[Record]) -> dict[str, Record]:

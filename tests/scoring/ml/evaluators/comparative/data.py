@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
+from scoring.ml.artefact import Artefact
+from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.registry import get_entry
+from scoring.ml.training.record import TrainingRecord
 from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating, System
 
 WORDS = ["cat", "dog", "sat", "on", "mat", "tea", "you", "like", "ran"]
@@ -47,3 +54,15 @@ def make(
         "made", aspects=(Aspect("fluency", 1, 5),), systems=(System("m1"), System("m2"), System("ngram")),
         items=tuple(items), outputs=tuple(outputs), ratings=tuple(rows), comparisons=tuple(pairs),
     )  # fmt: skip
+
+
+def untrained(source: EncoderSource, seed: int, *groups: str) -> Comparative:
+    """As a training would leave it that saw these groups and learned nothing."""
+    entry = get_entry("comparative")
+    options = entry.train_defaults("recommended")
+    torch.manual_seed(seed)
+    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], "tie": True, "single": False})
+    torch.nn.init.normal_(network.classifier.weight)
+    record = TrainingRecord("none", "0" * 8, {}, groups, (), 0, 0.0, 0, {})
+    state = {"references": [], "classes": ["worse", "tie", "better"]}
+    return Comparative(entry, Artefact("comparative", "recommended", seed, (), options, state, record, network, source))

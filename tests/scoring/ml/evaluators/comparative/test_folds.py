@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from evalapp.client.stopping import Comparer, load_comparer
-from scoring.ml import InvalidOption, Record, load
-from scoring.ml.artefact import Artefact
-from scoring.ml.encoders.source import EncoderSource, find_encoder
+from scoring.ml import InvalidOption, Record, catalogue, load
+from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
-from scoring.ml.evaluators.comparative.network import ComparativeNetwork
-from scoring.ml.registry import get_entry
+from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.selection import selection_report
-from scoring.ml.training.record import TrainingRecord
-from tests.scoring.ml.evaluators.comparative.data import STEPS, make
+from tests.scoring.ml.evaluators.comparative.data import STEPS, make, untrained
 from tests.scoring.ml.tiny import tiny_encoder
-
-
-def untrained(source: EncoderSource, seed: int, group: str) -> Comparative:
-    """As a training would leave it that saw one group and learned nothing."""
-    entry = get_entry("comparative")
-    options = entry.train_defaults("recommended")
-    torch.manual_seed(seed)
-    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], "tie": True, "single": False})
-    torch.nn.init.normal_(network.classifier.weight)
-    record = TrainingRecord("none", "0" * 8, {}, (group,), (), 0, 0.0, 0, {})
-    state = {"references": [], "classes": ["worse", "tie", "better"]}
-    return Comparative(entry, Artefact("comparative", "recommended", seed, (), options, state, record, network, source))
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +60,30 @@ def test_systems_are_rated(folds):
     assert folds.remarks == ()
     by_skill = CrossFittedComparative(folds.entry, folds.members, {"by": "skill"})
     assert "each fold's texts were rated among themselves" in by_skill.remarks[0]
+
+
+def test_the_verdicts_are_told_with_what_they_are_about(folds):
+    systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
+    found, table = folds.encounters(systems), folds.verdict_table(systems)
+    assert (found.systems, len(found.items)) == (("i", "no", "yes"), 9)
+    assert found.items[:3] == ("g1-0", "g1-1", "g1-2")
+    assert list(zip(found.first, found.second, strict=True))[::3] == [(0, 1), (0, 2), (1, 2)]
+    np.testing.assert_array_equal(found.table.verdicts, table.verdicts)
+    judged = folds.judge(systems["i"] * 2 + systems["no"], systems["no"] + systems["yes"] * 2)
+    np.testing.assert_array_equal(found.verdicts.signs, judged.signs)
+    assert found.verdicts.swap_consistency == judged.swap_consistency
+    some = folds.encounters(systems, max_items=2, seed=5)
+    assert len(set(some.items)) == 2
+    assert len(some.verdicts) == 6
+    assert set(folds.encounters(systems, max_items=2, seed=5).items) == set(some.items)
+
+
+def test_the_catalogue_says_who_compares():
+    for entry in catalogue():
+        if entry.learns:
+            assert issubclass(entry.load_implementation(), PairJudge) == entry.compares, entry.name
+        else:
+            assert not entry.compares
 
 
 def test_a_folder_of_folds_is_a_comparer(folds, tmp_path):

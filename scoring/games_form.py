@@ -1,0 +1,42 @@
+"""The form that lets an evaluator rank the systems by games, below the table of systems by that evaluator."""
+
+from __future__ import annotations
+
+from django import forms
+
+from annotation.models.data import ORIGINAL
+
+from .services.games import ITEMS, LIMITS, SEEDS, GamesWishes
+
+#: What a draw counts: the choices of the option `tie_rule`.
+TIES = {"": "as the evaluator’s profile says", "half": "half a win", "paper": "a tenth of a win or loss (the paper)"}
+
+
+def _number(name: str, initial: int, label: str, help_text: str) -> forms.IntegerField:
+    low, high = LIMITS[name]
+    return forms.IntegerField(initial=initial, min_value=low, max_value=high, label=label, help_text=help_text)
+
+
+class GamesForm(forms.Form):
+    """What `GamesWishes` asks, for people; which evaluator, systems and references stands above the table."""
+
+    by = forms.CharField(widget=forms.HiddenInput, max_length=200)
+    systems = forms.CharField(widget=forms.HiddenInput, max_length=20, required=False)
+    references = forms.CharField(widget=forms.HiddenInput, max_length=200, required=False)
+    items = _number(
+        "items", ITEMS, "Items, at most", "Drawn by the seed, the same for all systems. Twice as many, twice the time."
+    )  # fmt: skip
+    seeds = _number(
+        "seeds", SEEDS, "Simulations", "The verdicts are made once; games are drawn from them so many times."
+    )
+    seed = _number("seed", 13, "Seed", "Draws the items and the games.")
+    tie_rule = forms.ChoiceField(choices=list(TIES.items()), required=False, label="A draw counts")
+
+    @property
+    def wishes(self) -> GamesWishes:
+        given = self.cleaned_data
+        options = {"tie_rule": given["tie_rule"]} if given["tie_rule"] else {}
+        return GamesWishes(
+            given["by"], given["systems"] or "all", given["references"] or ORIGINAL, options, given["items"],
+            given["seeds"], given["seed"],
+        )  # fmt: skip

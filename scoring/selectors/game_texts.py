@@ -1,0 +1,104 @@
+"""What games are played with: the texts of systems for the items that are drawn, and people's order of the systems.
+Read in the worker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count
+
+from annotation.models import Comparison, Item, Rating, Reference
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput
+from evalapp.stats.columns import Units
+from evalapp.stats.game_tables import agreement_with_people
+
+from .aspects import list_judged
+from .games import wanted_outputs
+from .inputs import ITEMS_PER_CHUNK, get_reference_set
+from .people import get_units, load_comparisons, load_ratings
+
+if TYPE_CHECKING:
+    from scoring.ml import Record
+
+#: Pairs of texts that one run may compare.
+MOST_VERDICTS = 500_000
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of every system (at each step) by its label; `units` are the systems. `without` are those that have
+    outputs, but none for the items drawn."""
+
+    systems: Mapping[str, list[Record]]
+    units: Units
+    without: list[str]
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of texts for the same item."""
+        times: dict[str, int] = defaultdict(int)
+        for records in self.systems.values():
+            for record in records:
+                times[record.item] += 1
+        return sum(n * (n - 1) // 2 for n in times.values())
+
+
+def draw_texts(project: Project, *, subset: str, references: str, items: int, seed: int) -> Texts:
+    """At most `items` of the items that two systems or more have, drawn by seed, with all texts for them. Raises
+    `BadInput` where that is more than one run may compare."""
+    from scoring.ml import Record
+    from scoring.ml.evaluators.comparative.systems import drawn_items
+
+    wanted = wanted_outputs(project, subset)
+    shared = wanted.values("item").annotate(n=Count("pk")).filter(n__gt=1).values_list("item__key", "item")
+    numbers = dict(shared.iterator(chunk_size=20_000))
+    chosen = [numbers[key] for key in drawn_items(numbers, items, seed)]
+    against = get_reference_set(project, references) if references else None
+    units, systems = get_units(project), defaultdict[str, list[Record]](list)
+    for start in range(0, len(chosen), ITEMS_PER_CHUNK):
+        part = chosen[start : start + ITEMS_PER_CHUNK]
+        texts: dict[int, list[str]] = defaultdict(list)
+        if against is not None and against.pk:
+            stored = Reference.objects.filter(item__in=part, set=against).order_by("item", "position")
+            for item, text in stored.values_list("item_id", "text"):
+                texts[item].append(text)
+        about = Item.objects.filter(pk__in=part).values_list("pk", "key", "context", "source", "group")
+        of = {pk: (key, tuple(map(str, context)), source, group) for pk, key, context, source, group in about}
+        outputs = wanted.filter(item__in=part).order_by("item", "pk")
+        for item, system, step, text in outputs.values_list("item_id", "system_id", "step", "text"):
+            unit = units.units[units.code(system, step)]
+            key, context, source, group = of[item]
+            systems[unit.label].append(Record(text, tuple(texts[item]), context, source, key, unit.name, step, group))
+    units.sort()
+    every = Units(units.systems)
+    for system, step in wanted.values_list("system_id", "step").distinct():
+        every.code(system, step)
+    without = sorted(unit.label for unit in every.units if unit.label not in systems)
+    found = Texts(systems, units, without)
+    if found.n_pairs > MOST_VERDICTS:
+        raise BadInput(
+            f"That is {found.n_pairs:,} pairs of texts, and one run compares at most {MOST_VERDICTS:,}: take fewer "
+            "items, or fewer systems."
+        )
+    return found
+
+
+def compare_with_people(project: Project, table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """How far the order of a table is people's, for every aspect that was judged by ratings or by comparisons of two
+    outputs."""
+    ways: dict[str, Any] = {
+        "ratings": Rating.objects.filter(output__isnull=False),
+        "comparisons": Comparison.objects.filter(output_b__isnull=False),
+    }
+    found = []
+    for aspect, judged in list_judged(project, ways):
+        if "ratings" in judged:
+            found += agreement_with_people(table, load_ratings(project, aspect), aspect=aspect.name)
+        if "comparisons" in judged:
+            said = load_comparisons(project, aspect, turing=False)
+            found += agreement_with_people(table, said, aspect=aspect.name)
+    return found

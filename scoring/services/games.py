@@ -1,0 +1,81 @@
+"""Asking an evaluator that compares texts to rank the systems by games. It is computed in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from annotation.models.data import ORIGINAL
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, Fault
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+
+from ..models import Evaluator
+from ..selectors.catalogue import get_entry, parse_options
+from ..selectors.games import KIND, check_systems, find_judge
+from ..selectors.inputs import get_reference_set
+from ..selectors.leaderboards import SUBSETS
+
+#: Enough for intervals of ratings that tell systems apart; each more costs as many verdicts again.
+ITEMS = 200
+SEEDS = 100
+#: What may be asked for, by its name: the least and the most.
+LIMITS = {"items": (1, 5000), "seeds": (1, 1000), "seed": (0, 2**31 - 1)}
+
+
+@dataclass(frozen=True)
+class GamesWishes:
+    """`evaluator` is a trained one that compares texts; without a name the newest. At most `items` items are drawn by
+    the `seed`, the same for all systems; games are simulated `seeds` times. `options` are the evaluator's own, among
+    them what a draw counts (`tie_rule`)."""
+
+    evaluator: str = ""
+    systems: str = "all"
+    references: str = ORIGINAL
+    options: dict[str, Any] = field(default_factory=dict)
+    items: int = ITEMS
+    seeds: int = SEEDS
+    seed: int = 13
+
+
+def request_games(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
+    """`POST projects/{slug}/runs/` with kind games."""
+    fields: dict[str, type] = {
+        "evaluator": str, "systems": str, "references": str, "options": dict, "items": int, "seeds": int, "seed": int
+    }  # fmt: skip
+    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(fields))]
+    words = {str: "a text", dict: "an object of names and values", int: "a whole number"}
+    for name, value in params.items():
+        wanted = fields.get(name)
+        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            faults.append(Fault(f"{name} is {words[wanted]}.", field=name))
+    if faults:
+        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
+    return start_games(project=project, user=user, wishes=GamesWishes(**params))
+
+
+def start_games(*, project: Project, user: Any = None, wishes: GamesWishes, send: bool = True) -> Run:
+    """Queue the games. The same request joins the run that is already there."""
+    faults = [
+        Fault(f"{name} is a number from {low} to {high}.", field=name)
+        for name, (low, high) in LIMITS.items() if not low <= getattr(wishes, name) <= high
+    ]  # fmt: skip
+    if wishes.systems not in SUBSETS:
+        faults.append(Fault(f"systems is one of {', '.join(SUBSETS)}, not “{wishes.systems}”.", field="systems"))
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    judge = find_judge(project, wishes.evaluator)
+    if judge.state == Evaluator.State.DAMAGED:
+        raise BadInput(f"{judge.slug} cannot be used: {judge.damage}")
+    entry = get_entry(judge.name)
+    references = ""
+    if "references" in entry.needs:
+        references = wishes.references or ORIGINAL
+        get_reference_set(project, references)
+    options = parse_options(entry, wishes.options)
+    check_systems(project, wishes.systems)
+    params = {**asdict(wishes), "evaluator": judge.slug, "references": references, "options": options}
+    title = f"Games by {judge.slug}"
+    return enqueue_run(kind=KIND, project=project, user=user, params=params, title=title, send=send)

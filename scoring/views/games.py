@@ -1,0 +1,37 @@
+"""Systems ranked by games from an evaluator's verdicts: asking for them. The page of systems shows the result."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from evalapp.accounts.selectors import get_project
+from evalapp.common.errors import BadInput, EvalappError
+
+from ..games_form import GamesForm
+from ..selectors.games import METHOD
+from ..services.games import start_games
+from .boards import systems_page
+
+
+@login_required
+@require_POST
+def play(request: HttpRequest, slug: str) -> HttpResponse:
+    """Queue the games; with faults the page of systems again, which keeps what was typed."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    if not request.POST.get("by"):
+        raise BadInput("Name the evaluator that compares the texts.")
+    form = GamesForm(request.POST)
+    if form.is_valid():
+        try:
+            run = start_games(project=project, user=request.user, wishes=form.wishes)
+        except EvalappError as error:
+            form.add_error(None, error.detail)
+        else:
+            messages.success(request, f"{run.title}: in the queue.")
+            return redirect("run", project.slug, run.pk)
+    given = {name: request.POST.get(name, "") for name in ("by", "systems", "references")}
+    return systems_page(request, project, {**given, "method": METHOD}, games_form=form)
