@@ -76,6 +76,18 @@ class TrainingDiverged(ScoringError):
         )
 
 
+class ProcessDied(ScoringError):
+    """One of several processes that share a training did not come to its end; the others were ended."""
+
+    def __init__(self, evaluator: str, number: int, of: int, how: str, last_lines: str) -> None:
+        self.evaluator, self.number, self.of, self.last_lines = evaluator, number, of, last_lines
+        said = f" Its last lines:\n{last_lines}" if last_lines else ""
+        super().__init__(
+            f"{evaluator}: process {number} of the {of} that share the training {how}. Checkpoints are kept; started "
+            f"again, it goes on from the last one.{said}"
+        )
+
+
 class ArtefactError(ScoringError):
     """A folder that does not hold what a saved evaluator must hold."""
 

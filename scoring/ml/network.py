@@ -5,6 +5,7 @@ Imports torch; only evaluators' implementations may import this module.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import torch
@@ -57,6 +58,8 @@ class Network(PreTrainedModel):
         #: The loss of the last step, and the sum since the curve was last asked.
         self.last_loss: float | None = None
         self._loss_sum, self._loss_n = 0.0, 0
+        #: Makes a figure of this batch one of all processes' batches, while several share a training.
+        self.over_all: Callable[[float], float] = float
 
     @classmethod
     def from_source(
@@ -84,10 +87,14 @@ class Network(PreTrainedModel):
     def note_loss(self, loss: torch.Tensor) -> torch.Tensor:
         """Remember a step's loss for the curve; call it in `forward` on the loss that is returned."""
         if self.training:
-            self.last_loss = float(loss.detach())
+            self.last_loss = self.over_all(float(loss.detach()))
             self._loss_sum += self.last_loss
             self._loss_n += 1
         return loss
+
+    def counted(self, inputs: Mapping[str, torch.Tensor]) -> float:
+        """Over how many the loss of this batch is a mean: its rows. A part of a batch weighs by it."""
+        return float(len(next(iter(inputs.values()))))
 
     def mean_loss(self) -> float | None:
         """The mean loss of the steps since the last call, None without any."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from scoring.ml.errors import TrainingDataError
+from scoring.ml.engine import resolve_device
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.training.job import FitJob
 from scoring.ml.types import Dataset
 
 
@@ -16,3 +18,32 @@ def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
         absent = sum(row.aspect == aspect and math.isnan(row.value) for row in dataset.ratings)
         if absent:
             raise TrainingDataError(name, f"{absent} ratings of {aspect} are not numbers (nan): leave them out")
+
+
+def check_processes(job: FitJob) -> int:
+    """How many devices the training takes. Raises `InvalidOption` where there are fewer GPUs than processes, where one
+    device is named for several, and where a batch has fewer rows than there are processes."""
+    if job.processes == 1:
+        return 1
+    rows = job.integer("batch_size")
+    if rows < job.processes:
+        raise InvalidOption(
+            job.name, "processes", f"is {job.processes}, but batch_size is {rows}: each needs a row of every batch"
+        )
+    asked = job.text("train_device")
+    device = resolve_device(asked)
+    if device == "cpu":
+        return 1
+    if ":" in asked:
+        raise InvalidOption(job.name, "processes", f"needs a GPU each, but {asked} is one: take train_device=cuda")
+    import torch
+
+    there = torch.cuda.device_count()
+    if there < job.processes:
+        raise InvalidOption(
+            job.name,
+            "processes",
+            f"needs a GPU each: {job.processes} are asked for, {there} can be seen here. Take at most {there}, or "
+            "train_device=cpu",
+        )
+    return job.processes

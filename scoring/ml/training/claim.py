@@ -33,8 +33,8 @@ def claim_folder(job: FitJob) -> None:
         write_json(path, said)
         return
     found = json.loads(path.read_text(encoding="utf-8"))
-    # An option that only one of them knows came or went with a version.
-    options = {**said["options"], **found["options"]}
+    # An option that only one of them knows came or went with a version; before there was a choice, one process trained.
+    options = {**said["options"], "processes": 1, **found["options"]}
     differing = [key for key, value in said.items() if key != "options" and found.get(key) != value]
     differing += [key for key, value in said["options"].items() if options[key] != value]
     if differing:

@@ -1,6 +1,8 @@
 """Training a network whose encoder learns, by `transformers.Trainer`: checkpoints, resume, best evaluation, progress.
 
-Loss and sampler come from the evaluator: its network returns the loss, its `Batches` are ready batches.
+Loss and sampler come from the evaluator: its network returns the loss, its `Batches` are ready batches. Several
+processes may share a training (`several.py` starts them): each reads its rows of every batch, and the first one
+evaluates, decides and writes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from transformers import (
@@ -32,6 +34,7 @@ from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_json, write_tensors, write_whole
 from scoring.ml.training.threads import keep_threads
+from scoring.ml.training.together import WEIGHT, Shares, Together, here
 
 COMPLETE, DONE, BEST = "complete", "done.json", "best.safetensors"
 CHECKPOINT_SECONDS = 60.0
@@ -104,7 +107,8 @@ def finetune(
 
     Checkpoints stand in `job.folder_of(phase)`. Started again there it goes on from the last whole one and ends with
     the same weights (CPU; on a GPU up to its non-deterministic kernels); a phase that had ended is not repeated.
-    `after_step(network, step)` may change buffers of the network, nothing else.
+    `after_step(network, step)` may change buffers of the network, nothing else. `evaluate` is asked of the first of
+    several processes alone; every other part of an evaluator does the same in each of them.
     """
     folder = job.folder_of(phase)
     done = folder / DONE
@@ -112,21 +116,31 @@ def finetune(
         content = json.loads(done.read_text(encoding="utf-8"))
         network.load_state_dict(read_tensors(folder / BEST))
         network.eval()
+        # Where a training leaves it.
+        network.to(torch.device(resolve_device(settings.device)))  # type: ignore[arg-type]
         return FinetuneResult(tuple(content["log"]), content["metrics"], content["steps"], content["seconds"])
+    together = here()
+    if together.processes != job.processes:
+        raise RuntimeError(f"{phase} is to be trained by {job.processes} processes, not by {together.processes}")
     folder.mkdir(parents=True, exist_ok=True)
     keep_threads(job.folder)
     set_seed(job.torch_seed(phase))
-    keeper = _Keeper(folder, batches, settings, job, phase, evaluate, after_step)
+    keeper = _Keeper(folder, batches, settings, job, phase, evaluate, after_step, together)
     transformers_logging.disable_progress_bar()
+    alone = together.processes == 1
     trainer = _Trainer(
+        together,
         model=network,
-        args=_arguments(folder, settings, job, phase, len(batches)),
-        train_dataset=_AsDataset(batches),
+        args=_arguments(folder, settings, job, phase, len(batches), together),
+        train_dataset=_AsDataset(batches) if alone else Shares(batches, network, together.processes),
         data_collator=_only,
         callbacks=[keeper],
     )
     trainer.remove_callback(PrinterCallback)
-    checkpoint = last_checkpoint(folder)
+    if not together.first:
+        # Else all would drop the same out of their rows.
+        set_seed(job.torch_seed(f"{phase}:process {together.rank}"))
+    checkpoint = together.agree(lambda: last_checkpoint(folder))
     keeper.restore(checkpoint, network)
     network.train()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -165,9 +179,22 @@ class _Trainer(Trainer):
 
     model_accepts_loss_kwargs = False
 
+    def __init__(self, together: Together, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.together = together
+
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int]:
         rows: Any = train_dataset if train_dataset is not None else self.train_dataset
         return torch.utils.data.SequentialSampler(rows)
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **more: Any) -> Any:
+        """Of a share, weighted so that the mean over the processes, which is taken of its gradients, is the batch's."""
+        if self.together.processes == 1:
+            return super().compute_loss(model, inputs, *args, **more)
+        weight = inputs.pop(WEIGHT)
+        network = cast(Network, self.model)
+        network.over_all = lambda value: self.together.mean(weight * value)
+        return weight * model(**inputs)["loss"]
 
 
 @dataclass
@@ -189,8 +216,12 @@ class _Arguments(TrainingArguments):
         return device
 
 
-def _arguments(folder: Path, settings: FinetuneSettings, job: FitJob, phase: str, steps_per_epoch: int) -> _Arguments:
+def _arguments(
+    folder: Path, settings: FinetuneSettings, job: FitJob, phase: str, steps_per_epoch: int, together: Together
+) -> _Arguments:
     device = resolve_device(settings.device)
+    if together.processes > 1 and device.startswith("cuda"):
+        device = f"cuda:{together.rank}"
     # For the Trainer a number of steps takes the place of the epochs, even if it is larger.
     every = steps_per_epoch * settings.epochs
     return _Arguments(
@@ -222,6 +253,11 @@ def _arguments(folder: Path, settings: FinetuneSettings, job: FitJob, phase: str
         dataloader_pin_memory=False,
         remove_unused_columns=False,
         label_names=[],
+        # An encoder's own pooler is not always read. It also keeps gradients in the same packets from the first step
+        # on, so that a training that goes on sums them in the same order.
+        ddp_find_unused_parameters=True,
+        # They are the same everywhere: what changes them is averaged.
+        ddp_broadcast_buffers=False,
     )
 
 
@@ -237,7 +273,9 @@ class _Keeper(TrainerCallback):
         phase: str,
         evaluate: Evaluate | None,
         after_step: Callable[[Network, int], None] | None,
+        together: Together,
     ) -> None:
+        self.together = together
         self.folder, self.batches, self.settings, self.job, self.phase = folder, batches, settings, job, phase
         self.evaluate, self.after_step = evaluate, after_step
         self.log: list[dict[str, Any]] = []
@@ -269,15 +307,18 @@ class _Keeper(TrainerCallback):
         return self.seconds_before + time.monotonic() - self.began
 
     def finish(self, network: Network) -> FinetuneResult:
+        network.over_all = float
         if self.best is None:
-            write_tensors(self.folder / BEST, network.state_dict())
-        else:
+            self._write_best(network)
+        self.together.wait()
+        if self.best is not None:
             network.load_state_dict(read_tensors(self.folder / BEST))
         network.eval()
-        content = {"log": self.log, "metrics": self.metrics, "steps": self.steps, "seconds": self.seconds}
-        write_json(self.folder / DONE, content)
-        for path in self.folder.glob("checkpoint-*"):
-            shutil.rmtree(path, ignore_errors=True)
+        if self.together.first:
+            content = {"log": self.log, "metrics": self.metrics, "steps": self.steps, "seconds": self.seconds}
+            write_json(self.folder / DONE, content)
+            for path in self.folder.glob("checkpoint-*"):
+                shutil.rmtree(path, ignore_errors=True)
         return FinetuneResult(tuple(self.log), self.metrics, self.steps, self.seconds)
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **more: Any) -> None:
@@ -312,31 +353,45 @@ class _Keeper(TrainerCallback):
 
     def _save_if_due(self, control: TrainerControl) -> None:
         # Not once it stops: who went on from there would not know that it had.
-        if time.monotonic() - self.saved_at > CHECKPOINT_SECONDS and not control.should_training_stop:
+        if control.should_training_stop:
+            return
+        if self.together.agree(lambda: time.monotonic() - self.saved_at > CHECKPOINT_SECONDS):
             control.should_save = True
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any) -> None:
         """The mark that a checkpoint is whole; the Trainer writes its files one after another."""
-        path = self.folder / f"checkpoint-{state.global_step}"
-        network: Network = getattr(model, "module", model)
-        content = json.dumps({**self.state(), "open_losses": network.open_losses})
-        write_whole(path / COMPLETE, lambda draft: draft.write_text(content, encoding="utf-8"))
+        # Each process wrote the state of its generators.
+        self.together.wait()
+        if self.together.first:
+            path = self.folder / f"checkpoint-{state.global_step}"
+            network: Network = getattr(model, "module", model)
+            content = json.dumps({**self.state(), "open_losses": network.open_losses})
+            write_whole(path / COMPLETE, lambda draft: draft.write_text(content, encoding="utf-8"))
         self.saved_at = time.monotonic()
 
     def _evaluate(self, network: Network, state: TrainerState, control: TrainerControl) -> None:
         row: dict[str, Any] = {"step": state.global_step, "epoch": round(float(state.epoch or 0), 4)}
         row |= {"loss": network.mean_loss(), "seconds": round(self.seconds, 3)}
         if self.evaluate is not None:
-            random = _random_states()
-            network.eval()
-            with torch.no_grad():
-                self.latest = {key: float(value) for key, value in self.evaluate(network).items()}
-            network.train()
-            _restore(random)
+            self.latest = self.together.agree(lambda: self._figures(network))
             drawn = self.settings.curve or tuple(self.latest)
             row |= {f"dev_{key}": _plain(self.latest[key]) for key in drawn}
             self._keep(network, control)
         self.log.append(row)
+
+    def _figures(self, network: Network) -> dict[str, float]:
+        assert self.evaluate is not None
+        random = _random_states()
+        network.eval()
+        with torch.no_grad():
+            found = {key: float(value) for key, value in self.evaluate(network).items()}
+        network.train()
+        _restore(random)
+        return found
+
+    def _write_best(self, network: Network) -> None:
+        if self.together.first:
+            write_tensors(self.folder / BEST, network.state_dict())
 
     def _keep(self, network: Network, control: TrainerControl) -> None:
         value = self.latest[self.settings.better]
@@ -344,7 +399,7 @@ class _Keeper(TrainerCallback):
         if math.isfinite(value) and (self.best is None or sign * value > sign * self.best):
             self.best, self.worse = value, 0
             self.metrics = {key: figure for key, figure in self.latest.items() if math.isfinite(figure)}
-            write_tensors(self.folder / BEST, network.state_dict())
+            self._write_best(network)
             return
         self.worse += 1
         if self.settings.patience is not None and self.worse >= self.settings.patience:

@@ -38,7 +38,19 @@ def plan(
     Raises what `fit` would raise before it begins.
     """
     job = make_job(name, train, dev, profile, encoder, seed, aspect, Path(), silent, options)
-    return job.entry.load_implementation().plan(job)
+    return dry_check(job)
+
+
+def dry_check(job: FitJob) -> Plan:
+    """What the evaluator says of the training before it begins. Raises what is refused."""
+    from scoring.ml.training.checks import check_processes
+
+    devices = check_processes(job)
+    found = job.entry.load_implementation().plan(job)
+    if devices < job.processes:
+        note = f"{job.processes} processes that share a processor take no less time than one"
+        return replace(found, notes=(*found.notes, note))
+    return found if found.seconds is None else replace(found, seconds=found.seconds / devices)
 
 
 def fit(
@@ -61,8 +73,9 @@ def fit(
     other arguments or data is refused there.
     `progress(TrainingProgress)` is called after every step; an exception it raises ends the training. Further
     keywords are the evaluator's own options (`catalogue()` lists them). The same arguments give the same weights on
-    the same kind of machine. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError`
-    before any training when the data lack what is needed.
+    the same kind of machine. With `processes` above 1 as many processes of this machine share the training; whatever
+    ends this one ends them. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError`
+    before any training when the data lack what is needed; `ProcessDied` where one of several did not come to its end.
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
@@ -81,8 +94,12 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     from scoring.ml.training.record import grouped_items
 
     implementation = job.entry.load_implementation()
-    implementation.plan(job)
+    dry_check(job)
     claim_folder(job)
+    if job.processes > 1:
+        from scoring.ml.training.several import train_together
+
+        train_together(job)
     artefact = implementation.train(job)
     _check_numbers(job, artefact.network)
     seen = grouped_items(artefact.record, job.train, job.dev)

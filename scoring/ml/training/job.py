@@ -69,6 +69,11 @@ class FitJob:
         """Where vectors of texts by a frozen encoder are kept."""
         return (self.shared or self.folder) / "texts"
 
+    @property
+    def processes(self) -> int:
+        """How many processes share the training; those without the option are trained by one."""
+        return int(cast(int, self.options.get("processes", 1)))
+
     def folder_of(self, phase: str) -> Path:
         """Where a phase's checkpoints stand. A phase may be named after a system: what is no plain name of a folder
         inside `folder` is replaced by its hash."""

@@ -47,6 +47,19 @@ GRADIENT_CHECKPOINTING = Option(
     "gradient_checkpointing", "bool", False, "Save memory in training by computing activations twice.", advanced=True
 )
 TRAIN_DEVICE = Option("train_device", "str", "auto", "auto, cpu, cuda or cuda:N.", advanced=True)
+#: No machine in common use has more GPUs; every process is a Python with torch and the encoder.
+MOST_PROCESSES = 16
+PROCESSES = Option(
+    "processes",
+    "int",
+    1,
+    "How many GPUs share the training, each with its rows of every batch of batch_size. The weights are as of one up "
+    "to rounding, but for what dropout and hints draw. With train_device=cpu as many processes share the processor, "
+    "which gains no time.",
+    minimum=1,
+    maximum=MOST_PROCESSES,
+    advanced=True,
+)
 
 #: Of every evaluator whose encoder learns.
 FINETUNING = (
@@ -60,6 +73,7 @@ FINETUNING = (
     TRAIN_DTYPE,
     GRADIENT_CHECKPOINTING,
     TRAIN_DEVICE,
+    PROCESSES,
 )
 #: Of scoring with any trained evaluator.
 SCORING = (

@@ -12,6 +12,15 @@ from scoring.ml.training.store import write_json
 THREADS = "threads.json"
 
 
+def share_threads(folder: Path, processes: int) -> int:
+    """The threads of each of several processes that share a training: an equal part of this one's, or as many as they
+    began with."""
+    path = folder / THREADS
+    if not path.is_file():
+        write_json(path, max(1, torch.get_num_threads() // processes))
+    return int(json.loads(path.read_text(encoding="utf-8")))
+
+
 def keep_threads(folder: Path) -> int:
     """Use as many threads as the training began with, whatever the process that continues it would take."""
     path = folder / THREADS

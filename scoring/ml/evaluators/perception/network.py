@@ -83,7 +83,9 @@ class PerceptionNetwork(Network):
             loss = loss + float(self.settings["penalty_weight"]) * every * penalty
         if self.training:
             self.steps += 1
-            self.last_confidence_loss = None if confidence_loss is None else float(confidence_loss.detach())
+            self.last_confidence_loss = (
+                None if confidence_loss is None else self.over_all(float(confidence_loss.detach()))
+            )
         return {"loss": self.note_loss(loss), "p_ref": p_ref}
 
     def adapt(self, budget: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -45,6 +46,10 @@ class SharedBertNetwork(Network):
         if labels is None or beta is None:
             return {"logits": logits}
         return {"logits": logits, "loss": self.note_loss(balanced_cross_entropy(logits, labels, beta))}
+
+    def counted(self, inputs: Mapping[str, torch.Tensor]) -> float:
+        """The labels that are known: the loss is their mean."""
+        return float((~torch.isnan(inputs["labels"])).sum())
 
     def judge(self, batch: Batch) -> torch.Tensor:
         """logits (rows, aspects) at inference, over the encoder's unpadded forward where there is one."""

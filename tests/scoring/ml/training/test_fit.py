@@ -18,6 +18,7 @@ from scoring.ml.training import finetune as finetune_module
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
 from scoring.ml.training.record import data_hash
+from scoring.ml.training.together import Together
 from scoring.ml.types import Aspect, System
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.toy import ENTRY, Toy, toy_data
@@ -151,18 +152,22 @@ def test_a_limit_of_steps_beyond_the_epochs_adds_none(encoder: str, frozen: bool
         assert found.record.steps == expected
 
 
-@pytest.mark.parametrize(("asked", "index"), [("auto", 0), ("cuda:1", 1)])
+@pytest.mark.parametrize(
+    ("asked", "together", "index"),
+    [("auto", Together(), 0), ("cuda:1", Together(), 1), ("cuda", Together(rank=1, processes=2), 1)],
+)
 def test_several_gpus_do_not_change_a_training(
-    tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch, asked: str, index: int
+    tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch, asked: str, together: Together, index: int
 ) -> None:
-    """With two GPUs the Trainer took two ready batches for a step and lost one; and cuda:1 trained on the first."""
+    """With two GPUs the Trainer took two ready batches for a step and lost one; and cuda:1 trained on the first. Of
+    processes that share a training each has its own."""
     chosen: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     job = make_job("toy", toy_data(), None, "recommended", encoder, 13, None, tmp_path, silent, {})
     settings = finetune_module.FinetuneSettings(1e-3, 2, device=asked)
-    found = finetune_module._arguments(tmp_path, settings, job, "training", 6)
+    found = finetune_module._arguments(tmp_path, settings, job, "training", 6, together)
     assert (found.device, found.n_gpu) == (torch.device("cuda", index), 1)
     assert found.train_batch_size == 1
     assert chosen[-1] == torch.device("cuda", index)

@@ -1,0 +1,40 @@
+"""Stands in for `scoring.ml.training.process`: the same words, no training; the job's profile says what it does."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+
+from scoring.ml.training.process import LENGTH_BYTES, _channel, _listen, _read
+
+
+def main() -> int:
+    say = _channel()
+    job = pickle.loads(_read(int.from_bytes(_read(LENGTH_BYTES), "big")))
+    rank = int(os.environ["RANK"])
+    if job.profile == "refused" and rank == 1:
+        say({"refused": "a text of 900 tokens does not fit into memory"})
+    if job.profile == "failed" and rank == 1:
+        print("what a library printed before")
+        print("Traceback\nValueError: of process 1", file=sys.stderr, flush=True)
+        say({"failed": True})
+    if job.profile == "silent" and rank == 1:
+        return 7
+    if job.profile == "killed":
+        if rank == 1:
+            os.kill(os.getpid(), 9)
+        # What a process says that lost another one; it may be heard before.
+        time.sleep(0.1)
+        say({"failed": True})
+    if job.profile == "done":
+        print(*(os.environ[name] for name in ("LOCAL_RANK", "WORLD_SIZE", "OMP_NUM_THREADS")), file=sys.stderr)
+        return 0
+    (job.folder / f"pid-{rank}").write_text(str(os.getpid()))
+    _listen(None)  # type: ignore[arg-type]
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

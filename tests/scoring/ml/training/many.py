@@ -1,0 +1,136 @@
+"""Trainings of every evaluator whose encoder learns as one job, so that processes have to be started once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from scoring.ml.artefact import Artefact, weights_hash
+from scoring.ml.catalogue import RECOMMENDED, Entry, must_be_trained
+from scoring.ml.registry import get_entry
+from scoring.ml.training import finetune
+from scoring.ml.training.job import FitJob
+from scoring.ml.training.options import FINETUNING
+from scoring.ml.types import Aspect, Dataset, Rating
+from tests.scoring.ml.training.toy import Toy, toy_data
+from tests.scoring.ml.training.toy_entry import ENTRY as TOY
+
+Parts = dict[str, tuple[str, dict[str, Any], bool]]
+WEIGHTED = {"epochs": 1, "balance": "weight", "batch_size": 4}
+#: name -> evaluator, its options, and whether there is held-out data. Without, the last weights are kept, which each
+#: process has made for itself.
+PARTS: Parts = {
+    "pairs": (
+        "comparative",
+        # 7 rows are shares of 4 and 3, and the last batch of 22 pairs is one row, so that one process has none.
+        {"pairs_per_epoch": 22, "batch_size": 7, "epochs": 2, "human_epochs": 1, "patience": 1},
+        True,
+    ),
+    "begun again": (
+        "comparative",
+        # Nothing is learned at this rate, so that the first epoch is taken for a collapse.
+        {"pairs_per_epoch": 8, "batch_size": 4, "epochs": 1, "human": "no", "learning_rate": 1e-12, "restarts": 1},
+        True,
+    ),
+    "penalty": ("perception", {"batch_size": 5, "epochs": 1, "penalty_every": 2, "confidence": False}, False),
+    "aspects": ("shared-bert", {"threshold": 3.0, "batch_size": 4, "epochs": 1, "max_references": 1}, False),
+    "texts": ("adversarial", {**WEIGHTED}, False),
+    "recomputed": ("adversarial", {**WEIGHTED, "gradient_checkpointing": True}, False),
+    "half": ("adversarial", {**WEIGHTED, "train_dtype": "bf16"}, False),
+}
+#: As it is used, with dropout and hints.
+DRAWN: Parts = {
+    # The loss of confidence in two rows is now above this budget, now below it.
+    "confidence": (
+        "perception",
+        {"batch_size": 4, "epochs": 3, "penalty": "interpolate", "budget": 0.76, "learning_rate": 1e-5},
+        False,
+    )
+}
+
+MANY = Entry(
+    name="many",
+    kind="trained",
+    summary="Several trainings in one.",
+    build=must_be_trained,
+    scale=(None, None),
+    profiles=(RECOMMENDED,),
+    implementation="tests.scoring.ml.training.many:Many",
+    train_options=FINETUNING,
+)
+OFTEN = replace(TOY, name="often", implementation="tests.scoring.ml.training.many:Often")
+
+
+def data() -> Dataset:
+    """Eight items, too few for a part to be held out unasked; of half of the outputs one aspect is not known."""
+    found = toy_data(8)
+    sense = [Rating("r1", "sense", 6 - one.value, one.item, one.system) for one in found.ratings[::2]]
+    return replace(found, aspects=(*found.aspects, Aspect("sense", 1, 6)), ratings=(*found.ratings, *sense))
+
+
+def job_of(entry: Entry, folder: Path, dev: Dataset | None = None, **options: Any) -> FitJob:
+    aspect = "fluency" if entry.aspect == "one" else None
+    parsed = entry.parse_train_options(RECOMMENDED, {"train_device": "cpu", **options})
+    return FitJob(entry, data(), dev, RECOMMENDED, parsed, 13, folder, aspect)
+
+
+def parts_of(job: FitJob, parts: Parts) -> dict[str, FitJob]:
+    """Each part as a job of its own, in a folder of its own."""
+    common = {"encoder": job.options["encoder"], "processes": job.processes, "learning_rate": 0.01}
+    return {
+        name: job_of(get_entry(evaluator), job.folder / name, job.dev if held_out else None, **{**common, **own})
+        for name, (evaluator, own, held_out) in parts.items()
+    }
+
+
+def uncut(job: FitJob) -> FitJob:
+    """The training that other tests cut off."""
+    common = {"encoder": job.options["encoder"], "processes": job.processes}
+    return job_of(OFTEN, job.folder / "uncut", epochs=3, learning_rate=1e-3, **common)
+
+
+@contextmanager
+def comparable() -> Iterator[None]:
+    """Nothing is dropped, and a step is the gradient itself: AdamW makes the same of a gradient and of its double, and
+    steps of the rounding where a gradient is 0 (of a key's bias), and so does clipping."""
+    arguments = finetune._Arguments
+    plain = {"optim": "sgd", "max_grad_norm": 1e9}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.nn.Dropout, "forward", lambda self, values: values)
+        patch.setattr(finetune, "_Arguments", lambda **given: arguments(**{**given, **plain}))
+        yield
+
+
+class Many(Toy):
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        """Each process leaves the hashes of its weights."""
+        rank = finetune.here().rank
+        with comparable():
+            for part in parts_of(job, PARTS).values():
+                note(part, rank)
+        for part in (*parts_of(job, DRAWN).values(), uncut(job)):
+            last = note(part, rank)
+        return last
+
+
+def note(part: FitJob, rank: int) -> Artefact:
+    found = part.entry.load_implementation().train(part)
+    (part.folder / f"weights-{rank}").write_text(weights_hash(found.network))
+    return found
+
+
+class Often(Toy):
+    """Keeps a checkpoint at every step."""
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
+            return super().train(job)
