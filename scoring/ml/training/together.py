@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
+from scoring.ml.errors import ScoringError
 from scoring.ml.network import Network
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class Together:
             try:
                 said[0] = decide()
             except Exception as error:
-                dist.broadcast_object_list([None, _portable(error)], src=0)
+                dist.broadcast_object_list([None, portable(error)], src=0)
                 raise
         dist.broadcast_object_list(said, src=0)
         if said[1] is not None:
@@ -118,10 +119,12 @@ def share_of(
     return {**share, WEIGHT: processes * counted / max(network.counted(batch), 1.0)}
 
 
-def _portable(error: Exception) -> Exception:
-    """The error as another process can read it."""
+def portable(error: Exception) -> Exception:
+    """The error as another process can read it: itself, or one that says the same."""
     try:
         found = pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - whatever a class of errors does with its arguments
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return found if isinstance(found, Exception) else RuntimeError(str(error))
+        found = None
+    if type(found) is type(error) and str(found) == str(error):
+        return error
+    return ScoringError(str(error)) if isinstance(error, ScoringError) else RuntimeError(repr(error))

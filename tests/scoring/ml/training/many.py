@@ -13,6 +13,7 @@ import torch
 
 from scoring.ml.artefact import Artefact, weights_hash
 from scoring.ml.catalogue import RECOMMENDED, Entry, must_be_trained
+from scoring.ml.errors import ScoringError
 from scoring.ml.registry import get_entry
 from scoring.ml.training import finetune
 from scoring.ml.training.job import FitJob
@@ -65,6 +66,7 @@ MANY = Entry(
     train_options=FINETUNING,
 )
 OFTEN = replace(TOY, name="often", implementation="tests.scoring.ml.training.many:Often")
+FAULTY = replace(TOY, name="faulty", implementation="tests.scoring.ml.training.many:Faulty")
 
 
 def data() -> Dataset:
@@ -134,3 +136,17 @@ class Often(Toy):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
             return super().train(job)
+
+
+class Faulty(Toy):
+    """In the second process it fails as the profile says; the first waits for that one."""
+
+    @classmethod
+    def train(cls, job: FitJob) -> Artefact:
+        together = finetune.here()
+        if together.first:
+            together.wait()
+        print("what a library printed")
+        if job.profile == "refused":
+            raise ScoringError("a text of 900 tokens does not fit into memory")
+        raise ValueError("of the second process")

@@ -17,7 +17,14 @@ import pytest
 
 from scoring.ml.training import several
 
-_LOADED = ["scoring.ml.training.process", "tests.scoring.ml.training.many"]
+_LOADED = [
+    "scoring.ml.training.process",
+    "tests.scoring.ml.training.many",
+    *(
+        f"scoring.ml.evaluators.{name}.evaluator"
+        for name in ("adversarial", "comparative", "perception", "shared_bert")
+    ),
+]
 
 
 class Descriptor:
