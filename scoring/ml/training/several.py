@@ -9,7 +9,6 @@ import os
 import pickle
 import selectors
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -128,11 +127,8 @@ def _environment(number: int, processes: int, threads: int) -> dict[str, str]:
 
 def _among_themselves() -> dict[str, str]:
     """They are on one machine: no port of theirs is open to another."""
-    names = {name for _, name in socket.if_nameindex()}
-    loopback = next((name for name in ("lo", "lo0") if name in names), None)
-    if loopback is None:
-        return {}
-    return {"GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback}
+    loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    return {} if loopback is None else {"GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback}
 
 
 def _follow(job: FitJob, processes: Sequence[_Process]) -> None:

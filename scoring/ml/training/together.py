@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
+import contextlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -120,11 +121,13 @@ def share_of(
 
 
 def portable(error: Exception) -> Exception:
-    """The error as another process can read it: itself, or one that says the same."""
-    try:
-        found = pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - whatever a class of errors does with its arguments
-        found = None
-    if type(found) is type(error) and str(found) == str(error):
-        return error
+    """The error as another process can make it again, from its class and plain arguments: itself, or one that says the
+    same."""
+    kind = type(error)
+    known = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    if known and all(isinstance(value, str | int | float | None) for value in error.args):
+        # Whatever a class of errors does with its arguments.
+        with contextlib.suppress(Exception):
+            if str(kind(*error.args)) == str(error):
+                return error
     return ScoringError(str(error)) if isinstance(error, ScoringError) else RuntimeError(repr(error))
