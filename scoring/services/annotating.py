@@ -25,6 +25,7 @@ from ..models import AnnotationTrace, Evaluator
 from ..selectors.candidates import CORPUS, OUTPUTS, WITHHELD, check_origin, parse_origin
 from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained
+from .wishes import read_wishes
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 STARTS = {"one": "one of them, drawn by the seed", "all": "all of them"}
@@ -59,11 +60,6 @@ class AnnotateWishes:
     controls: bool = False
 
 
-WHOLE = {"max", "seed", "per_item", "turns", "sample"}
-LISTS = {"systems", "items"}
-FLAGS = {"greedy", "controls"}
-
-
 def request_annotation(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
     """`POST projects/{slug}/runs/` with kind annotate."""
     return start_annotation(project=project, user=user, wishes=parse_wishes(params))
@@ -75,30 +71,9 @@ def request_preview(*, project: Project, user: Any, params: Mapping[str, Any]) -
 
 
 def parse_wishes(params: Mapping[str, Any]) -> AnnotateWishes:
-    """The wishes of a program; everything of a wrong shape is a fault with its field."""
-    known = AnnotateWishes.__dataclass_fields__
-    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(known))]
-    values = {name: value for name, value in params.items() if name in known and value is not None}
-    for name, value in values.items():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if name in WHOLE:
-            fits, noun = is_number and isinstance(value, int), "a whole number"
-        elif name == "min_gain":
-            fits, noun = is_number, "a number"
-        elif name in FLAGS:
-            fits, noun = isinstance(value, bool), "true or false"
-        elif name in LISTS:
-            fits, noun = isinstance(value, list) and all(isinstance(v, str) for v in value), "a list of names"
-        else:
-            fits, noun = isinstance(value, str), "a text"
-        if not fits:
-            faults.append(Fault(f"{name} is {noun}.", field=name))
-    if not values.get("evaluator"):
-        faults.append(Fault("Name the trained evaluator that chooses.", field="evaluator"))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    fitting: dict[str, Any] = {name: tuple(value) if name in LISTS else value for name, value in values.items()}
-    return AnnotateWishes(**fitting)
+    """The wishes of a program."""
+    need = {"evaluator": "Name the trained evaluator that chooses."}
+    return read_wishes(AnnotateWishes, params, need=need, null=True)
 
 
 def start_annotation(*, project: Project, user: Any = None, wishes: AnnotateWishes, send: bool = True) -> Run:
@@ -220,8 +195,7 @@ def _unknown(project: Project, noun: str, rows: QuerySet[Any], column: str, name
 
 def wishes_of(params: Mapping[str, Any]) -> AnnotateWishes:
     """What a run was asked for."""
-    lists: dict[str, Any] = {name: tuple(params[name]) for name in LISTS}
-    return AnnotateWishes(**{**params, **lists})
+    return AnnotateWishes(**{**params, "systems": tuple(params["systems"]), "items": tuple(params["items"])})
 
 
 # ---- storing ----------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets
 from .scores import COLUMNS, NewScore, score_row
 from .training import free_slug
+from .wishes import read_wishes
 
 NAME = "combined"
 METHODS = {
@@ -54,20 +55,8 @@ class CombineWishes:
 
 def request_combination(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
     """`POST projects/{slug}/runs/` with kind combine."""
-    wanted = {"parts": list, "share": (int, float), "seed": int}
-    faults = []
-    for name, value in params.items():
-        if name not in CombineWishes.__dataclass_fields__:
-            faults.append(Fault(f"{name} is not known here.", field=name))
-        elif not isinstance(value, wanted.get(name, str)) or isinstance(value, bool):  # type: ignore[arg-type]
-            what = {"parts": "a list of evaluators", "share": "a number", "seed": "a whole number"}.get(name, "a text")
-            faults.append(Fault(f"{name} is {what}.", field=name))
-    if "parts" not in params:
-        faults.append(Fault("Name the evaluators to be combined.", field="parts"))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    given = {**params, "parts": tuple(str(part) for part in params["parts"])}
-    return start_combination(project=project, user=user, wishes=CombineWishes(**given))
+    wishes = read_wishes(CombineWishes, params, need={"parts": "Name the evaluators to be combined."})
+    return start_combination(project=project, user=user, wishes=wishes)
 
 
 def start_combination(*, project: Project, user: Any = None, wishes: CombineWishes, send: bool = True) -> Run:

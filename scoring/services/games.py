@@ -12,11 +12,11 @@ from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
-from ..models import Evaluator
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.games import KIND, check_systems, find_judge
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import SUBSETS
+from .wishes import read_wishes
 
 #: Enough for intervals of ratings that tell systems apart; each more costs as many verdicts again.
 ITEMS = 200
@@ -42,18 +42,7 @@ class GamesWishes:
 
 def request_games(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
     """`POST projects/{slug}/runs/` with kind games."""
-    fields: dict[str, type] = {
-        "evaluator": str, "systems": str, "references": str, "options": dict, "items": int, "seeds": int, "seed": int
-    }  # fmt: skip
-    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(fields))]
-    words = {str: "a text", dict: "an object of names and values", int: "a whole number"}
-    for name, value in params.items():
-        wanted = fields.get(name)
-        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            faults.append(Fault(f"{name} is {words[wanted]}.", field=name))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    return start_games(project=project, user=user, wishes=GamesWishes(**params))
+    return start_games(project=project, user=user, wishes=read_wishes(GamesWishes, params, need={}))
 
 
 def start_games(*, project: Project, user: Any = None, wishes: GamesWishes, send: bool = True) -> Run:
@@ -67,8 +56,6 @@ def start_games(*, project: Project, user: Any = None, wishes: GamesWishes, send
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     judge = find_judge(project, wishes.evaluator)
-    if judge.state == Evaluator.State.DAMAGED:
-        raise BadInput(f"{judge.slug} cannot be used: {judge.damage}")
     entry = get_entry(judge.name)
     references = ""
     if "references" in entry.needs:

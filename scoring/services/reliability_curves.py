@@ -16,6 +16,7 @@ from ..selectors.inputs import get_reference_set
 from ..selectors.reliability_curves import KIND
 from ..selectors.training import find_trained
 from .annotating import MOST_REFERENCES
+from .wishes import read_wishes
 
 MOST_ITEMS = 5000
 
@@ -34,17 +35,8 @@ class CurveWishes:
 
 def request_curves(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
     """`POST projects/{slug}/runs/` with kind reliability."""
-    fields = CurveWishes.__dataclass_fields__
-    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(fields))]
-    for name, value in params.items():
-        wanted = int if name in ("sample", "max", "seed") else str
-        if name in fields and (not isinstance(value, wanted) or isinstance(value, bool)):
-            faults.append(Fault(f"{name} is {'a whole number' if wanted is int else 'a text'}.", field=name))
-    if not params.get("evaluator"):
-        faults.append(Fault("Name the trained evaluator that is looked at.", field="evaluator"))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    return start_curves(project=project, user=user, wishes=CurveWishes(**params))
+    wishes = read_wishes(CurveWishes, params, need={"evaluator": "Name the trained evaluator that is looked at."})
+    return start_curves(project=project, user=user, wishes=wishes)
 
 
 def start_curves(*, project: Project, user: Any = None, wishes: CurveWishes, send: bool = True) -> Run:

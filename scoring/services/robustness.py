@@ -15,6 +15,7 @@ from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.robustness import KIND
 from ..selectors.training import find_trained, trained_of
 from ..selectors.written_kinds import SAMPLE, find_sources
+from .wishes import read_wishes
 
 MOST_ITEMS = 5000
 NOTHING = (
@@ -36,18 +37,8 @@ class RobustnessWishes:
 
 def request_robustness(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
     """`POST projects/{slug}/runs/` with kind robustness."""
-    fields: dict[str, type] = {"evaluator": str, "options": dict, "sample": int, "seed": int}
-    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(fields))]
-    words = {str: "a text", dict: "an object", int: "a whole number"}
-    for name, value in params.items():
-        wanted = fields.get(name)
-        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            faults.append(Fault(f"{name} is {words[wanted]}.", field=name))
-    if not params.get("evaluator"):
-        faults.append(Fault("Name the evaluator that is looked at.", field="evaluator"))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    return start_robustness(project=project, user=user, wishes=RobustnessWishes(**params))
+    wishes = read_wishes(RobustnessWishes, params, need={"evaluator": "Name the evaluator that is looked at."})
+    return start_robustness(project=project, user=user, wishes=wishes)
 
 
 def start_robustness(

@@ -15,6 +15,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..selectors.inputs import get_reference_set
 from ..selectors.selecting import KIND, check_chooser, has_choices, judged_aspect, usual_choosers
+from .wishes import read_wishes
 
 MOST_EVALUATORS, MOST_RUNS = 40, 100
 #: The paper made ten runs of each kind.
@@ -37,26 +38,7 @@ class SelectionWishes:
 
 def request_selection(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
     """`POST projects/{slug}/runs/` with kind selection."""
-    fields: dict[str, type] = {
-        "aspect": str, "evaluators": list, "variants": dict, "references": str, "runs": int, "seed": int
-    }  # fmt: skip
-    faults = [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(fields))]
-    words = {str: "a text", list: "a list of names", dict: "an object of lists of names", int: "a whole number"}
-    for name, value in params.items():
-        wanted = fields.get(name)
-        if wanted is not None and not _fits(value, wanted):
-            faults.append(Fault(f"{name} is {words[wanted]}.", field=name))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    return start_selection(project=project, user=user, wishes=SelectionWishes(**params))
-
-
-def _fits(value: Any, wanted: type) -> bool:
-    if not isinstance(value, wanted) or isinstance(value, bool):
-        return False
-    if wanted is list:
-        return all(isinstance(name, str) for name in value)
-    return wanted is not dict or all(isinstance(names, list) and _fits(names, list) for names in value.values())
+    return start_selection(project=project, user=user, wishes=read_wishes(SelectionWishes, params, need={}))
 
 
 def start_selection(*, project: Project, user: Any = None, wishes: SelectionWishes, send: bool = True) -> Run:

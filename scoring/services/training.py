@@ -24,6 +24,7 @@ from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import check_models, entries, get_entry
 from ..selectors.datasets import DataChoice, check_choice
 from ..selectors.training import default_folds, facts_of, learners, missing_for, trainings_under_way
+from .wishes import read_wishes
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -68,30 +69,7 @@ def request_check(*, project: Project, user: Any, params: Mapping[str, Any]) -> 
 
 
 def _parse(params: Mapping[str, Any]) -> Wishes:
-    """The wishes of a program; everything of a wrong shape is a fault with its field."""
-    faults = []
-    known = Wishes.__dataclass_fields__
-    faults += [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - set(known))]
-    values = {name: value for name, value in params.items() if name in known and value is not None}
-    for name, value in values.items():
-        if name == "options":
-            fits, noun = isinstance(value, dict), "an object of names and values"
-        elif name in LISTS:
-            fits, noun = isinstance(value, list) and all(isinstance(v, str) for v in value), "a list of names"
-        elif name == "apply":
-            fits, noun = isinstance(value, bool), "true or false"
-        elif name in ("folds", "seed"):
-            fits, noun = isinstance(value, int) and not isinstance(value, bool), "a whole number"
-        else:
-            fits, noun = isinstance(value, str), "a text"
-        if not fits:
-            faults.append(Fault(f"{name} is {noun}.", field=name))
-    if not values.get("evaluator"):
-        faults.append(Fault("Name the evaluator to be trained.", field="evaluator"))
-    if faults:
-        raise BadInput("The request has faults. " + " ".join(fault.message for fault in faults), faults=faults)
-    fitting: dict[str, Any] = {name: tuple(value) if name in LISTS else value for name, value in values.items()}
-    return Wishes(**fitting)
+    return read_wishes(Wishes, params, need={"evaluator": "Name the evaluator to be trained."}, null=True)
 
 
 def start_training(
