@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_named(kind, name, wrong, noun):
 
 def test_all_faults_are_told_at_once_and_what_fits_is_taken():
     need = {"evaluator": "Name one."}
-    with pytest.raises(BadInput, match="pace is not known here. seed is a whole number. Name one."):
+    with pytest.raises(BadInput, match=r"pace is not known here\. seed is a whole number\. Name one\."):
         read_wishes(RobustnessWishes, {"pace": 5, "seed": "x", "evaluator": ""}, need=need)
     found = read_wishes(CombineWishes, {"parts": ["a", "b"], "share": 1}, need={"parts": "Name them."})
     assert (found.parts, found.share) == (("a", "b"), 1)
