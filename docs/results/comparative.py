@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
-from store import CODE, code_line
+from store import code_line, state_of_code
 
 from evalapp.demo import words
 from evalapp.demo.build import build
@@ -34,6 +34,7 @@ from scoring.ml.training.cross_fit import merge
 from scoring.ml.training.gold import compared_records, key_of
 from scoring.ml.training.record import group_of
 
+CODE = state_of_code("comparative")
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 FOLDS, DEV_SHARE, SPLIT_SEED = 3, 0.125, 13
 RESAMPLES = 2000
@@ -532,7 +533,7 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         lines += ["**A trial at small scale: these figures say nothing.**", ""]
     lines += [
         "Written by `docs/results/comparative.py` from its results; installed encoder (all-MiniLM-L6-v2), profile "
-        f"recommended, CPU. Intervals: 95 %, bootstrap over split groups. {code_line(list(rows.values()))}",
+        f"recommended, CPU. Intervals: 95 %, bootstrap over split groups. {code_line(list(rows.values()), CODE)}",
         "",
     ]
     compared = comparison_table(rows)

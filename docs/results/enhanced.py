@@ -195,7 +195,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         what_was_read(given),
         "",
-        f"Made by `docs/results/enhanced.py`. {machine_line(list(store.rows.values()))}",
+        f"Made by `docs/results/enhanced.py`. {machine_line(list(store.rows.values()), store.code)}",
         "",
         "Intervals: 95 %, resampled groups of items, first seed; mean ± SD over seeds. Within items: the mean of the",
         "correlations over the outputs of each item, undefined ones counted as 0. p: two-sided, by resamples that are",

@@ -71,7 +71,7 @@ PARTS = ("choice", "shared", "per_system", "ablations", "robustness")
 
 def main() -> None:
     given = arguments(__doc__ or "", seeds=SEEDS, parts=PARTS)
-    store = store_of(given, "perception")
+    store = store_of(given, "perception", "perception")
     if not given.page_only:
         if not given.only or set(given.only) - {"robustness"}:
             compute_e2e(given, store, e2e(given))
@@ -396,7 +396,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20).",
         "",
-        f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()))}",
+        f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()), store.code)}",
     ]
     if not known:
         return [*lines, "", "Not computed yet."]

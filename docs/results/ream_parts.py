@@ -64,7 +64,7 @@ def make_page(
 ) -> None:
     """A whole script: compute what is wanted of each question, then write the page from all that is there."""
     given = arguments(about, seeds=SEEDS, parts=[question.name for question in QUESTIONS])
-    store = store_of(given, name)
+    store = store_of(given, name, "ream")
     if not given.page_only:
         for question in QUESTIONS:
             if given.wants(question.name):

@@ -51,7 +51,7 @@ FLOORS = ("length", "token-f1")
 
 def main() -> None:
     given = arguments(__doc__ or "", seeds=SEEDS, parts=("row", "group", "sentinels"))
-    store = store_of(given, "shared_bert")
+    store = store_of(given, "shared_bert", "shared_bert")
     if not given.page_only:
         compute(given, store, drawn(read_dataset(given.data / "novikova"), given, quick=60))
     publish(given, "shared_bert", page(given, store))
@@ -123,7 +123,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         what_was_read(given),
         "",
-        f"Made by `docs/results/shared_bert.py`. {machine_line(every)}",
+        f"Made by `docs/results/shared_bert.py`. {machine_line(every, store.code)}",
     ]
     for split, said in (("group", "Group split"), ("row", "Row split")):
         lines += ["", f"## {said}", "", *of_split(given, store, split)]

@@ -7,6 +7,7 @@ all lines; started again it goes on with what is missing.
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import json
 import math
@@ -33,23 +34,34 @@ PAGES = Path(__file__).resolve().parent
 Result = dict[str, Any]
 
 
-def state_of_code(root: Path = ROOT) -> str:
-    """Eight digits that change with any line of the evaluators' code."""
+def state_of_code(*evaluators: str, root: Path = ROOT) -> str:
+    """Eight digits that change with the evaluators' code, not with its comments and docstrings. With names, folders of
+    `scoring/ml/evaluators`: the code these share with the others, and their own; another evaluator changes nothing."""
     digest = hashlib.sha256()
+    apart = root / "scoring/ml/evaluators"
     for path in sorted((root / "scoring/ml").rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        if not evaluators or apart not in path.parents or path.relative_to(apart).parts[0] in evaluators:
+            said = meaning(path.read_text(encoding="utf-8"))
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + said.encode() + b"\0")
     return digest.hexdigest()[:8]
 
 
-#: Of the code that this process runs.
-CODE = state_of_code()
+def meaning(source: str) -> str:
+    """A module's syntax tree without its docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:]
+    return ast.dump(tree)
 
 
 class Store:
     """Lines `{"setting", "seed", "result"}` of one file; a half-written last line counts as absent."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, code: str = "") -> None:
+        self.path, self.code = path, code
         self.rows: dict[tuple[str, int], Result] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file():
@@ -68,7 +80,7 @@ class Store:
             print(f"{setting}, seed {seed} ...", flush=True)
             load, began = round(os.getloadavg()[0], 1), time.monotonic()
             found = plain(work())
-            result = {**found, "wall_seconds": round(time.monotonic() - began, 1), "load": load, "code": CODE}
+            result = {**found, "wall_seconds": round(time.monotonic() - began, 1), "load": load, "code": self.code}
             ended = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")
             with self.path.open("a", encoding="utf-8") as file:
                 content = {"setting": setting, "seed": seed, "result": result}
@@ -139,11 +151,11 @@ def arguments(description: str, *, seeds: Sequence[int], parts: Sequence[str] = 
     return Given(found.data, found.out, seeds_wanted, found.encoder, found.quick, found.page_only, only, found.items)
 
 
-def store_of(given: Given, name: str) -> Store:
-    """The file of a script's results; trial runs and other encoders have files of their own."""
+def store_of(given: Given, name: str, *evaluators: str) -> Store:
+    """The file of a script's results, of these evaluators; trial runs and other encoders have files of their own."""
     suffix = "" if given.encoder is None else "-" + "".join(c if c.isalnum() else "_" for c in given.encoder)
     size = "" if given.items is None else f"-{given.items}-items"
-    return Store(given.out / f"{name}{suffix}{size}{'-quick' if given.quick else ''}.jsonl")
+    return Store(given.out / f"{name}{suffix}{size}{'-quick' if given.quick else ''}.jsonl", state_of_code(*evaluators))
 
 
 def work_folder(given: Given, *names: object) -> Path:
@@ -185,7 +197,7 @@ def publish(given: Given, name: str, lines: Sequence[str]) -> None:
     print(f"written: {PAGES / name}.md")
 
 
-def machine_line(results: Sequence[Result]) -> str:
+def machine_line(results: Sequence[Result], code: str) -> str:
     """Where, under what load and by which code the results were computed, with their whole time."""
     import torch
     import transformers
@@ -196,19 +208,20 @@ def machine_line(results: Sequence[Result]) -> str:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores"
     return (
         f"Page written on {platform.machine()}, {device}, torch {torch.__version__}, transformers "
-        f"{transformers.__version__}; {len(results)} results took {hours:.2f} h together, {load}. {code_line(results)}"
+        f"{transformers.__version__}; {len(results)} results took {hours:.2f} h together, {load}. "
+        f"{code_line(results, code)}"
     ).rstrip()
 
 
-def code_line(results: Sequence[Result]) -> str:
+def code_line(results: Sequence[Result], code: str) -> str:
     """How many results are of an older code than the page's; nothing where all are of this one."""
-    earlier = sum(result.get("code") != CODE for result in results)
+    earlier = sum(result.get("code") != code for result in results)
     if not earlier:
-        return f"Code of the evaluators: state {CODE}." if results else ""
+        return f"Code of the evaluators: state {code}." if results else ""
     many = "All" if earlier == len(results) else f"{earlier} of {len(results)}"
     return (
         f"**{many} of these results were computed by an earlier state of the evaluators' code** than this page's "
-        f"({CODE}): CHANGELOG, under Fixed, says what has changed since."
+        f"({code}): CHANGELOG, under Fixed, says what has changed since."
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoring.ml.base import Evaluator, Progress
+from scoring.ml.base import Progress
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.errors import InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
@@ -109,12 +109,10 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     if held_out is not None and held_out.ratings and job.entry.level == "segment":
         from scoring.ml.training.record import correlations_with_people
 
-        rows: list[Mapping[str, Any]] = []
-        for aspect in artefact.aspects or _aspects(held_out):
-            beside: list[tuple[str, Evaluator]] = [(sentinel, load(sentinel)) for sentinel in SENTINELS]
-            listed = [(job.name, _of_aspect(evaluator, aspect)), *beside]
-            rows += correlations_with_people(listed, held_out, aspect, progress=_scoring(job))
-        record = replace(artefact.record, correlations=tuple(rows))
+        listed = [evaluator, *map(load, SENTINELS)]
+        aspects = artefact.aspects or _aspects(held_out)
+        rows = correlations_with_people(listed, held_out, aspects, progress=_scoring(job))
+        record = replace(artefact.record, correlations=rows)
         evaluator = implementation(job.entry, replace(artefact, record=record))
     return evaluator.with_fixtures(implementation.fixture_records(job))
 
@@ -130,14 +128,6 @@ def _check_numbers(job: FitJob, network: Network) -> None:
 def _scoring(job: FitJob) -> Progress:
     """Tells the job how far the scores of the held-out part are: a comparison with many references takes minutes."""
     return lambda done, total: job.report(TrainingProgress(done, total, phase="held-out scores"))
-
-
-def _of_aspect(evaluator: TrainedEvaluator, aspect: str) -> Evaluator:
-    """The evaluator as it scores one aspect, for those that learn several."""
-    chosen = {option.name for option in evaluator.entry.options}
-    if evaluator.entry.aspect == "many" and "aspect" in chosen:
-        return type(evaluator)(evaluator.entry, evaluator.artefact, {**evaluator.options, "aspect": aspect})
-    return evaluator
 
 
 def _aspects(dataset: Dataset) -> Sequence[str]:

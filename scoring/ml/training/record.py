@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from evalapp.stats import COEFFICIENTS, correlate
-from scoring.ml.base import Evaluator, Progress
+from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.signature import VERSION
 from scoring.ml.training.gold import rated_records
-from scoring.ml.types import Dataset
+from scoring.ml.types import Dataset, Record
 
 Row = Mapping[str, Any]
 #: What stands before the name of an item that is a split group of its own.
@@ -102,30 +102,52 @@ def _installed() -> dict[str, str]:
 
 
 def correlations_with_people(
-    evaluators: Sequence[tuple[str, Evaluator]],
+    evaluators: Sequence[Evaluator],
     dataset: Dataset,
-    aspect: str,
+    aspects: Sequence[str],
     *,
     seed: int = 13,
     progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Segment-level coefficients with 95 % intervals (bootstrap over split groups), one row per evaluator.
+    """Segment-level coefficients with 95 % intervals (bootstrap over split groups), one row per aspect and evaluator.
 
-    `progress(done, total)` counts the records each evaluator has scored; an exception it raises ends the work.
+    Each evaluator scores each output once, whatever people judged of it; one that learned several aspects is asked for
+    each. `progress(done, total)` counts the records an evaluator has scored; an exception it raises ends the work.
     """
-    rated = rated_records(dataset, aspect)
-    if len(rated.records) < 3:
+    rated = {aspect: rated_records(dataset, aspect) for aspect in aspects}
+    rated = {aspect: found for aspect, found in rated.items() if len(found.records) >= 3}
+    if not rated:
         return ()
-    human = rated.means()
-    item = np.array([record.item for record in rated.records], dtype=object)
-    system = np.array([record.system for record in rated.records], dtype=object)
-    cluster = np.array([group_of(record.group, record.item) for record in rated.records], dtype=object)
+    scores = [
+        _scores(evaluator, {a: found.records for a, found in rated.items()}, progress) for evaluator in evaluators
+    ]
     rows: list[Row] = []
-    for name, evaluator in evaluators:
-        values = evaluator.evaluate(rated.records, progress=progress).values
-        found = correlate(values, human, item, system, cluster=cluster, level="segment", seed=seed)
-        row: dict[str, Any] = {"evaluator": name, "aspect": aspect}
-        for kind in COEFFICIENTS:
-            row[kind] = found[kind].as_dict()
-        rows.append(row)
+    for aspect, judged in rated.items():
+        human = judged.means()
+        item = np.array([record.item for record in judged.records], dtype=object)
+        system = np.array([record.system for record in judged.records], dtype=object)
+        cluster = np.array([group_of(record.group, record.item) for record in judged.records], dtype=object)
+        for evaluator, values in zip(evaluators, scores, strict=True):
+            found = correlate(values[aspect], human, item, system, cluster=cluster, level="segment", seed=seed)
+            row: dict[str, Any] = {"evaluator": evaluator.name, "aspect": aspect}
+            for kind in COEFFICIENTS:
+                row[kind] = found[kind].as_dict()
+            rows.append(row)
     return tuple(rows)
+
+
+def _scores(
+    evaluator: Evaluator, records: Mapping[str, Sequence[Record]], progress: Progress | None
+) -> dict[str, Floats]:
+    """Of each aspect's records the evaluator's score of that aspect."""
+    if evaluator.depends_on_batch:
+        return {aspect: evaluator.evaluate(rows, progress=progress).values for aspect, rows in records.items()}
+    place = {
+        record: number for number, record in enumerate(dict.fromkeys(r for rows in records.values() for r in rows))
+    }
+    found = evaluator.evaluate(list(place), progress=progress)
+    many = evaluator.entry.aspect == "many"
+    return {
+        aspect: (found.components[aspect] if many else found.values)[[place[record] for record in rows]]
+        for aspect, rows in records.items()
+    }

@@ -45,21 +45,36 @@ def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
 
 
 def test_a_page_says_when_its_figures_are_of_older_code(store: ModuleType, tmp_path: Path) -> None:
-    code = tmp_path / "scoring" / "ml"
-    code.mkdir(parents=True)
-    (code / "a.py").write_text("x = 1\n", encoding="utf-8")
-    before = store.state_of_code(tmp_path)
-    assert before == store.state_of_code(tmp_path)
-    (code / "a.py").write_text("x = 2\n", encoding="utf-8")
-    assert store.state_of_code(tmp_path) != before
-    kept = store.Store(tmp_path / "x.jsonl")
+    kept = store.Store(tmp_path / "x.jsonl", "now")
     new = kept.once("a", 1, lambda: {"value": 1})
-    assert new["code"] == store.CODE == store.state_of_code(ROOT)
+    assert new["code"] == "now"
     old = {name: value for name, value in new.items() if name != "code"}
-    assert "earlier" not in store.machine_line([new])
-    assert "**1 of 2 of these results" in store.machine_line([new, old])
-    assert "**All of these results" in store.machine_line([{**new, "code": before}])
-    assert store.machine_line([]).endswith("no result yet.")
+    assert "earlier" not in store.machine_line([new], "now")
+    assert "**1 of 2 of these results" in store.machine_line([new, old], "now")
+    assert "**All of these results" in store.machine_line([{**new, "code": "before"}], "now")
+    assert store.machine_line([], "now").endswith("no result yet.")
+
+
+def test_the_state_of_the_code_is_of_what_an_evaluator_does(store: ModuleType, tmp_path: Path) -> None:
+    shared = tmp_path / "scoring" / "ml"
+    own, other = (shared / "evaluators" / name / "b.py" for name in ("ream", "maude"))
+    for path in (shared / "a.py", own, other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("def f():\n    return 1\n", encoding="utf-8")
+
+    def states() -> list[str]:
+        return [store.state_of_code(*names, root=tmp_path) for names in ((), ("ream",), ("maude",))]
+
+    def changed(path: Path, text: str) -> list[bool]:
+        before = states()
+        path.write_text(text, encoding="utf-8")
+        return [one != other for one, other in zip(before, states(), strict=True)]
+
+    assert states() == states()
+    assert changed(own, '"""A word."""\n\n\ndef f():\n    """One."""\n    return 1  # one\n') == [False] * 3
+    assert changed(own, "def f():\n    return 2\n") == [True, True, False]
+    assert changed(other, "def f():\n    return 2\n") == [True, False, True]
+    assert changed(shared / "a.py", "def f():\n    return 2\n") == [True, True, True]
 
 
 def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path) -> None:
