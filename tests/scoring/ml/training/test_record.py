@@ -1,0 +1,84 @@
+"""The correlations of a training's card: each evaluator scores each output once, whatever was judged of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from evalapp.stats import pearson
+from scoring.ml import Dataset, Item, Output, Rating, Record, load
+from scoring.ml.base import Evaluator
+from scoring.ml.training.record import correlations_with_people
+
+N = 12
+
+
+def dataset() -> Dataset:
+    """Twelve items with an output each; `clear` is judged of all, `short` of the first ten, `rare` of two."""
+    items = tuple(Item(f"i{n}", references=("one two",)) for n in range(N))
+    outputs = tuple(Output(f"i{n}", "a", " ".join(["word"] * (1 + n * 5 % 7))) for n in range(N))
+    rows = [("clear", n, 1 + n % 5) for n in range(N)] + [("short", n, 5 - n % 4) for n in range(10)]
+    rows += [("rare", n, 1 + n) for n in range(2)]
+    ratings = tuple(Rating("r1", aspect, float(value), item=f"i{n}", system="a") for aspect, n, value in rows)
+    return Dataset("d", items=items, outputs=outputs, ratings=ratings)
+
+
+class Counting:
+    """An evaluator that counts the texts it was asked for; in `components` it holds a score for each aspect."""
+
+    def __init__(self, *, many: bool, depends_on_batch: bool = False) -> None:
+        self.name, self.depends_on_batch = "counting", depends_on_batch
+        self.entry = SimpleNamespace(aspect="many" if many else "one")
+        self.asked: list[int] = []
+
+    def evaluate(self, records: Sequence[Record], *, progress: Any = None) -> Any:
+        self.asked.append(len(records))
+        length = np.array([float(len(record.text)) for record in records])
+        return SimpleNamespace(values=length, components={"clear": length, "short": -length})
+
+
+def rows_of(evaluator: Counting) -> dict[str, float]:
+    found = correlations_with_people([cast(Evaluator, evaluator)], dataset(), ["clear", "short", "rare"])
+    return {row["aspect"]: row["pearson"]["value"] for row in found}
+
+
+def expected(aspect: str) -> float:
+    data = dataset()
+    text = {row.item: row.text for row in data.outputs}
+    judged = [(len(text[row.item]), row.value) for row in data.ratings if row.aspect == aspect]
+    return pearson([float(a) for a, _ in judged], [b for _, b in judged]).value
+
+
+def test_every_aspect_has_its_row_and_every_text_is_scored_once() -> None:
+    evaluator = Counting(many=False)
+    found = rows_of(evaluator)
+    assert evaluator.asked == [N]
+    assert found == {"clear": pytest.approx(expected("clear")), "short": pytest.approx(expected("short"))}
+
+
+def test_an_evaluator_of_several_aspects_is_asked_for_each() -> None:
+    evaluator = Counting(many=True)
+    found = rows_of(evaluator)
+    assert evaluator.asked == [N]
+    assert found == {"clear": pytest.approx(expected("clear")), "short": pytest.approx(-expected("short"))}
+
+
+def test_one_whose_scores_hang_on_the_other_texts_reads_those_of_an_aspect_together() -> None:
+    evaluator = Counting(many=False, depends_on_batch=True)
+    rows_of(evaluator)
+    assert evaluator.asked == [N, 10]
+
+
+def test_nothing_is_scored_where_too_little_was_judged() -> None:
+    evaluator = Counting(many=False)
+    assert correlations_with_people([cast(Evaluator, evaluator)], dataset(), ["rare", "unheard of"]) == ()
+    assert evaluator.asked == []
+
+
+def test_sentinels_stand_beside() -> None:
+    rows = correlations_with_people([load("length"), load("random")], dataset(), ["clear"])
+    assert [row["evaluator"] for row in rows] == ["length", "random"]
