@@ -42,7 +42,9 @@ RATES = (5e-5, 2e-4)
 #: Small batches: with few pairs the number of steps is what is short.
 BATCH = 16
 #: Items on which systems and checkpoints meet.
-MEETINGS = 10, 30
+MEETINGS = 10, 20
+#: Pairs of an epoch and epochs of supervision without people.
+SUPERVISION: Mapping[str, Any] = {"pairs_per_epoch": 640, "epochs": 2, "batch_size": BATCH}
 STEPS = tuple(range(1000, 10_001, 1000))
 SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
 #: The paper's ablations (its table 5) as options; human judgements there are none here.
@@ -277,8 +279,7 @@ def run_supervision(data: Path, out: Path, store: Store, small: bool, seeds: Seq
         store.get(f"supervision/floors/{seed}", lambda test=parts[2]: floors_of(test))
 
         def trained(name: str, rate: float, seed: int = seed, parts: Sequence[Dataset] = parts) -> Any:
-            options: dict[str, Any] = {"pairs_per_epoch": 1200, "epochs": 2, "batch_size": BATCH}
-            options |= {**SMALL, "pairs_per_epoch": 32} if small else {}
+            options = {**SUPERVISION, **({**SMALL, "pairs_per_epoch": 32} if small else {})}
             place = out / "work" / f"supervision-{name.replace(' ', '-')}-{rate:g}-{seed}"
             return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=place, learning_rate=rate,
                        **options, **ABLATIONS[name])  # fmt: skip
@@ -519,6 +520,14 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
     return lines if len(lines) > 2 else []
 
 
+def supervision_rates(rows: Mapping[str, Any]) -> str:
+    """The learning rates tried with everything switched on, and what each reached."""
+    tried = {
+        key.rpartition("/")[2]: row["macro_f1"] for key, row in rows.items() if key.startswith("supervision rate/")
+    }
+    return ", ".join(f"{rate}: {value:.3f}" for rate, value in tried.items())
+
+
 def tried_rates(rows: Mapping[str, Any]) -> str:
     found = [
         f"{name} {rate} ({row['dev_loss']:.3f})"
@@ -572,7 +581,9 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "No human judgement: dailydialog_pp's replies are better than its adversarial and random negatives and "
             "than the demonstration's word n-gram model, whose later checkpoints are better than earlier ones. "
             f"Held-out contexts: {floors['items']}; {floors['checkpoints']} checkpoints, rated with Glicko-2 over 20 "
-            "seeds. The unseen model has another order and was not in training.",
+            f"seeds on {MEETINGS[1]} of them. The unseen model has another order and was not in training. A training "
+            f"has {SUPERVISION['epochs']} epochs of {SUPERVISION['pairs_per_epoch']} pairs; its learning rate was "
+            f"chosen by macro-F1 on dev pairs ({supervision_rates(rows)}).",
             "",
             *supervision,
             "",

@@ -233,6 +233,7 @@ def agreement_lines(runs: list[dict[str, Any]], floor_rows: list[dict[str, Any]]
     body: list[list[Any]] = []
     for row in runs:
         sort = "" if row["inputs"] == "both" else f", {row['inputs']} only"
+        sort += "" if row["epochs"] is None else f", {row['epochs']} epochs"
         place = f"{row['train']}, {row['dialogues']:,} dialogues"
         cells = [cell(row["people"][name]) for name in names]
         body.append([f"{row['evaluator']} ({row['profile']}{sort})", place, row["seed"], *cells])

@@ -47,6 +47,11 @@ from scoring.ml.training.record import group_of
 SEEDS = (13, 14, 15)
 RATES = (1e-5, 3e-5, 1e-4)
 FOLDS, CHOICE_FOLDS, ABLATION_FOLDS = 5, 1, 2
+#: Of every training: so many steps of so many pairs at most, whatever the size of the data. On e2e a step takes four
+#: seconds of one core: both sides are read behind their meaning representation.
+SHORT: dict[str, Any] = {"batch_size": 16, "max_steps": 48}
+#: A model of one system has a twentieth of the texts.
+SHORTER: dict[str, Any] = {"max_steps": 24}
 FLOORS = ("length", "random", "token-f1", "bleu-avg", "bertscore")
 ASPECTS = ("quality", "naturalness")
 #: What weighs the texts in P_sys; the first is the evaluator's own way.
@@ -61,7 +66,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 TRAINED_ON = {"n-gram models": False, "n-gram models and replies to other contexts": True}
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
-ROBUSTNESS_ITEMS, ROBUSTNESS_TEST = 3000, 1000
+ROBUSTNESS_ITEMS, ROBUSTNESS_TEST = 400, 120
 BASELINES = ("bleu-avg", "bertscore")
 RESAMPLES = 1000
 #: Of 20 that are usual: every text is read once more in each.
@@ -94,7 +99,7 @@ def e2e(given: Given) -> Dataset:
 
 def trial(given: Given) -> dict[str, Any]:
     """Options of every training; in a trial run a few steps only."""
-    more = {"epochs": 1, "max_steps": 3, "batch_size": 8} if given.quick else {}
+    more = {"epochs": 1, "max_steps": 3, "batch_size": 8} if given.quick else SHORT
     return {"encoder": given.encoder, **more}
 
 
@@ -116,11 +121,11 @@ def compute_e2e(given: Given, store: Store, data: Dataset) -> None:
     if given.wants("per_system"):
         some = spread_systems(human)
         part = replace(data, outputs=tuple(row for row in data.outputs if row.system in some), ratings=())
-        options = {"models": "per_system"}
+        options = {"models": "per_system", **({} if given.quick else SHORTER)}
         store.once(
             "per_system",
             first,
-            lambda: crossed(given, part, "per_system", first, FOLDS, rate, options) | {"chosen": some},
+            lambda: crossed(given, part, "per_system", first, ABLATION_FOLDS, rate, options) | {"chosen": some},
         )
     if given.wants("ablations"):
         for name, options in ABLATIONS.items():
@@ -262,8 +267,7 @@ def dialogues(given: Given, strangers: bool, seed: int) -> tuple[Dataset, list[I
     rest = [item for item in items if group_of(item.group, item.id) not in taken]
     rng.shuffle(rest)
     rng.shuffle(tested)
-    n_train, n_test = (40, 12) if given.quick else (given.items or ROBUSTNESS_ITEMS, ROBUSTNESS_TEST)
-    n_test = min(n_test, max(n_train // 3, 12))  # every text is read several times for the model's certainty
+    n_train, n_test = (40, 12) if given.quick else (ROBUSTNESS_ITEMS, ROBUSTNESS_TEST)
     learned, known, tested = rest[n_train : 3 * n_train], rest[:n_train], tested[:n_test]
     samples = [Sample(features(item), tuple(words.split_words(text))) for item in learned for text in item.references]
     rng.shuffle(samples)
@@ -394,7 +398,9 @@ def page(given: Given, store: Store) -> list[str]:
         "People's score of a system is the mean rank of its rated outputs within what one person rated together.",
         "Intervals: 95 %, items and systems drawn anew together. Floors stand in the same table.",
         "",
-        f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20).",
+        f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20). A training has "
+        f"{SHORT['max_steps']} steps of {SHORT['batch_size']} pairs, that of one system's own model "
+        f"{SHORTER['max_steps']}: what two cores learn in an evening.",
         "",
         f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()), store.code)}",
     ]
