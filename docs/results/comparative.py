@@ -72,10 +72,11 @@ class Setting:
     most: int | None = None
     folds: int = FOLDS
     max_length: int | None = None
+    poolings: tuple[str, ...] = ("cls",)
 
 
 SETTINGS = (
-    Setting("pandalm", "pandalm", "overall", 6, max_length=128),
+    Setting("pandalm", "pandalm", "overall", 6, max_length=128, poolings=("cls", "mean")),
     Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),
@@ -141,33 +142,45 @@ def judged_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, 
     return found
 
 
-def train_options(setting: Setting, rate: float, small: bool) -> dict[str, Any]:
-    options: dict[str, Any] = {"strong": "no", "weak": "no", "epochs": setting.epochs, "learning_rate": rate}
+@dataclass(frozen=True)
+class Choice:
+    """What dev chooses between."""
+
+    rate: float
+    pooling: str = "cls"
+
+    def __str__(self) -> str:
+        return f"{self.rate:g}" + (f" {self.pooling}" if self.pooling != "cls" else "")
+
+
+def train_options(setting: Setting, choice: Choice, small: bool) -> dict[str, Any]:
+    options: dict[str, Any] = {"strong": "no", "weak": "no", "epochs": setting.epochs, "learning_rate": choice.rate}
+    options["pooling"] = choice.pooling
     options["batch_size"] = BATCH
     options["max_length"] = setting.max_length
     return options | (SMALL if small else {})
 
 
 def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, small: bool) -> None:
-    rates = RATES[:2] if small else RATES
+    choices = [Choice(rate, pooling) for pooling in setting.poolings for rate in RATES]
 
-    def trained(fold: int, rate: float) -> Any:
+    def trained(fold: int, choice: Choice) -> Any:
         train, dev, _ = part_of(data, setting, fold, small)
-        folder = out / "work" / f"{setting.name}-{fold}-{rate:g}"
+        folder = out / "work" / f"{setting.name}-{fold}-{choice}".replace(" ", "-")
         return fit("comparative", train, dev=dev, aspect=setting.aspect, folder=folder, seed=SPLIT_SEED + fold,
-                   **train_options(setting, rate, small))  # fmt: skip
+                   **train_options(setting, choice, small))  # fmt: skip
 
-    def on_dev(rate: float) -> dict[str, Any]:
-        found = trained(0, rate)
+    def on_dev(choice: Choice) -> dict[str, Any]:
+        found = trained(0, choice)
         return {"dev_loss": min(row["dev_loss"] for row in found.record.log), "steps": found.record.steps}
 
-    losses = {rate: store.get(f"{setting.name}/rate/{rate:g}", lambda r=rate: on_dev(r)) for rate in rates}
-    rate = min(losses, key=lambda r: losses[r]["dev_loss"])
+    losses = {one: store.get(f"{setting.name}/rate/{one}", lambda one=one: on_dev(one)) for one in choices}
+    best = min(losses, key=lambda one: losses[one]["dev_loss"])
     store.get(f"{setting.name}/people", lambda: {"win_rates": people_win_rates(data, setting.aspect)})
     for fold in range(1 if small else setting.folds):
 
         def on_test(fold: int = fold) -> dict[str, Any]:
-            evaluator = trained(fold, rate)
+            evaluator = trained(fold, best)
             train, _, test = part_of(data, setting, fold, small)
             pairs = judged_pairs(test, setting.aspect)
             verdicts = evaluator.judge([a for a, _, _, _ in pairs], [b for _, b, _, _ in pairs])
@@ -181,7 +194,7 @@ def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, sm
             judged = people_win_rates(data, setting.aspect)
             systems = skill_and_length(evaluator, test, set(judged), small) if len(judged) > 5 else {}
             return {
-                "rate": rate,
+                "choice": str(best),
                 "train_pairs": evaluator.record.examples.get("compared pairs", 0),
                 "training_seconds": round(evaluator.record.seconds, 1),
                 "swap_consistency": verdicts.swap_consistency,
@@ -420,13 +433,13 @@ def comparison_table(rows: Mapping[str, Any]) -> list[str]:
         ours = (np.sign(lean) == truth)[decided].astype(float)
         theirs = np.where(longer == 0, 0.5, longer == truth)[decided]
         seconds = np.mean([fold["training_seconds"] for fold in folds])
-        steps = rows[f"{setting.name}/rate/{folds[0]['rate']:g}"]["steps"]
+        steps = rows[f"{setting.name}/rate/{folds[0]['choice']}"]["steps"]
         lines.append(
             f"| {setting.name}, {len(folds)} of {setting.folds} folds | {decided.sum()} | {cell(ours, own)} | "
             f"{cell(theirs, own)} | "
             f"{cell(ours - theirs, own, '+')} | {len(table)} | {cell(said == truth, groups)} | "
             f"{cell(longer == truth, groups)} | {cell(usual == truth, groups)} | "
-            f"{np.mean([fold['swap_consistency'] for fold in folds]):.2f} | {folds[0]['rate']:g} | "
+            f"{np.mean([fold['swap_consistency'] for fold in folds]):.2f} | {folds[0]['choice']} | "
             f"{np.mean([fold['train_pairs'] for fold in folds]):.0f}, {steps} | {seconds:.0f} |"
         )
     return lines if len(lines) > 2 else []
@@ -550,10 +563,10 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         lines += [
             "## Trained on people's comparisons",
             "",
-            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part); an eighth "
-            "of the training part chooses the epoch, and in the first fold the learning rate by the least dev loss of "
-            f"{', '.join(f'{rate:g}' for rate in RATES)}. A pair's truth is the verdict most people gave; pairs "
-            "without one are left out. Decided pairs: a forced choice between the two texts, so drawing reaches .5; "
+            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part). An eighth of the "
+            "training part chooses the epoch, and in the first fold, by the least dev loss, the learning rate and on "
+            "pandalm the pooling (the first token's vector, or the mean of all). A pair's truth is the verdict most "
+            "people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing reaches .5; "
             "all pairs: three verdicts.",
             "",
             *compared,
