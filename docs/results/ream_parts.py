@@ -61,14 +61,20 @@ def make_page(
     about: str,
     compute: Callable[[Given, Store, Question], None],
     page: Callable[[Given, Store], list[str]],
+    more: Mapping[str, Callable[[Given, Store], None]] | None = None,
 ) -> None:
-    """A whole script: compute what is wanted of each question, then write the page from all that is there."""
-    given = arguments(about, seeds=SEEDS, parts=[question.name for question in QUESTIONS])
+    """A whole script: compute what is wanted of each question and of the parts in `more`, then write the page from all
+    that is there."""
+    more = more or {}
+    given = arguments(about, seeds=SEEDS, parts=[*(question.name for question in QUESTIONS), *more])
     store = store_of(given, name, "ream")
     if not given.page_only:
         for question in QUESTIONS:
             if given.wants(question.name):
                 compute(given, store, question)
+        for name, part in more.items():
+            if given.wants(name):
+                part(given, store)
     publish(given, name, page(given, store))
 
 
