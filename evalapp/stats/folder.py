@@ -1,5 +1,5 @@
 """An exported folder read as columns: items, systems, ratings, comparisons and scores, out of JSONL, CSV, TSV or
-Parquet files. Made for recomputing tables: it trusts the export and checks nothing that `load` checks."""
+Parquet files. Made for recomputing tables: of what `load` checks it checks only that a row has what it is read for."""
 
 from __future__ import annotations
 
@@ -28,6 +28,18 @@ _ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".safe.csv", ".csv", ".csv.gz", "
 #: Columns whose cells are JSON where a file has cells; an empty cell is null. A cell of `system_b` is JSON where it is
 #: an object.
 _JSON = frozenset({"step", "step_a", "step_b", "value", "simulated", "in_training", "systems", "raters"})
+#: What a row cannot be read without; a number where it says so.
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "items": ("id",),
+    "outputs": ("item", "system"),
+    "systems": ("id",),
+    "ratings": ("rater", "aspect", "value"),
+    "comparisons": ("rater", "aspect", "verdict", "system_a", "system_b"),
+    "filters": ("name", "raters"),
+    "score_sets": ("id",),
+    "scores": ("set", "item", "system"),
+}
+_NUMBERS = ("value",)
 #: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
 _GUARD = "'"
 #: What a campaign appends to a rater whose judgement is a repeat.
@@ -69,10 +81,17 @@ class ExportFolder:
         if found is None:
             return
         file, ending = found
-        try:
-            yield from _READERS[ending](file)
-        except (ValueError, KeyError) as error:
-            raise FolderError(file.name, f"it cannot be read ({error})") from error
+        read = enumerate(_READERS[ending](file), start=1)
+        while True:
+            try:
+                number, row = next(read, (0, None))
+            except (ValueError, KeyError) as error:
+                raise FolderError(file.name, f"it cannot be read ({error})") from error
+            if row is None:
+                return
+            if fault := _fault(table, row):
+                raise FolderError(f"{file.name}, row {number}", f"{fault}; mend the row, or export the project again")
+            yield row
 
     def _file(self, table: str) -> tuple[Path, str] | None:
         for ending in _ENDINGS:
@@ -294,6 +313,19 @@ class ExportFolder:
             return self.groups[item]
         except KeyError:
             raise FolderError("items", f"there is no item “{item}”") from None
+
+
+def _fault(table: str, row: Row) -> str:
+    """Why a row cannot be read; nothing where it can."""
+    if not isinstance(row, dict):
+        return "it is no object"
+    for name in _NEEDED.get(table, ()):
+        value = row.get(name)
+        if value is None:
+            return f"{name} is missing"
+        if name in _NUMBERS and not isinstance(value, int | float):
+            return f"{name} is {value!r}, not a number"
+    return ""
 
 
 def _object(value: Any) -> Row:

@@ -224,3 +224,22 @@ def test_no_number_equals_no_number(tmp_path, monkeypatch):
     entry = {"kind": "systems", "params": {}, "table": {"kind": "systems", "value": 0.5}}
     outcome = recompute_entry(ExportFolder(tmp_path), entry, {})
     assert [difference.where for difference in outcome.differences] == ["value"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"value": None}, "value is missing"),
+        ({"value": "good"}, "value is 'good', not a number"),
+        ({"rater": None}, "rater is missing"),
+        (7, "it is no object"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(exported: Path, tmp_path: Path, change: Any, problem: str) -> None:
+    tables = data()
+    tables["ratings"][4] = {**tables["ratings"][4], **change} if isinstance(change, dict) else change
+    folder = copied(exported, tmp_path / "part", tables)
+    told = f"ratings.jsonl, row 5: {problem}; mend the row, or export the project again"
+    outcomes = recompute_folder(folder)
+    assert outcomes[0].problem == told
+    assert [outcome.is_equal for outcome in outcomes if outcome.problem != told] == [True] * 5
