@@ -46,8 +46,8 @@ MODELS = {
     "reference alone": {"inputs": "reference"},
 }
 #: Of each training: every output meets one of its references in an epoch, another one in the next (usual: four), so
-#: that all models together take hours, not days; steps of 16 pairs, because with few pairs steps are what is short.
-SETTINGS: dict[str, Any] = {"max_references": 1, "batch_size": 16}
+#: that all models together take hours, not days.
+SETTINGS: dict[str, Any] = {"max_references": 1}
 #: Learning rates, of which the dev part of the first seed's group split chooses one for every training.
 RATES = (2e-5, 5e-5, 1e-4)
 FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
