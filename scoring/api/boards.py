@@ -16,7 +16,8 @@ def board_response(answer: Answer, serializer: Any) -> Response:
         return Response(pending, status=202)
     table = {**answer.table, "computed_at": answer.leaderboard.computed_at}
     try:
-        return Response(serializer({**table, "is_current": answer.is_current, "run": run}).data)
+        is_current = answer.is_current and not answer.is_old
+        return Response(serializer({**table, "is_current": is_current, "run": run}).data)
     except (KeyError, TypeError, ValueError):
         # One that came with an upload, made by another program maybe, need not tell all that is promised here.
         if answer.leaderboard.stamp:

@@ -120,7 +120,8 @@ class SystemRowSerializer(EstimateSerializer):
 
 
 class BoardSerializer(serializers.Serializer):
-    """What both leaderboards carry. `is_current` false: the data changed, and `run` computes the table anew."""
+    """What both leaderboards carry. `is_current` false: the data changed, and `run` computes the table anew; games are
+    played again when somebody asks for them."""
 
     project = serializers.CharField()
     kind = serializers.CharField()

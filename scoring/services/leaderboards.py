@@ -21,7 +21,7 @@ from evalapp.common.queue import enqueue_run, queue_has_worker
 
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect, find_campaign
-from ..selectors.games import find_judge, games_under_way, how_to_play, latest_games, plays_games
+from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, latest_games, plays_games
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
     READ,
@@ -69,13 +69,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a page shows: a table or None, whether it tells the present state, and the run that is at it."""
+    """What a page shows: a table or None, whether it is the one to show, and the run that is at another. `is_old`: data
+    have changed since, and only a person asks for another."""
 
     table: dict[str, Any] | None
     leaderboard: Leaderboard | None
     is_current: bool
     run: Run | None = None
     has_worker: bool = True
+    is_old: bool = False
 
 
 def compute_leaderboard(
@@ -204,7 +206,7 @@ def _answer_games(project: Project, query: SystemsQuery) -> Answer:
             project=project, kind=query.kind, params=asdict(query), stamp=f"games:{done.pk}",
             table=done.result["table"], computed_at=done.finished_at or done.created_at,
         )  # fmt: skip
-        return Answer(row.table, row, True, run)
+        return Answer(row.table, row, True, run, is_old=is_old(project, row.table))
     if run is None:
         raise BadInput(how_to_play(project, judge, query))
     return Answer(None, None, False, run, queue_has_worker(run.queue))

@@ -25,7 +25,7 @@ from ..games_form import GamesForm
 from ..models import ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.catalogue import get_entry
-from ..selectors.games import is_old, judges_of, plays_games
+from ..selectors.games import judges_of, plays_games
 from ..selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
@@ -128,7 +128,7 @@ def systems_page(
         "may_write": writes,
         "games": games,
         "games_form": (games_form or _games_form(query)) if games and writes else None,
-        "is_old": games and answer.table is not None and is_old(project, answer.table),
+        "is_old": answer.is_old,
     }
     status = 422 if games_form is not None else 200
     return page(request, "scoring/systems/show.html", context, fragment="board", status=status)

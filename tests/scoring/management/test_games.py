@@ -295,6 +295,8 @@ def test_programs_ask_for_it_and_read_it(judged):
     wrong = api.post("/api/v1/projects/alpha/runs/", {"kind": "games", "seeds": "x", "pace": 1}, format="json")
     assert wrong.status_code == 400
     assert {fault["field"] for fault in wrong.json()["errors"]} == {"seeds", "pace"}
+    judged.project.ratings.all().delete()
+    assert api.get(table).json()["is_current"] is False
     board = {"board": "systems", "query": {"by": "judge", "method": "glicko2"}}
     kept = api.post("/api/v1/projects/alpha/snapshots/", board, format="json")
     assert kept.status_code == 201, kept.content
