@@ -16,7 +16,7 @@ from evalapp.common.models import Run
 from ..models import Evaluator
 from .catalogue import entries, get_entry
 from .leaderboards import SystemsQuery, stamp_of
-from .training import trained_of
+from .training import refuse_unfinished, trained_of
 
 KIND = "games"
 METHOD = "glicko2"
@@ -50,6 +50,7 @@ def find_judge(project: Project, name: str = "") -> Evaluator:
     )
     if not name:
         raise BadInput(f"{project.slug} has no trained evaluator that compares texts. {way}")
+    refuse_unfinished(project, name)
     row = Evaluator.objects.filter(project=project, slug=name).first()
     if row is None and get_entry(name).compares:
         raise BadInput(f"{name} must be trained before it can compare. {way}")

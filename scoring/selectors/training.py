@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 FEW_ITEMS = 500
 FOLDS = 5
 
+#: Runs that give a name to an evaluator.
+MAKING = ("train", "artefact", "combine")
+
 #: What a training may need -> (what is missing, how to get it).
 MISSING = {
     "ratings": ("no ratings of outputs", "upload ratings or open a campaign"),
@@ -87,10 +90,24 @@ def trained_of(project: Project) -> QuerySet[Evaluator]:
     return rows.select_related("run").order_by("-pk")
 
 
+def names_in_making(project: Project) -> dict[str, Run]:
+    """The names that runs under way will give to evaluators."""
+    rows = Run.objects.filter(project=project, kind__in=MAKING, state__in=Run.ACTIVE).order_by("pk")
+    return {str(run.params["slug"]): run for run in rows.only("params", "cancel_requested") if run.params.get("slug")}
+
+
+def refuse_unfinished(project: Project, slug: str) -> None:
+    """Raises `NotThere` where a run is still making the evaluator of this name."""
+    run = names_in_making(project).get(slug)
+    if run is not None:
+        raise NotThere(f"{slug} is not ready: run {run.pk} is still making it. Look again when it has ended.")
+
+
 def find_trained(project: Project, slug: str) -> Evaluator:
-    """The trained evaluator of this slug. Raises `NotThere` naming those there are."""
+    """The trained evaluator of this slug. Raises `NotThere` naming those there are, or the run that is making it."""
     found = trained_of(project).filter(slug=slug).first()
     if found is None:
+        refuse_unfinished(project, slug)
         there = ", ".join(trained_of(project).values_list("slug", flat=True)[:20]) or "none yet"
         raise NotThere(f"No evaluator “{slug}” was trained in {project.slug}. There are: {there}.")
     return found

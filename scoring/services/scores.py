@@ -23,7 +23,7 @@ from evalapp.common.queue import enqueue_run
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
-from ..selectors.training import trained_of
+from ..selectors.training import refuse_unfinished, trained_of
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -98,6 +98,7 @@ def _applicable(project: Project, name: str) -> Entry:
     try:
         entry = get_entry(name)
     except NotThere as error:
+        refuse_unfinished(project, name)
         slugs = list(trained_of(project).values_list("slug", flat=True)[:20])
         hint = f" Trained in {project.slug}: {', '.join(slugs)}." if slugs else ""
         raise NotThere(error.detail + hint) from error

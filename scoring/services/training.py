@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,14 @@ from evalapp.common.queue import enqueue_run
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import check_models, entries, get_entry
 from ..selectors.datasets import DataChoice, check_choice
-from ..selectors.training import default_folds, facts_of, learners, missing_for, trainings_under_way
+from ..selectors.training import (
+    default_folds,
+    facts_of,
+    learners,
+    missing_for,
+    names_in_making,
+    trainings_under_way,
+)
 from .wishes import read_wishes
 
 if TYPE_CHECKING:
@@ -189,29 +196,35 @@ def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
         raise BadInput(str(error), faults=[Fault(str(error), field=where)]) from error
 
 
-def check_name(project: Project, name: str, taken: Collection[str] = ()) -> None:
-    """A name that can become the slug of an evaluator, and is free."""
+def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None = None) -> None:
+    """A name that can become the slug of an evaluator, and is free; `under_way` are names that runs will give."""
     if not name:
         return
     if not SLUG.fullmatch(name):
         text = "A name has small letters, digits and hyphens, at most 80."
         raise BadInput(text, faults=[Fault(text, field="name")])
     used = {entry.name for entry in entries()} | RESERVED
-    if name in used or name in taken or Evaluator.objects.filter(project=project, slug=name).exists():
+    if under_way and name in under_way:
+        text = (
+            f"Run {under_way[name].pk} is making an evaluator named “{name}”: choose another name, or cancel that run."
+        )
+        raise Conflict(text, faults=[Fault(text, field="name")])
+    if name in used:
+        text = f"The name “{name}” is taken, by what evalapp itself calls so: choose another."
+        raise Conflict(text, faults=[Fault(text, field="name")])
+    if Evaluator.objects.filter(project=project, slug=name).exists():
         text = f"The name “{name}” is taken: choose another, or delete that evaluator first."
         raise Conflict(text, faults=[Fault(text, field="name")])
 
 
 def free_slug(project: Project, stem: str, name: str) -> str:
     """The name that was asked for, or the stem with the next number; nothing that is there or under way has it."""
-    kinds = ["train", "artefact", "combine"]
-    active = Run.objects.filter(project=project, kind__in=kinds, state__in=Run.ACTIVE)
-    slugs = [(str(run.params.get("slug")), run.cancel_requested) for run in active.only("params", "cancel_requested")]
-    check_name(project, name, {slug for slug, is_cancelled in slugs if not is_cancelled})
+    making = names_in_making(project)
+    check_name(project, name, {slug: run for slug, run in making.items() if not run.cancel_requested})
     if name:
         return name
     # What is just being cancelled may be done before it sees so, and have its name.
-    used = set(Evaluator.objects.filter(project=project).values_list("slug", flat=True)) | {slug for slug, _ in slugs}
+    used = {*Evaluator.objects.filter(project=project).values_list("slug", flat=True), *making}
     return next(slug for number in range(1, 10_000) if (slug := f"{stem}-{number}") not in used)
 
 
