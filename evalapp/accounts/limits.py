@@ -5,6 +5,7 @@ together."""
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import time
 from dataclasses import dataclass
 
@@ -38,12 +39,26 @@ RESETS_BY_MAIL = Limit("reset-mail", 3, 3600)
 
 
 def client_ip(request: HttpRequest) -> str:
-    """The address the request came from. Behind the TLS proxy it is what the proxy added last."""
+    """The address that attempts are counted for. Behind the TLS proxy it is what the proxy added last."""
     if settings.SECURE_SSL_REDIRECT:
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")[-1].strip()
         if forwarded:
-            return forwarded
-    return request.META.get("REMOTE_ADDR", "")
+            return counted(forwarded)
+    return counted(request.META.get("REMOTE_ADDR", ""))
+
+
+def counted(address: str) -> str:
+    """An IPv6 address stands for the 64-bit network it is in, which one subscriber has whole; one that wraps an IPv4
+    address is that one. What is no address stays as it is."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False).network_address)
 
 
 def _where(limit: Limit, key: str) -> tuple[str, int]:

@@ -45,3 +45,21 @@ def test_behind_the_proxy_the_last_address_counts():
     assert limits.client_ip(request) == "127.0.0.1", "without the proxy the header is anybody's word"
     with override_settings(SECURE_SSL_REDIRECT=True):
         assert limits.client_ip(request) == "10.0.0.9"
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:DB8:1:2::ffff", "2001:db8:1:2::"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("fe80::1%eth0", "fe80::"),
+        ("::1", "::"),
+        ("", ""),
+        ("unix:", "unix:"),
+    ],
+)
+def test_whoever_has_a_network_of_addresses_has_one(address, counted):
+    assert limits.client_ip(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
