@@ -88,18 +88,24 @@ def holding(wanted: Iterable[Kept]) -> Iterator[Held]:
 def _remove_stale(place: Path) -> None:
     """Second names that a killed backup left: they keep room from being given back."""
     for path in place.glob(".backup-*"):
-        if time.time() - path.stat().st_mtime > STALE_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+        # Another backup may be removing its own.
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _walk(path: Path, follow: bool) -> Iterator[Path]:
-    """Regular files, in the order of their names."""
+    """Regular files, in the order of their names. A folder that goes meanwhile had none."""
     if path.is_symlink() and not follow:
         return
     if path.is_file():
         yield path
     elif path.is_dir() and not path.is_symlink():
-        for inner in sorted(path.iterdir()):
+        try:
+            inside = sorted(path.iterdir())
+        except FileNotFoundError:
+            return
+        for inner in inside:
             yield from _walk(inner, follow)
 
 
