@@ -398,6 +398,15 @@ def run_selection(out: Path, store: Store, small: bool) -> None:
 
 # Tables
 
+#: Behind what stands on the page from an earlier run, and was not computed this time.
+EARLIER = "†"
+
+
+def kept_rows(old: str, start: str) -> list[str]:
+    """Lines of the page before that begin so, marked."""
+    found = [line for line in old.splitlines() if line.startswith(start)]
+    return [line if EARLIER in line else line.replace(start, f"{start}{EARLIER} ", 1) for line in found]
+
 
 def resampled(values: np.ndarray, groups: Sequence[str], seed: int = 13) -> tuple[float, float, float]:
     """Mean with its 95 % percentile interval from drawing whole groups."""
@@ -413,7 +422,7 @@ def cell(values: Sequence[float] | np.ndarray, groups: Sequence[str], sign: str 
     return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
-def comparison_table(rows: Mapping[str, Any]) -> list[str]:
+def comparison_table(rows: Mapping[str, Any], old: str) -> list[str]:
     lines = [
         "| set | decided pairs | comparative | the longer wins | difference | all pairs | comparative | the longer "
         "wins | most frequent verdict | both ways alike | learning rate | pairs and steps of training | seconds a "
@@ -423,6 +432,7 @@ def comparison_table(rows: Mapping[str, Any]) -> list[str]:
     for setting in SETTINGS:
         folds = [rows[key] for key in rows if key.startswith(f"{setting.name}/fold/")]
         if not folds:
+            lines += kept_rows(old, f"| {setting.name}, ")
             continue
         table = [row for fold in folds for row in fold["rows"]]
         groups = [row[0] for row in table]
@@ -449,12 +459,13 @@ def shown(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
 
 
-def verdicts_in_words(rows: Mapping[str, Any]) -> list[str]:
+def verdicts_in_words(rows: Mapping[str, Any], old: str) -> list[str]:
     """One line a set: above or below the two floors, or not told apart from them."""
     lines = []
     for setting in SETTINGS:
         table = [row for key in rows if key.startswith(f"{setting.name}/fold/") for row in rows[key]["rows"]]
         if not table:
+            lines += kept_rows(old, f"- {setting.name}: ")
             continue
         groups = [row[0] for row in table]
         truth, said, lean, longer, usual = (np.array([row[n] for row in table]) for n in range(1, 6))
@@ -477,15 +488,15 @@ def against(low: float, high: float) -> str:
     return "above" if low > 0 else "**below**" if high < 0 else "not told apart from"
 
 
-def system_table(rows: Mapping[str, Any]) -> list[str]:
+def system_table(rows: Mapping[str, Any], old: str) -> list[str]:
     lines = [
         "| set | fold | systems | skill rating: Spearman | Kendall | mean length: Spearman | Kendall | seeds at rest |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for setting in SETTINGS:
-        for key in rows:
-            if not key.startswith(f"{setting.name}/fold/") or not rows[key]["systems"]:
-                continue
+        own = [key for key in rows if key.startswith(f"{setting.name}/fold/") and rows[key]["systems"]]
+        lines += [] if own else kept_rows(old, f"| {setting.name} | ")
+        for key in own:
             found, people = rows[key]["systems"], rows[f"{setting.name}/people"]["win_rates"]
             names = sorted(people.keys() & found["skill"].keys())
             human = [people[name] for name in names]
@@ -558,7 +569,8 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         f"recommended, CPU. Intervals: 95 %, bootstrap over split groups. {code_line(list(rows.values()), CODE)}",
         "",
     ]
-    compared = comparison_table(rows)
+    old = path.read_text(encoding="utf-8") if path.is_file() and not small else ""
+    compared = comparison_table(rows, old)
     if compared:
         lines += [
             "## Trained on people's comparisons",
@@ -574,15 +586,16 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "Both ways alike: share of pairs with the same verdict whichever text comes first. In words, by the "
             "intervals of the differences:",
             "",
-            *verdicts_in_words(rows),
+            *verdicts_in_words(rows, old),
             "",
             f"Learning rates tried on dev: {tried_rates(rows)}. Where a figure is below its floor the likely reason is "
             "the number of steps: a reader of pairs starts from nothing but an encoder of single sentences, and what "
             "two cores learn in a quarter of an hour is some hundred steps. The remedy is more pairs and more steps "
-            "(`--only`, and `Setting` in the script); this page does not show that it suffices.",
+            "(`--only`, and `Setting` in the script); this page does not show that it suffices."
+            + (f" {EARLIER} Of an earlier run and state of the code." if EARLIER in "".join(compared) else ""),
             "",
         ]
-    systems = system_table(rows)
+    systems = system_table(rows, old)
     if systems:
         lines += ["Order of the systems on held-out items against people's win rates:", "", *systems, ""]
     supervision = supervision_table(rows)

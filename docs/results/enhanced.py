@@ -31,6 +31,7 @@ from ream_parts import (
     unseen_by,
 )
 from store import (
+    ABSENT,
     Given,
     Result,
     Store,
@@ -207,7 +208,7 @@ def page(given: Given, store: Store) -> list[str]:
 def of_question(given: Given, store: Store, question: Question) -> list[str]:
     by_metric = found_of(given, store, question)
     if not any(by_metric.values()):
-        return ["Not computed yet."]
+        return [ABSENT]
     chosen = {metric: store.of(f"{question.name}/{metric}/chosen", given.seeds) for metric in METRICS}
     some = next(metric for metric, found in by_metric.items() if found)
     lines = [size_line(question, chosen[some][0]["items"], by_metric[some][0]["outputs"]), ""]

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from store import (
+    ABSENT,
     Given,
     Result,
     Store,
@@ -404,13 +405,15 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()), store.code)}",
     ]
-    if not known:
-        return [*lines, "", "Not computed yet."]
-    human = {aspect: array(known[0][aspect]) for aspect in ASPECTS}
-    lines += ["", "## Learning rate", "", *choice(given, store)]
-    lines += ["", f"## System order, one model, {FOLDS} folds", "", *order(given, store, human)]
-    lines += ["", "## One model per system", "", *per_system(given, store, known[0])]
-    lines += ["", "## Ablations", "", *ablations(given, store, human)]
+    human = {aspect: array(known[0][aspect]) for aspect in ASPECTS} if known else {}
+    parts = {
+        "Learning rate": lambda: choice(given, store),
+        f"System order, one model, {FOLDS} folds": lambda: order(given, store, human),
+        "One model per system": lambda: per_system(given, store, known[0]),
+        "Ablations": lambda: ablations(given, store, human),
+    }
+    for title, part in parts.items():
+        lines += ["", f"## {title}", "", *(part() if known else [ABSENT])]
     lines += ["", "## Robustness", "", *robust_page(given, store)]
     return lines
 
@@ -418,7 +421,7 @@ def page(given: Given, store: Store) -> list[str]:
 def choice(given: Given, store: Store) -> list[str]:
     tried = sorted((r for (s, _), r in store.rows.items() if s.startswith("choice/")), key=lambda row: row["rate"])
     if not tried:
-        return ["Not computed yet."]
+        return [ABSENT]
     rows = [[f"{r['rate']:g}", number(r["loss"], 4), *(number(v, 4) for v in r["losses"])] for r in tried]
     head = ["rate", "dev log-loss", *(f"fold {n + 1}" for n in range(len(tried[0]["losses"])))]
     best = chosen_rate(store, given.seeds[0])
@@ -432,12 +435,13 @@ def choice(given: Given, store: Store) -> list[str]:
 
 def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[str]:
     found = store.of("shared", given.seeds)
+    if not found:
+        return [ABSENT]
     rows = []
     for name, parts in WEIGHTS.items():
-        if found:
-            p = np.mean([array(r["p"]) for r in found], axis=0)
-            weights = np.mean([weights_of(r, parts) for r in found], axis=0)
-            rows.append([f"perception, weights {name}", *columns_of(p, weights, human)])
+        p = np.mean([array(r["p"]) for r in found], axis=0)
+        weights = np.mean([weights_of(r, parts) for r in found], axis=0)
+        rows.append([f"perception, weights {name}", *columns_of(p, weights, human)])
     for name in FLOORS:
         for result in store.of(f"floor/{name}", [0]):
             values = array(result["values"])
@@ -445,20 +449,19 @@ def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[s
     n_systems, n_items = human["quality"].shape
     lines = [f"{n_systems} systems, {n_items} items. perception: mean of P, c and m over seeds (n = {len(found)})."]
     lines += ["", *table(["score", *HEAD], rows)]
-    if found:
-        seeds = []
-        for aspect in ASPECTS:
-            each = [with_people_point(r, human[aspect]) for r in found]
-            seeds.append(f"{aspect} Pearson {mean_sd([e[0] for e in each])}, Spearman {mean_sd([e[1] for e in each])}")
-        dev = [r["dev"] for r in found]
-        lines += [
-            "",
-            *in_words(found, human),
-            f"Mean ± SD over seeds (n = {len(found)}): {'; '.join(seeds)}.",
-            f"Dev pairs: accuracy {mean_sd([d['accuracy'] for d in dev])}, calibration error "
-            f"{mean_sd([d['calibration_error'] for d in dev])}, confidence {mean_sd([d['confidence'] for d in dev])}.",
-            f"Minutes for all folds of a seed with scoring (median): {minutes(found)}.",
-        ]
+    seeds = []
+    for aspect in ASPECTS:
+        each = [with_people_point(r, human[aspect]) for r in found]
+        seeds.append(f"{aspect} Pearson {mean_sd([e[0] for e in each])}, Spearman {mean_sd([e[1] for e in each])}")
+    dev = [r["dev"] for r in found]
+    lines += [
+        "",
+        *in_words(found, human),
+        f"Mean ± SD over seeds (n = {len(found)}): {'; '.join(seeds)}.",
+        f"Dev pairs: accuracy {mean_sd([d['accuracy'] for d in dev])}, calibration error "
+        f"{mean_sd([d['calibration_error'] for d in dev])}, confidence {mean_sd([d['confidence'] for d in dev])}.",
+        f"Minutes for all folds of a seed with scoring (median): {minutes(found)}.",
+    ]
     return lines
 
 
@@ -488,7 +491,7 @@ def with_people_point(result: Mapping[str, Any], human: np.ndarray) -> tuple[flo
 def per_system(given: Given, store: Store, known: Mapping[str, Any]) -> list[str]:
     found = store.of("per_system", given.seeds[:1])
     if not found:
-        return ["Not computed yet."]
+        return [ABSENT]
     result = found[0]
     rows_of = [known["systems"].index(name) for name in result["systems"]]
     own = system_scores(array(result["p"]), weights_of(result, ("c", "m")))
@@ -517,7 +520,7 @@ def ablations(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> li
             cells = columns_of(array(result["p"]), weights_of(result, ("c", "m")), human)
             rows.append([name, *cells, number(result["dev"]["accuracy"]), minutes([result])])
     if not rows:
-        return ["Not computed yet."]
+        return [ABSENT]
     text = (
         f"Seed {given.seeds[0]}, {ABLATION_FOLDS} folds (half of the data each, so the full model stands here again)."
     )
@@ -536,7 +539,7 @@ def robust_page(given: Given, store: Store) -> list[str]:
         found = store.of(f"robustness/{name}", given.seeds)
         lines += ["", f"### Trained against {name}", ""]
         if not found:
-            lines.append("Not computed yet.")
+            lines.append(ABSENT)
             continue
         rows = []
         for evaluator in found[0]["rows"]:

@@ -35,6 +35,7 @@ from ream_parts import (
     with_people,
 )
 from store import (
+    ABSENT,
     Given,
     Result,
     Store,
@@ -218,7 +219,7 @@ def of_tries(given: Given, store: Store) -> list[str]:
             accuracies = [number(found["accuracy"][kind]) for kind in KINDS]
             rows.append([name, str(found["n"]), *figures, *accuracies, minutes([result])])
     if not rows:
-        return ["Not computed yet."]
+        return [ABSENT]
     head = ["way", "sets", "MSE", "constant", "R2", "Spearman", *(f"accuracy, {k}" for k in KINDS), "minutes"]
     said = f"{METRICS[0]} on {TRIED_ON}, seed {given.seeds[0]}: learned on two thirds of the groups, measured on the"
     return [said, "others, which also chose the epoch. Nothing above was chosen by it.", "", *table(head, rows)]
@@ -227,7 +228,7 @@ def of_tries(given: Given, store: Store) -> list[str]:
 def of_question(given: Given, store: Store, question: Question) -> list[str]:
     by_metric = found_of(given, store, question)
     if not any(by_metric.values()):
-        return ["Not computed yet."]
+        return [ABSENT]
     some = next(found for found in by_metric.values() if found)
     lines = [size_line(question, some[0]["items"], some[0]["outputs"]), ""]
     rows = []

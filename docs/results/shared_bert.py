@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from store import (
+    ABSENT,
     Given,
     Result,
     Store,
@@ -180,7 +181,7 @@ def of_split(given: Given, store: Store, split: str) -> list[str]:
     """A row for each aspect and figure."""
     shared, three = (store.of(f"{split}/{model}", given.seeds) for model in ("shared", "three"))
     if not shared:
-        return ["Not computed yet."]
+        return [ABSENT]
     rows = []
     for aspect in ASPECTS:
         n = statistics.mean(values(shared, aspect, "n"))

@@ -32,6 +32,10 @@ from scoring.ml import Dataset
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = Path(__file__).resolve().parent
 Result = dict[str, Any]
+#: Of a section that has no results; how the line on what was read begins; and a section of the page before.
+ABSENT = "Not computed yet."
+READ = "Encoder: "
+KEPT = "*Of an earlier run and state of the code"
 
 
 def state_of_code(*evaluators: str, root: Path = ROOT) -> str:
@@ -188,13 +192,42 @@ def what_was_read(given: Given) -> str:
 
 
 def publish(given: Given, name: str, lines: Sequence[str]) -> None:
-    """Write the page, or print it in a trial run."""
+    """Write the page, or print it in a trial run. What was not computed this time stays as it was, and says so."""
     text = "\n".join(lines).rstrip() + "\n"
     if given.quick:
         print(text)
         return
-    (PAGES / f"{name}.md").write_text(text, encoding="utf-8")
-    print(f"written: {PAGES / name}.md")
+    page = PAGES / f"{name}.md"
+    if page.is_file():
+        text = with_kept(text, page.read_text(encoding="utf-8"))
+    page.write_text(text, encoding="utf-8")
+    print(f"written: {page}")
+
+
+def with_kept(new: str, old: str) -> str:
+    """The new page; sections that hold nothing yet are those of the old page, with a line on what that had read."""
+    before = dict(sections_of(old))
+    source = next((line for line in old.splitlines() if line.startswith(READ)), "")
+    result = []
+    for head, body in sections_of(new):
+        kept = before.get(head, "").strip()
+        if body.strip() != ABSENT or kept in ("", ABSENT):
+            result.append(f"{head}\n{body}" if head else body)
+            continue
+        said = "" if kept.startswith(KEPT) else f"{KEPT}: {source}*\n\n"
+        result.append(f"{head}\n\n{said}{kept}\n")
+    return "\n".join(part.rstrip("\n") + "\n" for part in result)
+
+
+def sections_of(text: str) -> list[tuple[str, str]]:
+    """(heading, what follows it) for every heading below the first; the beginning has none."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for line in text.splitlines():
+        if line.startswith(("## ", "### ")):
+            found.append((line, []))
+        else:
+            found[-1][1].append(line)
+    return [(head, "\n".join(body)) for head, body in found]
 
 
 def machine_line(results: Sequence[Result], code: str) -> str:

@@ -150,3 +150,17 @@ def test_a_line_of_the_file_is_json(store: ModuleType, tmp_path: Path) -> None:
     kept.once("a", 1, lambda: {"value": 1})
     (line,) = kept.path.read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["setting"] == "a"
+
+
+def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: ModuleType) -> None:
+    old = "# T\n\nEncoder: x. Seeds: 13.\n\n## A\n\nold a\n\n## B\n\nold b\n\n### C\n\nNot computed yet.\n"
+    new = "# T\n\nEncoder: x. Seeds: 14.\n\n## A\n\nnew a\n\n## B\n\nNot computed yet.\n\n### C\n\nNot computed yet.\n"
+    page = store.with_kept(new, old)
+    assert page.count("Encoder: x. Seeds: 14.") == 1
+    assert "new a" in page
+    assert "old a" not in page
+    assert "## B\n\n*Of an earlier run and state of the code: Encoder: x. Seeds: 13.*\n\nold b\n\n### C\n" in page
+    assert page.endswith("### C\n\nNot computed yet.\n")
+    # Once more: it is said once, of the run that it is of.
+    assert store.with_kept(new.replace("14", "15"), page).count("Seeds: 13.") == 1
+    assert store.with_kept(old, old) == old
