@@ -32,6 +32,8 @@ from scoring.ml import Dataset
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = Path(__file__).resolve().parent
 Result = dict[str, Any]
+#: The module that says how long a training will take.
+ESTIMATES = "estimate"
 #: Of a section that has no results; how the line on what was read begins; and a section of the page before.
 ABSENT = "Not computed yet."
 READ = "Encoder: "
@@ -39,11 +41,14 @@ KEPT = "*Of an earlier run and state of the code"
 
 
 def state_of_code(*evaluators: str, root: Path = ROOT) -> str:
-    """Eight digits that change with the evaluators' code, not with its comments and docstrings. With names, folders of
-    `scoring/ml/evaluators`: the code these share with the others, and their own; another evaluator changes nothing."""
+    """Eight digits that change with the evaluators' code, not with comments, docstrings and what estimates times before
+    a training. With names, folders of `scoring/ml/evaluators`: the code these share with the others, and their own;
+    another evaluator changes nothing."""
     digest = hashlib.sha256()
     apart = root / "scoring/ml/evaluators"
     for path in sorted((root / "scoring/ml").rglob("*.py")):
+        if path.stem == ESTIMATES:
+            continue
         if not evaluators or apart not in path.parents or path.relative_to(apart).parts[0] in evaluators:
             said = meaning(path.read_text(encoding="utf-8"))
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + said.encode() + b"\0")
@@ -51,14 +56,21 @@ def state_of_code(*evaluators: str, root: Path = ROOT) -> str:
 
 
 def meaning(source: str) -> str:
-    """A module's syntax tree without its docstrings."""
+    """A module's syntax tree without its docstrings, its `plan` and what that imports to estimate times."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body = node.body[1:]
+            described = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+            node.body = [one for one in node.body[int(described) :] if not estimates(one)]
     return ast.dump(tree)
+
+
+def estimates(node: ast.stmt) -> bool:
+    """Whether a statement serves the dry check alone."""
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "").endswith(f".{ESTIMATES}")
+    return isinstance(node, ast.FunctionDef) and node.name == "plan"
 
 
 class Store:

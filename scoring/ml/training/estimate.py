@@ -7,6 +7,7 @@ from functools import cache
 
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import resolve_device
+from scoring.ml.types import Dataset
 
 # What a training reaches of the rate of bare matrix products: attention, norms, optimiser and padding cost the rest.
 EFFICIENCY = 0.4
@@ -29,6 +30,12 @@ def training_seconds(source: EncoderSource, n_tokens: float, device: str = "auto
 def scoring_seconds(source: EncoderSource, n_tokens: float, device: str = "auto") -> float:
     """Seconds to read `n_tokens` tokens: the forward third of `training_seconds`."""
     return training_seconds(source, n_tokens, device) / 3
+
+
+def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
+    """How many outputs of a held-out part people rated, in an aspect or in any: each of them is scored for the card."""
+    rows = dataset.ratings if dataset is not None else ()
+    return len({(r.item, r.system, r.step) for r in rows if r.item and aspect in (None, r.aspect)})
 
 
 @cache

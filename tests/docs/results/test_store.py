@@ -72,6 +72,8 @@ def test_the_state_of_the_code_is_of_what_an_evaluator_does(store: ModuleType, t
 
     assert states() == states()
     assert changed(own, '"""A word."""\n\n\ndef f():\n    """One."""\n    return 1  # one\n') == [False] * 3
+    plan = "from a.estimate import g\n\n\ndef plan():\n    return g()\n\n\ndef f():\n    return 1\n"
+    assert changed(own, plan) == [False] * 3
     assert changed(own, "def f():\n    return 2\n") == [True, True, False]
     assert changed(other, "def f():\n    return 2\n") == [True, False, True]
     assert changed(shared / "a.py", "def f():\n    return 2\n") == [True, True, True]

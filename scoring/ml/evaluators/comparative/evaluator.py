@@ -31,7 +31,7 @@ from scoring.ml.evaluators.comparative.verdicts import (
 from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.estimate import training_seconds
+from scoring.ml.training.estimate import judged_texts, scoring_seconds, training_seconds
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
 from scoring.ml.types import Dataset, Record
@@ -58,12 +58,19 @@ class Comparative(TrainedEvaluator, PairJudge):
         material = Material(job)
         check_architecture(job.encoder)
         phases = material.phases()
-        tokens = 0.0
+        tokens = longest = 0.0
         for phase in phases:
             pairs = phase.draw(0, 0, min(_PROBED, phase.n_pairs))
             lengths = material.reader.pairs([p.a for p in pairs], [p.b for p in pairs]).encodings.lengths
             tokens += float(lengths.mean()) * phase.steps * phase.batch_size
-        seconds = training_seconds(job.encoder, tokens, job.text("train_device"))
+            longest = max(longest, float(lengths.mean()))
+        device = job.text("train_device")
+        # Afterwards each held-out text meets each reference, both ways: often longer than the training itself.
+        meetings = (
+            judged_texts(job.dev, material.aspect) * job.integer("references") * (1 if job.profile == PAPER else 2)
+        )
+        seconds = training_seconds(job.encoder, tokens, device)
+        seconds += scoring_seconds(job.encoder, longest * meetings, device)
         return Plan(material.examples(), sum(phase.steps for phase in phases), seconds, tuple(material.notes))
 
     @classmethod

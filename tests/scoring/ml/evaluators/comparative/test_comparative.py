@@ -283,6 +283,19 @@ def test_the_gradient_reaches_the_encoder_and_both_heads(people_and_machines):
     assert not any(name.startswith("encoder.pooler") for name in moved)
 
 
+def test_plan_counts_the_time_of_scoring_the_held_out_part(encoder):
+    def seconds(**more):
+        found = plan("comparative", make(), encoder=encoder, aspect="fluency", **more).seconds
+        assert found is not None
+        return found
+
+    bare = seconds()
+    few, many = (seconds(dev=make(6), references=n) - bare for n in (5, 50))
+    assert few > 0
+    assert many == pytest.approx(10 * few)
+    assert seconds(dev=replace(make(6), ratings=())) == pytest.approx(bare)
+
+
 def test_plan_says_what_will_be_learned(encoder):
     found = plan("comparative", make(), encoder=encoder)
     assert found.examples["texts of people"] == 20
