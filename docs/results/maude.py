@@ -124,7 +124,8 @@ def train_one(given: argparse.Namespace, name: str, seed: int, whole: Dataset) -
             )
 
     size = len(whole.dialogues)
-    folder = given.out / f"{name}-{given.profile}-{given.inputs}-{given.train}-{size}-{seed}"
+    length = "-".join(str(n) for n in (given.epochs, given.max_steps) if n is not None)
+    folder = given.out / f"{name}-{given.profile}-{given.inputs}-{given.train}-{size}-{seed}{length and '-' + length}"
     evaluator = fit(name, train, dev=dev, profile=given.profile, seed=seed, folder=folder, progress=say, **options)
     seconds = time.monotonic() - began
     people, bins = {}, {}
