@@ -46,7 +46,9 @@ from scoring.ml.training.gold import rated_records
 from scoring.ml.training.record import group_of
 
 SEEDS = (13, 14, 15)
-RATES = (1e-5, 3e-5, 1e-4)
+RATES = (3e-5, 1e-4, 3e-4)
+#: Of which each reader of dialogues chooses one on its dev part.
+DIALOGUE_RATES = "0.0001,0.0003"
 FOLDS, CHOICE_FOLDS, ABLATION_FOLDS = 5, 1, 2
 #: Of every training: so many steps of so many pairs at most, whatever the size of the data. On e2e a step takes four
 #: seconds of one core: both sides are read behind their meaning representation.
@@ -67,7 +69,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 TRAINED_ON = {"n-gram models": False, "n-gram models and replies to other contexts": True}
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
-ROBUSTNESS_ITEMS, ROBUSTNESS_TEST = 400, 120
+ROBUSTNESS_ITEMS, ROBUSTNESS_TEST = 400, 80
 BASELINES = ("bleu-avg", "bertscore")
 RESAMPLES = 1000
 #: Of 20 that are usual: every text is read once more in each.
@@ -239,14 +241,17 @@ def robust(given: Given, name: str, strangers: bool, seed: int) -> Result:
     train, test, answers = dialogues(given, strangers, seed)
     parts = train.split(seed=seed, shares=(0.9, 0.1))
     folder = work_folder(given, "robust", name, seed)
-    found = fit("perception", parts[0], dev=parts[1], seed=seed, folder=folder, **trial(given))
+    found = fit(
+        "perception", parts[0], dev=parts[1], seed=seed, folder=folder, learning_rates=DIALOGUE_RATES, **trial(given)
+    )  # fmt: skip
     found.options["mc_passes"] = 2 if given.quick else PASSES
     kinds = kinds_of(test, answers, seed)
     rows = {"perception": [row_of(row) for row in robustness(found, kinds)]}
     for baseline in BASELINES:
         rows[baseline] = [row_of(row) for row in robustness(load(baseline), kinds)]
     forget(folder)
-    examples = {"train items": len(train.items), "test items": len(test)}
+    rate = next(iter(found.artefact.state["learning_rates"].values()))
+    examples = {"train items": len(train.items), "test items": len(test), "rate": rate}
     return {"rows": rows, "dev": dict(found.record.metrics), "train_seconds": found.record.seconds, **examples}
 
 
@@ -558,7 +563,8 @@ def robust_page(given: Given, store: Store) -> list[str]:
         dev = mean_sd([result["dev"].get("accuracy") for result in found])
         lines += [
             "",
-            f"{found[0]['train items']} contexts to learn from; dev accuracy {dev}; {minutes(found)} minutes.",
+            f"{found[0]['train items']} contexts to learn from; learning rate {found[0]['rate']:g}, of {DIALOGUE_RATES} "
+            f"by dev log-loss; dev accuracy {dev}; {minutes(found)} minutes.",
         ]
         lines += pattern(found)
     return lines
