@@ -563,8 +563,8 @@ def robust_page(given: Given, store: Store) -> list[str]:
         dev = mean_sd([result["dev"].get("accuracy") for result in found])
         lines += [
             "",
-            f"{found[0]['train items']} contexts to learn from; learning rate {found[0]['rate']:g}, of {DIALOGUE_RATES} "
-            f"by dev log-loss; dev accuracy {dev}; {minutes(found)} minutes.",
+            f"{found[0]['train items']} contexts to learn from; learning rate {found[0]['rate']:g}, chosen of "
+            f"{DIALOGUE_RATES} by dev log-loss; dev accuracy {dev}; {minutes(found)} minutes.",
         ]
         lines += pattern(found)
     return lines
