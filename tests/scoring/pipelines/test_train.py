@@ -240,7 +240,7 @@ def test_the_same_wish_joins_and_names_are_numbered(toy):
     assert start_training(project=toy.project, wishes=Wishes("toy"), send=False).pk == first.pk
     other = start_training(project=toy.project, wishes=Wishes("toy", seed=2), send=False)
     assert (first.params["slug"], other.params["slug"]) == ("toy-1", "toy-2")
-    with pytest.raises(Conflict, match="taken"):
+    with pytest.raises(Conflict, match=f"Run {first.pk} is making an evaluator named “toy-1”"):
         start_training(project=toy.project, wishes=Wishes("toy", seed=3, name="toy-1"), send=False)
     # One that is being cancelled may yet be done with its name; who asks for that very name gets it.
     Run.objects.filter(pk=other.pk).update(state=Run.State.RUNNING, cancel_requested=True)
