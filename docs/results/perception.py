@@ -50,8 +50,8 @@ RATES = (3e-5, 1e-4, 3e-4)
 #: Of which each reader of dialogues chooses one on its dev part.
 DIALOGUE_RATES = "0.0001,0.0003"
 FOLDS, CHOICE_FOLDS, ABLATION_FOLDS = 5, 1, 2
-#: Of every training: so many steps of so many pairs at most, whatever the size of the data. On e2e a step takes four
-#: seconds of one core: both sides are read behind their meaning representation.
+#: Of every training where few items were asked for (`--items`): so many steps of so many pairs. On e2e a step takes
+#: four seconds of one core: both sides are read behind their meaning representation.
 SHORT: dict[str, Any] = {"batch_size": 16, "max_steps": 48}
 #: A model of one system has a twentieth of the texts.
 SHORTER: dict[str, Any] = {"max_steps": 24}
@@ -69,7 +69,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 TRAINED_ON = {"n-gram models": False, "n-gram models and replies to other contexts": True}
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
-ROBUSTNESS_ITEMS, ROBUSTNESS_TEST = 400, 80
+#: Contexts to learn from and to test on: with `--items`, and without.
+ROBUSTNESS_FEW, ROBUSTNESS_ALL = (400, 80), (3000, 1000)
 BASELINES = ("bleu-avg", "bertscore")
 RESAMPLES = 1000
 #: Of 20 that are usual: every text is read once more in each.
@@ -102,7 +103,7 @@ def e2e(given: Given) -> Dataset:
 
 def trial(given: Given) -> dict[str, Any]:
     """Options of every training; in a trial run a few steps only."""
-    more = {"epochs": 1, "max_steps": 3, "batch_size": 8} if given.quick else SHORT
+    more = {"epochs": 1, "max_steps": 3, "batch_size": 8} if given.quick else SHORT if given.items else {}
     return {"encoder": given.encoder, **more}
 
 
@@ -124,7 +125,7 @@ def compute_e2e(given: Given, store: Store, data: Dataset) -> None:
     if given.wants("per_system"):
         some = spread_systems(human)
         part = replace(data, outputs=tuple(row for row in data.outputs if row.system in some), ratings=())
-        options = {"models": "per_system", **({} if given.quick else SHORTER)}
+        options = {"models": "per_system", **(SHORTER if given.items and not given.quick else {})}
         store.once(
             "per_system",
             first,
@@ -273,7 +274,7 @@ def dialogues(given: Given, strangers: bool, seed: int) -> tuple[Dataset, list[I
     rest = [item for item in items if group_of(item.group, item.id) not in taken]
     rng.shuffle(rest)
     rng.shuffle(tested)
-    n_train, n_test = (40, 12) if given.quick else (ROBUSTNESS_ITEMS, ROBUSTNESS_TEST)
+    n_train, n_test = (40, 12) if given.quick else ROBUSTNESS_FEW if given.items else ROBUSTNESS_ALL
     learned, known, tested = rest[n_train : 3 * n_train], rest[:n_train], tested[:n_test]
     samples = [Sample(features(item), tuple(words.split_words(text))) for item in learned for text in item.references]
     rng.shuffle(samples)
@@ -397,6 +398,10 @@ HEAD = [f"{aspect}, {name}" for aspect in ASPECTS for name in ("Pearson", "Spear
 def page(given: Given, store: Store) -> list[str]:
     """The page, from what the store holds."""
     known = store.of("human", [0])
+    size_of_trainings = (
+        f" A training has {SHORT['max_steps']} steps of {SHORT['batch_size']} pairs, that of one system's own model "
+        f"{SHORTER['max_steps']}: what two cores learn in an evening."
+    )
     lines = [
         "# perception on e2e and dailydialog_pp",
         "",
@@ -404,9 +409,8 @@ def page(given: Given, store: Store) -> list[str]:
         "People's score of a system is the mean rank of its rated outputs within what one person rated together.",
         "Intervals: 95 %, items and systems drawn anew together. Floors stand in the same table.",
         "",
-        f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20). A training has "
-        f"{SHORT['max_steps']} steps of {SHORT['batch_size']} pairs, that of one system's own model "
-        f"{SHORTER['max_steps']}: what two cores learn in an evening.",
+        f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20)."
+        + (size_of_trainings if given.items else ""),
         "",
         f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()), store.code)}",
     ]
