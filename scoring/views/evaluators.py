@@ -27,7 +27,15 @@ from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs
 from ..selectors.score_sets import SetState, get_states, list_states
-from ..selectors.training import card_of, facts_of, files_of, missing_for, trained_of, trainings_under_way
+from ..selectors.training import (
+    card_of,
+    facts_of,
+    files_of,
+    missing_for,
+    refuse_unfinished,
+    trained_of,
+    trainings_under_way,
+)
 from ..services.scores import apply_evaluator
 from ..tables import FORMULA
 
@@ -125,6 +133,7 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
     else:
         found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
     if found is None:
+        refuse_unfinished(project, evaluator)
         raise NotThere(f"There are no scores of “{evaluator}” here. Apply it under Evaluators.")
     return found
 

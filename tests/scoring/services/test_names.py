@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.urls import reverse
 
 from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.models import Run
@@ -58,3 +59,13 @@ def test_whoever_asks_for_one_that_is_not_ready_is_told_of_its_run(cast):
             ask()
     with pytest.raises(NotThere, match="No evaluator “compare” was trained in alpha-foreign"):
         find_trained(cast.foreign, "compare")
+
+
+def test_its_page_and_the_api_say_so_too(cast, client):
+    said = f"compare is not ready: run {making(cast.project).pk} is still making it"
+    client.force_login(cast.researcher)
+    page = client.get(reverse("scoring:evaluator", args=[cast.project.slug, "compare"]))
+    assert (page.status_code, said in page.content.decode()) == (404, True)
+    runs = f"/api/v1/projects/{cast.project.slug}/runs/"
+    asked = client.post(runs, {"kind": "score", "evaluator": "compare"}, content_type="application/json")
+    assert (asked.status_code, said in asked.json()["detail"]) == (404, True)
