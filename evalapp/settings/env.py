@@ -3,6 +3,7 @@ docs/reference/settings.md is generated from this table and a test holds the two
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from dataclasses import dataclass
@@ -165,14 +166,17 @@ def secret_key(folder: Path) -> str:
             )
         return key
     path = folder / "secret_key"
-    try:
-        # O_EXCL: two processes that start together agree on the one that was written first.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(64))
-    except FileExistsError:
-        pass
-    key = path.read_text().strip()
+    key = path.read_text().strip() if path.exists() else ""
+    if not key:
+        # Under a lock, and looked at again: processes that start together all use the key that the first one wrote.
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            key = file.read().strip()
+            if not key:
+                key = secrets.token_urlsafe(64)
+                file.write(key)
+                file.flush()
+                os.fsync(file.fileno())
     if len(key) < MIN_KEY_LENGTH:
         raise ImproperlyConfigured(f"{path} is damaged. Delete it (everybody must sign in again) or set SECRET_KEY.")
     return key

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,43 @@ def test_a_secret_has_one_place(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_KEY", KEY)
     with pytest.raises(ImproperlyConfigured, match="Keep one of them"):
         env.secret_key(tmp_path)
+
+
+def test_processes_that_start_together_agree_on_one_key(tmp_path):
+    """Also while the first of them has made the file and not yet written into it."""
+    path = tmp_path / "secret_key"
+    code = (
+        "import sys, pathlib; from evalapp.settings import env; print('here', flush=True); "
+        "print(env.secret_key(pathlib.Path(sys.argv[1])))"
+    )
+    with path.open("w") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        others = [
+            subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
+        assert [process.stdout.readline() for process in others] == ["here\n"] * 3
+        time.sleep(0.5)
+        assert [process.poll() for process in others] == [None] * 3, "one of them did not wait"
+        first.write(KEY)
+    assert [process.communicate(timeout=60)[0].strip() for process in others] == [KEY] * 3
+    assert env.secret_key(tmp_path) == KEY
+
+
+def test_a_start_that_was_killed_before_it_wrote_its_key_does_not_stop_the_next(tmp_path):
+    path = tmp_path / "secret_key"
+    path.touch(mode=0o600)
+    made = env.secret_key(tmp_path)
+    assert len(made) >= env.MIN_KEY_LENGTH
+    assert path.read_text() == made == env.secret_key(tmp_path)
+
+
+def test_a_damaged_key_is_refused_and_kept(tmp_path):
+    path = tmp_path / "secret_key"
+    path.write_text("short")
+    with pytest.raises(ImproperlyConfigured, match="is damaged"):
+        env.secret_key(tmp_path)
+    assert path.read_text() == "short"
 
 
 def test_passwords_apart_reach_their_servers(monkeypatch):
