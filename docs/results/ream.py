@@ -70,7 +70,9 @@ TRIED: dict[str, dict[str, Any]] = {
     "weight decay .01": {"weight_decay": 0.01},
     "three times the sets": {"combinations": 30},
     "twice the items": {"items": 2},
-    "an encoder that learns, 3 epochs": {"tune_encoder": True, "epochs": 3},
+    "four times the items": {"items": 4},
+    "all items": {"items": 100},
+    "an encoder that learns, a third of the sets, 2 epochs": {"tune_encoder": True, "combinations": 3, "epochs": 2},
 }
 SETS = ("raw", "random", "augmented", "all")
 
