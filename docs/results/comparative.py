@@ -66,13 +66,15 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One aspect of one set; `most` groups at most of the training part, None is all."""
+    """One aspect of one set; `most` groups at most of each part, None is all; `learns` of the training part, where that
+    is another number."""
 
     name: str
     folder: str
     aspect: str
     epochs: int
     most: int | None = None
+    learns: int | None = None
     folds: int = FOLDS
     max_length: int | None = None
     poolings: tuple[str, ...] = ("cls",)
@@ -83,6 +85,8 @@ SETTINGS = (
     Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),
+    # What more pairs and more steps bring: the same test part.
+    Setting("e2e-quality-from-more", "e2e", "quality", 2, most=60, learns=360, folds=1),
 )
 
 
@@ -123,7 +127,8 @@ def part_of(data: Dataset, setting: Setting, fold: int, small: bool) -> tuple[Da
     rest = merge([part for number, part in enumerate(parts) if number != fold])
     train, dev = rest.split(seed=SPLIT_SEED + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
     most = 8 if small else setting.most
-    return few_groups(train, most), few_groups(dev, most and max(4, most // 6)), few_groups(parts[fold], most)
+    learned = few_groups(train, most if small else setting.learns or most)
+    return learned, few_groups(dev, most and max(4, most // 6)), few_groups(parts[fold], most)
 
 
 def judged_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, str]]:
@@ -578,7 +583,8 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         lines += [
             "## Trained on people's comparisons",
             "",
-            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part). An eighth of the "
+            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part; *from more* learns "
+            "from 360). An eighth of the "
             "training part chooses the epoch, and in the first fold, by the least dev loss, the learning rate and on "
             "pandalm the pooling (the first token's vector, or the mean of all). A pair's truth is the verdict most "
             "people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing reaches .5; "
