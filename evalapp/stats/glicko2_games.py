@@ -314,16 +314,23 @@ def solve_log_variances(
     rest = (~near).nonzero()[0]
     if not len(rest):
         return
-    d, base, a, low, f_low, x, f = (column.take(rest) for column in (d, base, a, low, f_low, x, f))
+    d, base, a, low, f_low, x, e, f = (column.take(rest) for column in (d, base, a, low, f_low, x, e, f))
     second = _secant(low, f_low, x, f)
-    e = np.exp(second)
-    f_second = _tau2_f(e, d, base, tau)
+    e_second = np.exp(second)
+    f_second = _tau2_f(e_second, d, base, tau)
     f_second -= second
     f_second += a
-    found[rest], grown[rest] = second, e
+    stays = f_second * f > 0
+    # Where f changes its sign again, within 1e-6 of the first C, that is the answer. (Less than that from A the sign of
+    # f may be one of rounding.)
+    ends = np.abs(x - second) <= EPSILON
+    ends &= ~stays
+    ends &= np.abs(a - x) > EPSILON
+    found[rest], grown[rest] = np.where(ends, x, second), np.where(ends, e, e_second)
     plain = plain[rest]
-    plain &= f_second * f > 0
+    plain &= stays
     plain &= _is_next_near(low, f_low, second, f_second)
+    plain |= ends
     plain &= np.abs(low - second) > EPSILON
     plain &= ~same[rest]
     odd = (~plain).nonzero()[0]
