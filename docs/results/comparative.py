@@ -47,6 +47,7 @@ MEETINGS = 10, 20
 SUPERVISION: Mapping[str, Any] = {
     "pairs_per_epoch": 1600, "epochs": 3, "batch_size": BATCH, "pooling": "mean", "max_length": 64,
 }  # fmt: skip
+FLOORS = ("length", "overlap", "random")
 #: Replies the n-gram model has read: each checkpoint three times as many as the one before, so that later is better.
 STEPS = (30, 100, 300, 1000, 3000, 10_000)
 SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
@@ -365,24 +366,40 @@ def of_steps(evaluator: Any, test: Dataset, small: bool) -> dict[str, float]:
 def of_negatives(evaluator: Any, test: Dataset) -> dict[str, float]:
     """Share of items whose first human reply beats the adversarial, the random negative."""
     found = {}
-    for kind in ("adversarial", "random"):
-        negatives = [record for record in test.outputs_with_context() if record.system == kind]
-        people = [replace(record, text=record.references[0]) for record in negatives]
+    for kind, (people, negatives) in against_negatives(test).items():
         signs = evaluator.compare(people, negatives)
         found[f"people_over_{kind}"] = float((signs > 0).mean())
         found[f"{kind}_over_people"] = float((signs < 0).mean())
     return found
 
 
+def against_negatives(test: Dataset) -> dict[str, tuple[list[Record], list[Record]]]:
+    """The first human reply to each item, and the adversarial, the random negative."""
+    found = {}
+    for kind in ("adversarial", "random"):
+        negatives = [record for record in test.outputs_with_context() if record.system == kind]
+        found[kind] = [replace(record, text=record.references[0]) for record in negatives], negatives
+    return found
+
+
 def floors_of(test: Dataset) -> dict[str, Any]:
-    """The same Spearman for means of length, overlap with the context and the random sentinel."""
+    """The same figures by means, and by single scores, of length, overlap with the context and the random sentinel."""
     found: dict[str, Any] = {"items": len(test.items), "checkpoints": len(by_step(test, "ngram"))}
-    for name in ("length", "overlap", "random"):
+    for name in FLOORS:
         sentinel = load(name)
+        by: dict[str, Any] = {}
         for system in ("ngram", "unseen"):
             steps = by_step(test, system)
             means = [sentinel.system_score(rows) for rows in steps.values()]
-            found[f"{name}_{system}"] = spearman(list(map(float, steps)), means).value
+            by[f"{system}_spearman"] = spearman(list(map(float, steps)), means).value
+        ngram = list(by_step(test, "ngram").values())
+        pairs = {("ngram_last_over_first", "ngram_first_over_last"): (ngram[-1], ngram[0])}
+        for kind, rows in against_negatives(test).items():
+            pairs[f"people_over_{kind}", f"{kind}_over_people"] = rows
+        for (better, worse), (first, second) in pairs.items():
+            apart = sentinel.score(first) - sentinel.score(second)
+            by |= {better: float((apart > 0).mean()), worse: float((apart < 0).mean())}
+        found[name] = by
     return found
 
 
@@ -517,11 +534,11 @@ def system_table(rows: Mapping[str, Any], old: str) -> list[str]:
     return lines if len(lines) > 2 else []
 
 
-def over_seeds(rows: Sequence[Mapping[str, Any]], key: str) -> str:
+def over_seeds(rows: Sequence[Mapping[str, Any]], key: str, digits: int = 3) -> str:
     values = [row[key] for row in rows if row.get(key) is not None and row[key] == row[key]]
     if not values:
         return "-"
-    return f"{np.mean(values):.3f}" + (f" (SD {np.std(values, ddof=1):.3f})" if len(values) > 1 else "")
+    return f"{np.mean(values):.{digits}f}" + (f" (SD {np.std(values, ddof=1):.{digits}f})" if len(values) > 1 else "")
 
 
 def supervision_table(rows: Mapping[str, Any]) -> list[str]:
@@ -534,22 +551,19 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
         "adversarial / reverse | people over random / reverse | seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for name in ABLATIONS:
-        found = [rows[key] for key in rows if key.startswith(f"supervision/{name}/")]
-        if found:
-            c = [over_seeds(found, column) for column in columns]
-            lines.append(
-                f"| {name} | {len(found)} | {c[0]} | {c[1]} | {c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]} | "
-                f"{over_seeds(found, 'training_seconds')} |"
-            )
-    if len(lines) == 2:
-        return []  # floors alone say nothing
     floors = [rows[key] for key in rows if key.startswith("supervision/floors/")]
-    for name in ("length", "overlap", "random"):
-        if floors:
-            seen, unseen = over_seeds(floors, f"{name}_ngram"), over_seeds(floors, f"{name}_unseen")
-            lines.append(f"| {name} (floor) | {len(floors)} | {seen} | {unseen} | - | - | - | - |")
-    return lines if len(lines) > 2 else []
+    found = {name: [rows[key] for key in rows if key.startswith(f"supervision/{name}/")] for name in ABLATIONS}
+    if not any(found.values()):
+        return []  # floors alone say nothing
+    found |= {f"{name} (floor)": [row[name] for row in floors] for name in FLOORS}
+    for name, results in found.items():
+        if results:
+            c = [over_seeds(results, column) for column in columns]
+            lines.append(
+                f"| {name} | {len(results)} | {c[0]} | {c[1]} | {c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]} | "
+                f"{over_seeds(results, 'training_seconds', digits=0)} |"
+            )
+    return lines
 
 
 def supervision_rates(rows: Mapping[str, Any]) -> str:
@@ -621,6 +635,10 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             f"chosen by macro-F1 on dev pairs ({supervision_rates(rows)}).",
             "",
             *supervision,
+            "",
+            "Read each line beside the floor of length: later checkpoints write longer texts, and "
+            f"{floors['length']['adversarial_over_people']:.0%} of the adversarial negatives are longer than people's "
+            "replies, so that a reader of no more than length is right about the checkpoints and wrong about people.",
             "",
         ]
     if "selection/demo" in rows:
