@@ -566,6 +566,11 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def not_computed(rows: Mapping[str, Any]) -> str:
+    missing = [name for name in ABLATIONS if not any(key.startswith(f"supervision/{name}/") for key in rows)]
+    return f" Not computed yet: {', '.join(missing)}." if missing else ""
+
+
 def supervision_rates(rows: Mapping[str, Any]) -> str:
     """The learning rates tried with everything switched on, and what each reached."""
     tried = {
@@ -638,7 +643,8 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "",
             "Read each line beside the floor of length: later checkpoints write longer texts, and "
             f"{floors['length']['adversarial_over_people']:.0%} of the adversarial negatives are longer than people's "
-            "replies, so that a reader of no more than length is right about the checkpoints and wrong about people.",
+            "replies, so that a reader of no more than length is right about the checkpoints and wrong about people. A "
+            f"share of {floors['items']} has an interval of about ± .09.{not_computed(rows)}",
             "",
         ]
     if "selection/demo" in rows:
