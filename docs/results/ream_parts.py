@@ -72,8 +72,8 @@ def make_page(
         for question in QUESTIONS:
             if given.wants(question.name):
                 compute(given, store, question)
-        for name, part in more.items():
-            if given.wants(name):
+        for extra, part in more.items():
+            if given.wants(extra):
                 part(given, store)
     publish(given, name, page(given, store))
 
