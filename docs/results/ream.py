@@ -226,8 +226,8 @@ def of_tries(given: Given, store: Store) -> list[str]:
     said = f"{METRICS[0]} on {TRIED_ON}, seed {given.seeds[0]}: learned on two thirds of the groups, measured on the"
     return [
         said,
-        "others, which also chose the epoch. Nothing above was chosen by it. With more items the part measured on grows",
-        "too, so that lines of other numbers of sets are compared by R2, each with its own constant.",
+        "others, which also chose the epoch. Nothing above was chosen by it. With more items the part measured on",
+        "grows too, so that lines of other numbers of sets are compared by R2, each with its own constant.",
         "",
         *table(head, rows),
     ]
