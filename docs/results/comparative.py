@@ -68,7 +68,7 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
 @dataclass(frozen=True)
 class Setting:
     """One aspect of one set; `most` groups at most of each part, None is all; `learns` of the training part, where that
-    is another number."""
+    is another number. The first so many `folds` are computed."""
 
     name: str
     folder: str
@@ -124,7 +124,7 @@ def few_groups(data: Dataset, most: int | None) -> Dataset:
 
 def part_of(data: Dataset, setting: Setting, fold: int, small: bool) -> tuple[Dataset, Dataset, Dataset]:
     """Train, dev and test of a fold; groups never part."""
-    parts = data.split(seed=SPLIT_SEED, shares=(1.0,) * setting.folds)
+    parts = data.split(seed=SPLIT_SEED, shares=(1.0,) * FOLDS)
     rest = merge([part for number, part in enumerate(parts) if number != fold])
     train, dev = rest.split(seed=SPLIT_SEED + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
     most = 8 if small else setting.most
