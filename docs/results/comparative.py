@@ -51,9 +51,10 @@ FLOORS = ("length", "overlap", "random")
 #: Replies the n-gram model has read: each checkpoint three times as many as the one before, so that later is better.
 STEPS = (30, 100, 300, 1000, 3000, 10_000)
 SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
-#: The paper's ablations (its table 5) as options; human judgements there are none here.
+#: The paper's ablations (its table 5) as options; human judgements there are none here. And a longer training.
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "strong and weak": {},
+    "strong and weak, 5 times the steps": {"epochs": 15},
     "without comparison (strong only)": {"comparison": False},
     "without tie": {"tie": False},
     "without strong": {"strong": "no"},
@@ -301,10 +302,9 @@ def run_supervision(data: Path, out: Path, store: Store, small: bool, seeds: Seq
         store.get(f"supervision/floors/{seed}", lambda test=parts[2]: floors_of(test))
 
         def trained(name: str, rate: float, seed: int = seed, parts: Sequence[Dataset] = parts) -> Any:
-            options = {**SUPERVISION, **({**SMALL, "pairs_per_epoch": 32} if small else {})}
+            options = {**SUPERVISION, **ABLATIONS[name], **({**SMALL, "pairs_per_epoch": 32} if small else {})}
             place = out / "work" / f"supervision-{name.replace(' ', '-')}-{rate:g}-{seed}"
-            return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=place, learning_rate=rate,
-                       **options, **ABLATIONS[name])  # fmt: skip
+            return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=place, learning_rate=rate, **options)
 
         rate = chosen_on_dev(store, trained)
         for name in missing:
@@ -315,7 +315,7 @@ def run_supervision(data: Path, out: Path, store: Store, small: bool, seeds: Seq
                 evaluator = fitted(name, rate)
                 return {
                     **of_steps(evaluator, test, small),
-                    **of_negatives(evaluator, test),
+                    **shares(test, evaluator.compare),
                     "rate": rate,
                     "training_seconds": round(evaluator.record.seconds, 1),
                     "steps": evaluator.record.steps,
@@ -346,8 +346,7 @@ def by_step(test: Dataset, system: str) -> dict[int, list[Record]]:
 
 
 def of_steps(evaluator: Any, test: Dataset, small: bool) -> dict[str, float]:
-    """Spearman of the checkpoints' skill with their step, for the model seen in training and for the other one; and
-    the share of later-against-earlier pairs on one item that go to the later, of those decided."""
+    """Spearman of the checkpoints' skill with their step, for the model seen in training and for the other one."""
     found: dict[str, float] = {}
     for system in ("ngram", "unseen"):
         steps = by_step(test, system)
@@ -356,29 +355,24 @@ def of_steps(evaluator: Any, test: Dataset, small: bool) -> dict[str, float]:
         found[f"{system}_spearman"] = spearman(
             list(map(float, steps)), [ratings.rating_of(str(step)) for step in steps]
         ).value
-        order = list(steps)
-        signs = evaluator.compare(steps[order[-1]], steps[order[0]])
-        found[f"{system}_last_over_first"] = float((signs > 0).mean())
-        found[f"{system}_first_over_last"] = float((signs < 0).mean())
     return found
 
 
-def of_negatives(evaluator: Any, test: Dataset) -> dict[str, float]:
-    """Share of items whose first human reply beats the adversarial, the random negative."""
-    found = {}
-    for kind, (people, negatives) in against_negatives(test).items():
-        signs = evaluator.compare(people, negatives)
-        found[f"people_over_{kind}"] = float((signs > 0).mean())
-        found[f"{kind}_over_people"] = float((signs < 0).mean())
-    return found
-
-
-def against_negatives(test: Dataset) -> dict[str, tuple[list[Record], list[Record]]]:
-    """The first human reply to each item, and the adversarial, the random negative."""
-    found = {}
+def shares(test: Dataset, compare: Callable[[list[Record], list[Record]], np.ndarray]) -> dict[str, float]:
+    """Share of items on which the last checkpoint beats the first, or people's first reply a wrong one, and the other
+    way round; the sign of `compare` says who wins."""
+    pairs = {}
+    for system in ("ngram", "unseen"):
+        first, *_, last = by_step(test, system).values()
+        pairs[f"{system}_last_over_first", f"{system}_first_over_last"] = last, first
     for kind in ("adversarial", "random"):
         negatives = [record for record in test.outputs_with_context() if record.system == kind]
-        found[kind] = [replace(record, text=record.references[0]) for record in negatives], negatives
+        people = [replace(record, text=record.references[0]) for record in negatives]
+        pairs[f"people_over_{kind}", f"{kind}_over_people"] = people, negatives
+    found = {}
+    for (better, worse), (one, other) in pairs.items():
+        signs = compare(one, other)
+        found |= {better: float((signs > 0).mean()), worse: float((signs < 0).mean())}
     return found
 
 
@@ -387,18 +381,11 @@ def floors_of(test: Dataset) -> dict[str, Any]:
     found: dict[str, Any] = {"items": len(test.items), "checkpoints": len(by_step(test, "ngram"))}
     for name in FLOORS:
         sentinel = load(name)
-        by: dict[str, Any] = {}
+        by = shares(test, lambda one, other, by=sentinel: by.score(one) - by.score(other))
         for system in ("ngram", "unseen"):
             steps = by_step(test, system)
             means = [sentinel.system_score(rows) for rows in steps.values()]
             by[f"{system}_spearman"] = spearman(list(map(float, steps)), means).value
-        ngram = list(by_step(test, "ngram").values())
-        pairs = {("ngram_last_over_first", "ngram_first_over_last"): (ngram[-1], ngram[0])}
-        for kind, rows in against_negatives(test).items():
-            pairs[f"people_over_{kind}", f"{kind}_over_people"] = rows
-        for (better, worse), (first, second) in pairs.items():
-            apart = sentinel.score(first) - sentinel.score(second)
-            by |= {better: float((apart > 0).mean()), worse: float((apart < 0).mean())}
         found[name] = by
     return found
 
@@ -566,6 +553,12 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def from_more(lines: Sequence[str]) -> str:
+    """What settings with a larger training part learn from, where they stand in the table."""
+    more = [one for one in SETTINGS if one.learns and any(line.startswith(f"| {one.name}, ") for line in lines)]
+    return "".join(f"; *{one.name}* learns from {one.learns}" for one in more)
+
+
 def not_computed(rows: Mapping[str, Any]) -> str:
     missing = [name for name in ABLATIONS if not any(key.startswith(f"supervision/{name}/") for key in rows)]
     return f" Not computed yet: {', '.join(missing)}." if missing else ""
@@ -602,12 +595,11 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
         lines += [
             "## Trained on people's comparisons",
             "",
-            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part; *from more* learns "
-            "from 360). An eighth of the "
-            "training part chooses the epoch, and in the first fold, by the least dev loss, the learning rate and on "
-            "pandalm the pooling (the first token's vector, or the mean of all). A pair's truth is the verdict most "
-            "people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing reaches .5; "
-            "all pairs: three verdicts.",
+            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part{from_more(compared)}). An "
+            "eighth of the training part chooses the epoch, and in the first fold, by the least dev loss, the learning "
+            "rate and on pandalm the pooling (the first token's vector, or the mean of all). A pair's truth is the "
+            "verdict most people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing "
+            "reaches .5; all pairs: three verdicts.",
             "",
             *compared,
             "",
@@ -644,7 +636,8 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "Read each line beside the floor of length: later checkpoints write longer texts, and "
             f"{floors['length']['adversarial_over_people']:.0%} of the adversarial negatives are longer than people's "
             "replies, so that a reader of no more than length is right about the checkpoints and wrong about people. A "
-            f"share of {floors['items']} has an interval of about ± .09.{not_computed(rows)}",
+            f"share of {floors['items']} contexts has a 95 % interval of at most ± {0.98 / floors['items'] ** 0.5:.2f}."
+            f"{not_computed(rows)}",
             "",
         ]
     if "selection/demo" in rows:

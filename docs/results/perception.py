@@ -10,6 +10,7 @@ taken from data that are of that kind.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -118,8 +119,6 @@ def compute_e2e(given: Given, store: Store, data: Dataset) -> None:
         for rate in RATES[: 2 if given.quick else None]:
             store.once(f"choice/{rate:g}", first, lambda rate=rate: try_rate(given, data, rate, first))
     rate = chosen_rate(store, first)
-    if rate is None:
-        return
     if given.wants("shared"):
         for seed in given.seeds:
             store.once("shared", seed, lambda seed=seed: crossed(given, data, "shared", seed, FOLDS, rate, {}))
@@ -198,9 +197,13 @@ def try_rate(given: Given, data: Dataset, rate: float, seed: int) -> Result:
     return {"rate": rate, "losses": losses, "loss": float(np.mean(losses))}
 
 
-def chosen_rate(store: Store, seed: int) -> float | None:
+def chosen_rate(store: Store, seed: int) -> float:
+    """The learning rate with the least dev loss; it is chosen with the first seed alone."""
     tried = [row for (setting, s), row in store.rows.items() if setting.startswith("choice/") and s == seed]
-    return min(tried, key=lambda row: row["loss"])["rate"] if tried else None
+    if not tried:
+        sys.exit(f"No learning rate was tried with seed {seed}: add `choice` to --only, or name the seed it was tried "
+                 "with first in --seeds.")  # fmt: skip
+    return float(min(tried, key=lambda row: row["loss"])["rate"])
 
 
 def crossed(
@@ -367,6 +370,14 @@ def weights_of(result: Mapping[str, Any], names: Sequence[str]) -> np.ndarray:
     return sum(parts) if parts else np.ones_like(array(result["p"]))
 
 
+def over_seeds(found: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Means over seeds of P and of the texts' weights."""
+    return (
+        np.mean([array(r["p"]) for r in found], axis=0),
+        np.mean([weights_of(r, names) for r in found], axis=0),
+    )
+
+
 def with_people(p: np.ndarray, weights: np.ndarray, human: np.ndarray) -> dict[str, tuple[float, float, float]]:
     """Each coefficient over systems with its interval: items and systems drawn anew together."""
 
@@ -457,9 +468,7 @@ def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[s
         return [ABSENT]
     rows = []
     for name, parts in WEIGHTS.items():
-        p = np.mean([array(r["p"]) for r in found], axis=0)
-        weights = np.mean([weights_of(r, parts) for r in found], axis=0)
-        rows.append([f"perception, weights {name}", *columns_of(p, weights, human)])
+        rows.append([f"perception, weights {name}", *columns_of(*over_seeds(found, parts), human)])
     for name in FLOORS:
         for result in store.of(f"floor/{name}", [0]):
             values = array(result["values"])
@@ -475,7 +484,7 @@ def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[s
     lines += [
         "",
         *in_words(found, human),
-        *what_it_follows(found, human, store.of("variety", [0])),
+        *with_variety(found, human, store.of("variety", [0])),
         f"Mean ± SD over seeds (n = {len(found)}): {'; '.join(seeds)}.",
         f"Dev pairs: accuracy {mean_sd([d['accuracy'] for d in dev])}, calibration error "
         f"{mean_sd([d['calibration_error'] for d in dev])}, confidence {mean_sd([d['confidence'] for d in dev])}.",
@@ -486,8 +495,7 @@ def order(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> list[s
 
 def in_words(found: Sequence[Mapping[str, Any]], human: Mapping[str, np.ndarray]) -> list[str]:
     """Whether P_sys orders systems as people do, by the interval of Spearman's coefficient."""
-    p = np.mean([array(r["p"]) for r in found], axis=0)
-    weights = np.mean([weights_of(r, ("c", "m")) for r in found], axis=0)
+    p, weights = over_seeds(found, WEIGHTS["c + m"])
     lines = []
     for aspect in ASPECTS:
         value, low, high = with_people(p, weights, human[aspect])["spearman"]
@@ -495,22 +503,19 @@ def in_words(found: Sequence[Mapping[str, Any]], human: Mapping[str, np.ndarray]
         lines.append(f"By {aspect} P_sys orders the systems {said} ({shown((value, low, high))}).")
     if "against people" in " ".join(lines):
         lines.append(
-            "That is what the figure means, not a slip of sign: pairs of dev are told apart (accuracy below). What "
-            "tells the references of e2e from machines is not what people call natural: rough, varied texts look more "
-            "like people's."
+            "That is what the figure means, not a slip of sign: pairs of dev are told apart (accuracy below), but what "
+            "tells references from machines need not be what people like."
         )
     return [*lines, ""]
 
 
-def what_it_follows(
+def with_variety(
     found: Sequence[Mapping[str, Any]], human: Mapping[str, np.ndarray], known: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """How P_sys and people's opinion go with the variety of a system's texts; systems drawn anew."""
     if not known:
         return []
-    p = np.mean([array(r["p"]) for r in found], axis=0)
-    weights = np.mean([weights_of(r, ("c", "m")) for r in found], axis=0)
-    scores = {"P_sys": system_scores(p, weights)}
+    scores = {"P_sys": system_scores(*over_seeds(found, WEIGHTS["c + m"]))}
     scores |= {f"people's {aspect}": system_scores(human[aspect], np.ones_like(human[aspect])) for aspect in ASPECTS}
     distinct, rng = array(known[0]["values"]), np.random.default_rng(0)
     cells = []
@@ -519,8 +524,8 @@ def what_it_follows(
         low, high = percentile_interval(array([spearman(values[rows], distinct[rows]).value for rows in draws]))
         cells.append(f"{name} {shown((float(spearman(values, distinct).value), low, high))}")
     return [
-        "What it follows: the variety of a system's texts (distinct-2). Spearman over systems (drawn anew): "
-        f"{', '.join(cells)}.",
+        "Beside the variety of a system's texts (distinct-2), Spearman over systems, which are drawn anew: "
+        f"{', '.join(cells)}. That both go with variety does not show that the reader goes by it.",
         "",
     ]
 

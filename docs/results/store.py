@@ -74,11 +74,13 @@ def estimates(node: ast.stmt) -> bool:
 
 
 class Store:
-    """Lines `{"setting", "seed", "result"}` of one file; a half-written last line counts as absent."""
+    """Lines `{"setting", "seed", "result"}` of one file, without "result" when it was begun; a half-written last line
+    counts as absent."""
 
     def __init__(self, path: Path, code: str = "") -> None:
         self.path, self.code = path, code
         self.rows: dict[tuple[str, int], Result] = {}
+        self.begun: set[tuple[str, int]] = set()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
@@ -86,26 +88,33 @@ class Store:
                     row = json.loads(line)
                 except json.JSONDecodeError:
                     continue
-                self.rows[row["setting"], row["seed"]] = row["result"]
+                key = (row["setting"], row["seed"])
+                self.begun.add(key)
+                if "result" in row:
+                    self.rows[key] = row["result"]
 
     def once(self, setting: str, seed: int, work: Callable[[], Result]) -> Result:
         """The result that stands there, or that of `work`, kept with its seconds, the machine's load before it and the
-        state of the code."""
+        state of the code; `resumed` where an earlier run was cut off in it, whose seconds are not known."""
         key = (setting, seed)
         if key not in self.rows:
             print(f"{setting}, seed {seed} ...", flush=True)
+            resumed = {"resumed": True} if key in self.begun else {}
+            self._append({"setting": setting, "seed": seed})
             load, began = round(os.getloadavg()[0], 1), time.monotonic()
             found = plain(work())
-            result = {**found, "wall_seconds": round(time.monotonic() - began, 1), "load": load, "code": self.code}
-            ended = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")
-            with self.path.open("a", encoding="utf-8") as file:
-                content = {"setting": setting, "seed": seed, "result": result}
-                file.write("\n" * ended + json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            self.rows[key] = result
-            print(f"  {result['wall_seconds']:.0f} s", flush=True)
+            seconds = round(time.monotonic() - began, 1)
+            self.rows[key] = {**found, **resumed, "wall_seconds": seconds, "load": load, "code": self.code}
+            self._append({"setting": setting, "seed": seed, "result": self.rows[key]})
+            print(f"  {seconds:.0f} s", flush=True)
         return self.rows[key]
+
+    def _append(self, content: Mapping[str, Any]) -> None:
+        ended = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("\n" * ended + json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def of(self, setting: str, seeds: Iterable[int]) -> list[Result]:
         """The results that are there, in the order of the seeds."""
@@ -250,10 +259,11 @@ def machine_line(results: Sequence[Result], code: str) -> str:
     hours = sum(result["wall_seconds"] for result in results) / 3600
     loads = [result["load"] for result in results]
     load = f"load {min(loads):g} to {max(loads):g} before each" if loads else "no result yet"
+    took = "took at least" if any(result.get("resumed") for result in results) else "took"
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores"
     return (
         f"Page written on {platform.machine()}, {device}, torch {torch.__version__}, transformers "
-        f"{transformers.__version__}; {len(results)} results took {hours:.2f} h together, {load}. "
+        f"{transformers.__version__}; {len(results)} results {took} {hours:.2f} h together, {load}. "
         f"{code_line(results, code)}"
     ).rstrip()
 
@@ -314,10 +324,11 @@ def estimate(found: Mapping[str, Any] | None, digits: int = 3) -> str:
 
 
 def minutes(results: Sequence[Result]) -> str:
-    """The median time of a result."""
+    """The median time of a result; at least so long where one was cut off and resumed."""
     if not results:
         return "-"
-    return f"{statistics.median(result['wall_seconds'] for result in results) / 60:.1f}"
+    sign = "≥ " if any(result.get("resumed") for result in results) else ""
+    return f"{sign}{statistics.median(result['wall_seconds'] for result in results) / 60:.1f}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

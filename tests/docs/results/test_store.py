@@ -92,14 +92,24 @@ def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path
     assert set(whole.rows) == {("a", 1), ("b", 1)}
 
 
-def test_a_result_that_failed_is_not_kept(store: ModuleType, tmp_path: Path) -> None:
+def test_a_result_that_failed_is_not_kept_and_its_time_is_known_to_be_missing(
+    store: ModuleType, tmp_path: Path
+) -> None:
     def work() -> dict[str, object]:
         raise RuntimeError("out of luck")
 
     kept = store.Store(tmp_path / "x.jsonl")
     with pytest.raises(RuntimeError):
         kept.once("a", 1, work)
-    assert not store.Store(tmp_path / "x.jsonl").rows
+    again = store.Store(tmp_path / "x.jsonl")
+    assert not again.rows
+    resumed = again.once("a", 1, lambda: {"value": 1})
+    assert resumed == store.Store(tmp_path / "x.jsonl").rows["a", 1]
+    at_once = again.once("a", 2, lambda: {"value": 1})
+    assert store.minutes([resumed, at_once]) == "≥ 0.0"
+    assert store.minutes([at_once]) == "0.0"
+    assert "2 results took at least 0.00 h" in store.machine_line([resumed, at_once], "")
+    assert "1 results took 0.00 h" in store.machine_line([at_once], "")
 
 
 def test_figures_as_text(store: ModuleType) -> None:
@@ -147,11 +157,12 @@ def test_a_trial_run_writes_no_page_and_keeps_its_results_apart(
         store.arguments("what it does", seeds=(1,))
 
 
-def test_a_line_of_the_file_is_json(store: ModuleType, tmp_path: Path) -> None:
+def test_lines_of_the_file_are_json(store: ModuleType, tmp_path: Path) -> None:
     kept = store.Store(tmp_path / "x.jsonl")
     kept.once("a", 1, lambda: {"value": 1})
-    (line,) = kept.path.read_text(encoding="utf-8").splitlines()
-    assert json.loads(line)["setting"] == "a"
+    begun, done = (json.loads(line) for line in kept.path.read_text(encoding="utf-8").splitlines())
+    assert begun == {"setting": "a", "seed": 1}
+    assert (done["setting"], done["seed"], done["result"]["value"]) == ("a", 1, 1)
 
 
 def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: ModuleType) -> None:

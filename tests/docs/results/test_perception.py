@@ -1,0 +1,62 @@
+"""The page about perception: means over seeds, and in words what an interval allows to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def perception(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("perception")
+
+
+def results(p: np.ndarray) -> list[dict[str, Any]]:
+    """Two seeds that differ in what weighs the texts."""
+    return [{"p": p.tolist(), "c": (p * 0 + c).tolist(), "m": (p * 0 + 1).tolist()} for c in (0.25, 0.75)]
+
+
+def test_means_over_seeds(perception: ModuleType) -> None:
+    p, weights = perception.over_seeds(results(np.array([[0.2, 0.4]])), ("c", "m"))
+    assert p == pytest.approx(np.array([[0.2, 0.4]]))
+    assert weights == pytest.approx(np.array([[1.5, 1.5]]))  # the mean of c + m
+    assert perception.over_seeds(results(np.array([[0.2, 0.4]])), ())[1] == pytest.approx(np.ones((1, 2)))
+
+
+def test_words_follow_the_interval(perception: ModuleType) -> None:
+    rng = np.random.default_rng(1)
+    quality = np.arange(12.0)[:, None] / 12 + rng.normal(0, 0.01, (12, 30))
+    human = {"quality": quality, "naturalness": -quality}
+    against, alike = "against people", "as people do"
+    lines = perception.in_words(results(quality), human)
+    assert [line for line in lines if "By quality" in line and alike in line]
+    assert [line for line in lines if "By naturalness" in line and against in line]
+    assert "need not be what people like" in " ".join(lines)
+    unknown = {name: rng.normal(size=(12, 30)) for name in human}
+    said = " ".join(perception.in_words(results(quality), unknown))
+    assert said.count("told from chance") == 2
+    assert against not in said
+    assert alike not in said
+
+
+def test_variety_is_told_without_a_cause(perception: ModuleType) -> None:
+    p = np.arange(12.0)[:, None] / 12 + np.zeros((12, 3))
+    (line, _) = perception.with_variety(results(p), {"quality": p, "naturalness": -p}, [{"values": list(range(12))}])
+    assert "P_sys 1.000 [1.000, 1.000]" in line
+    assert "people's naturalness -1.000 [-1.000, -1.000]" in line
+    assert "does not show" in line
+    assert perception.with_variety(results(p), {}, []) == []
+
+
+def test_a_rate_that_was_not_chosen_is_asked_for(perception: ModuleType, tmp_path: Path) -> None:
+    kept = perception.Store(tmp_path / "x.jsonl")
+    kept.once("choice/0.1", 13, lambda: {"rate": 0.1, "loss": 0.7})
+    kept.once("choice/0.2", 13, lambda: {"rate": 0.2, "loss": 0.6})
+    assert perception.chosen_rate(kept, 13) == 0.2
+    with pytest.raises(SystemExit, match="seed 14: add `choice` to --only"):
+        perception.chosen_rate(kept, 14)
