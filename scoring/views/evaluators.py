@@ -39,6 +39,12 @@ from ..selectors.training import (
 from ..services.scores import apply_evaluator
 from ..tables import FORMULA
 
+#: The parts of the catalogue in the order of the page: kind, heading, what they have in common.
+PARTS = (
+    ("trained", "Trained", "They learn from what people and systems wrote and judged here."),
+    ("baseline", "Baselines", "Applied as they are."),
+    ("sentinel", "Sentinels", "They know nothing of quality; what does not beat them has shown nothing."),
+)
 #: Lines of evaluations that one picture shows.
 MOST_LINES = 8
 
@@ -59,7 +65,7 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
     ]
     context = {
         "project": project,
-        "rows": rows,
+        "parts": [(title, about, [row for row in rows if row["entry"].kind == kind]) for kind, title, about in PARTS],
         "states": states,
         "trained": list(trained_of(project)),
         "under_way": trainings_under_way(project),

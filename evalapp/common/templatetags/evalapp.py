@@ -81,6 +81,12 @@ def thousands(value: Any) -> str:
 
 
 @register.filter
+def option_value(value: Any) -> str:
+    """An option's value as signatures write it; a dash where the evaluator decides."""
+    return "-" if _undefined(value) else {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+@register.filter
 def get(mapping: Any, key: Any) -> Any:
     return mapping.get(key) if mapping is not None else None
 

@@ -37,6 +37,12 @@ def test_undefined_is_a_dash():
     assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1,250"]
 
 
+def test_options_are_written_as_in_signatures():
+    assert [tags.option_value(x) for x in (True, False, None, "", 0, 1, 0.5, "f1")] == [
+        "yes", "no", "-", "-", "0", "1", "0.5", "f1"
+    ]  # fmt: skip
+
+
 def test_what_a_template_does_not_find_is_a_dash():
     """A page with a table that came from elsewhere, and tells less, ended in an error."""
     shown = "{% load evalapp %}" + " ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.curves import describe_series, draw_curves
 from scoring.models import Evaluator, Score
+from scoring.selectors.catalogue import entries
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.scores import apply_evaluator
 from tests.scoring.training import train
@@ -92,6 +94,16 @@ def test_the_catalogue_says_what_is_missing(researcher, toy):
     Rating.objects.all().delete()
     page = researcher.get(address("evaluator-list")).content.decode()
     assert "No ratings of outputs" in page
+
+
+def test_the_catalogue_has_every_evaluator_once_under_what_it_is(researcher, toy):
+    page = researcher.get(address("evaluator-list")).content.decode().partition("Catalogue</h2>")[2]
+    parts = {part.partition("</h3>")[0]: part for part in page.split("<h3>")[1:]}
+    assert list(parts) == ["Trained", "Baselines", "Sentinels"]
+    found = [re.findall(r'class="title">([^<]+)<', part) for part in parts.values()]
+    kinds = ("trained", "baseline", "sentinel")
+    assert found == [[entry.name for entry in entries() if entry.kind == kind] for kind in kinds]
+    assert sum(map(len, found)) == len(entries())
 
 
 def test_the_page_of_one_evaluator(researcher, toy):
