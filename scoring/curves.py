@@ -27,8 +27,18 @@ class Series:
     dash: str
     first: float
     least: float
+    most: float
     last: float
     steps: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Lines drawn on one axis, and the rows of the table below them; no SVG where there is no point."""
+
+    axis: str
+    svg: SafeString
+    series: Sequence[Series]
 
 
 def drawable(curves: Mapping[str, Points]) -> dict[str, list[tuple[float, float]]]:
@@ -38,15 +48,19 @@ def drawable(curves: Mapping[str, Points]) -> dict[str, list[tuple[float, float]
 
 
 def describe_series(curves: Mapping[str, Points]) -> list[Series]:
-    """One row for each line, in its order: colour, first, least and last value."""
+    """One row for each line, in its order: colour, first, least, greatest and last value."""
     rows = []
     for number, (name, points) in enumerate(drawable(curves).items()):
         values = [y for _, y in points]
         dash = DASHES[number // len(PALETTE) % len(DASHES)]
         colour = PALETTE[number % len(PALETTE)]
         steps = int(points[-1][0])
-        rows.append(Series(name, colour, dash, values[0], min(values), values[-1], steps))
+        rows.append(Series(name, colour, dash, values[0], min(values), max(values), values[-1], steps))
     return rows
+
+
+def draw(curves: Mapping[str, Points], *, title: str, axis: str) -> Picture:
+    return Picture(axis, draw_curves(curves, title=title, axis=axis), describe_series(curves))
 
 
 def draw_curves(curves: Mapping[str, Points], *, title: str, axis: str) -> SafeString:

@@ -194,7 +194,7 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
     configured = chart.configure(
         background="transparent",
         # The reader's font may be wider than the one the labels were measured with.
-        padding={"left": 18, "right": 8, "top": 6, "bottom": 6},
+        padding={"left": 18, "right": 18, "top": 6, "bottom": 6},
         font=FONT,
         view={"stroke": None},
         axis={
@@ -207,6 +207,8 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
             "titleFontSize": 12,
             "titleFontWeight": "normal",
         },
+        # Labels pushed inwards at the ends would run into their neighbours.
+        axisX={"labelFlush": False, "tickCount": 6},
         legend={"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
     )
     return Plot(configured.to_dict(), title, description)

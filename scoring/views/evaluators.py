@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -21,7 +21,7 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 
-from ..curves import describe_series, draw_curves
+from ..curves import draw
 from ..forms import ApplyForm
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
@@ -45,8 +45,9 @@ PARTS = (
     ("baseline", "Baselines", "Applied as they are."),
     ("sentinel", "Sentinels", "They know nothing of quality; what does not beat them has shown nothing."),
 )
-#: Lines of evaluations that one picture shows.
-MOST_LINES = 8
+Lines: TypeAlias = dict[str, list[tuple[float, float]]]
+#: Pictures of evaluations that stand open; what is said of each aspect has a longer name, and can be unfolded.
+FEW_PICTURES = 4
 
 
 @login_required
@@ -188,7 +189,10 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     models = record.get("models", [])
     wished = request.GET.get("fold", "")
     fold = int(wished) if wished.isdecimal() and int(wished) < len(models) else 0
-    losses, others = _curves(models)
+    losses, found = _curves(models)
+    pictures = [
+        draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name) for name in sorted(found, key=len)
+    ]
     # As pairs: a template would take a count of "items" for the method of that name.
     examples = list(models[fold]["examples"].items()) if models else []
     card = card_of(row, fold)
@@ -202,45 +206,39 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
         "card": card,
         # The page has its own heading of the first level, and this section one of the second.
         "card_html": render_markdown(re.sub(r"^(#{1,2}) ", r"##\1 ", card, flags=re.MULTILINE)),
-        "losses": draw_curves(losses, title=f"Loss of {row.slug}", axis="loss"),
-        "loss_series": describe_series(losses),
-        "figures": draw_curves(others, title=f"Evaluations of {row.slug}", axis="on the held-out part"),
-        "figure_series": describe_series(others),
+        "losses": draw(losses, title=f"Loss of {row.slug}", axis="loss"),
+        "figures": pictures[:FEW_PICTURES],
+        "more_figures": pictures[FEW_PICTURES:],
         "files": files_of(row),
         "choice": {name: value for name, value in record.get("choice", {}).items() if value},
     }
 
 
-def _curves(models: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The columns of the training logs by model: losses, and what the evaluations found. A log whose steps begin
-    again is of several phases, a line for each."""
-    losses: dict[str, list[tuple[float, float]]] = {}
-    others: dict[str, list[tuple[float, float]]] = {}
+def _curves(models: list[dict[str, Any]]) -> tuple[Lines, dict[str, Lines]]:
+    """The columns of the training logs by model: losses, which share an axis, and by name what the evaluations of the
+    held-out part found. A log whose steps begin again is of several phases, a line for each."""
+    losses: Lines = {}
+    found: dict[str, Lines] = {}
     for number, model in enumerate(models):
-        prefix = f"fold {number + 1}, " if len(models) > 1 else ""
+        fold = f"fold {number + 1}" if len(models) > 1 else ""
         phase, before = 1, 0.0
         for row in model["log"]:
             step = row.get("step")
             if not isinstance(step, int | float):
                 continue
             phase, before = phase + (step <= before), step
-            part = f", {row['phase']}" if row.get("phase") else f", phase {phase}" if phase > 1 else ""
-            for name, value in row.items():
+            part = row.get("phase") or (f"phase {phase}" if phase > 1 else "")
+            for column, value in row.items():
                 if isinstance(value, bool) or not isinstance(value, int | float):
                     continue
-                if name == "loss" or (name.startswith("dev_") and "loss" in name):
-                    losses.setdefault(prefix + name.replace("_", " ") + part, []).append((step, value))
-                elif name.startswith("dev_"):
-                    others.setdefault(prefix + name.replace("_", " ") + part, []).append((step, value))
-    return losses, _shares(others)
-
-
-def _shares(found: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
-    """Coefficients and shares, which one axis can show; of many the ones with the shortest names, since what is said
-    of each aspect has a longer one. The training log has all."""
-    fit = [name for name, points in found.items() if all(-1 <= value <= 1 for _, value in points)]
-    kept = set(sorted(fit, key=len)[:MOST_LINES])
-    return {name: points for name, points in found.items() if name in kept}
+                name = column.removeprefix("dev_").replace("_", " ")
+                if column == "loss" or (column.startswith("dev_") and "loss" in column):
+                    whole = ", ".join(filter(None, (fold, column.replace("_", " "), part)))
+                    losses.setdefault(whole, []).append((step, value))
+                elif column.startswith("dev_"):
+                    line = ", ".join(filter(None, (fold, part))) or name
+                    found.setdefault(name, {}).setdefault(line, []).append((step, value))
+    return losses, found
 
 
 def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
 from evalapp.common.selectors import find_run
 
-from ..curves import describe_series, draw_curves
+from ..curves import draw
 from ..downloads import send_file, send_tar
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
@@ -99,14 +99,8 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The loss of a training so far; asks for itself anew while the training goes on."""
     run = find_run(user=request.user, pk=pk, slug=slug)
-    curves = curve_of(run)
-    title = f"Loss of {run.title}"
-    context = {
-        "project": run.project,
-        "run": run,
-        "svg": draw_curves(curves, title=title, axis="mean loss of the steps before"),
-        "series": describe_series(curves),
-    }
+    losses = draw(curve_of(run), title=f"Loss of {run.title}", axis="mean loss of the steps before")
+    context = {"project": run.project, "run": run, "losses": losses}
     return page(request, "scoring/training/curve.html", context, fragment="curve")
 
 

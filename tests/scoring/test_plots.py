@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from xml.etree import ElementTree
+
+import pytest
 
 from scoring.plots import MAX_POINTS, draw_distribution, draw_forest, draw_scatter, thin
 
@@ -42,6 +46,18 @@ def test_distribution():
     first = draw_distribution(rows, title="t", description="d", axis="x", theme="light").as_svg()
     assert "one" in {element.text for element in read(first).iter(f"{SVG}text")}
     assert draw_distribution(rows, title="t", description="d", axis="x", theme="light").as_svg() == first
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.43, 0.52), (-0.1, 0.9), (1000.0, 99_000.0)])
+def test_figures_of_an_axis_keep_apart(low, high):
+    row = {"label": "one", **{f"p{p}": low + (high - low) * p / 100 for p in (5, 25, 50, 75, 95)}}
+    root = read(draw_distribution([row], title="t", description="d", axis="x", theme="light").as_svg())
+    figures = [element for element in root.iter(f"{SVG}text") if re.fullmatch(r"−?[\d.,]+", element.text or "")]
+    places = [float(re.findall(r"translate\(([\d.-]+)", element.get("transform", ""))[0]) for element in figures]
+    assert len(figures) >= 3
+    assert {element.get("text-anchor") for element in figures} == {"middle"}
+    # About 7 pixels for a character of 12.
+    assert min(b - a for a, b in pairwise(places)) > 7 * max(len(f.text or "") for f in figures)
 
 
 def test_thinning_keeps_the_ends_and_is_the_same_each_time():

@@ -185,6 +185,33 @@ def test_pages_take_few_queries(researcher, toy, django_assert_max_num_queries, 
         researcher.get(address(page, *parts))
 
 
+def test_every_figure_of_every_fold_has_its_line(researcher, toy):
+    evaluator = train(toy.project, folds=2, name="mine")
+    names = ("mse", "r2", "spearman", "macro_f1", "accuracy_remove")
+    for model in evaluator.record["models"]:
+        evaluations = [{f"dev_{name}": 0.1 * step for name in names} for step in (1, 2)]
+        model["log"] = [
+            {"step": step, "loss": 0.5, "dev_loss": 0.6, "phase": phase, "better": True, **evaluation}
+            for phase in ("supervised", "human")
+            for step, evaluation in zip((1, 2), evaluations, strict=True)
+        ]
+    evaluator.save()
+    page = researcher.get(address("evaluator", "mine")).content.decode()
+    pictures = dict(re.findall(r'<svg class="curve"[^>]*aria-label="([^:]+): ([^"]+)"', page))
+    lines = [f"fold {fold}, {{}}{phase}" for fold in (1, 2) for phase in ("supervised", "human")]
+    losses = (("loss", 0.5), ("dev loss", 0.6))
+    assert pictures.pop("Loss of mine") == "; ".join(
+        f"{line.format(f'{name}, ')}: from {value} to {value}" for line in lines for name, value in losses
+    )
+    assert pictures == {
+        f"mine, held-out part, {name.replace('_', ' ')}": "; ".join(
+            f"{line.format('')}: from 0.1 to 0.2" for line in lines
+        )
+        for name in names
+    }
+    assert "1 more</summary>" in page
+
+
 def test_curves_are_drawn_from_finite_points():
     curves = {"a": [(1, 3.0), (2, float("nan")), (3, 1.0)], "b": [(1, float("inf"))], "<c>": [(2, 2.0)]}
     svg = draw_curves(curves, title="T & t", axis="loss")
@@ -192,8 +219,8 @@ def test_curves_are_drawn_from_finite_points():
     assert "&lt;c&gt;" in svg
     assert "T &amp; t" in svg
     rows = describe_series(curves)
-    assert [(row.name, row.first, row.least, row.last, row.steps) for row in rows] == [
-        ("a", 3.0, 1.0, 1.0, 3),
-        ("<c>", 2.0, 2.0, 2.0, 2),
+    assert [(row.name, row.first, row.least, row.most, row.last, row.steps) for row in rows] == [
+        ("a", 3.0, 1.0, 3.0, 1.0, 3),
+        ("<c>", 2.0, 2.0, 2.0, 2.0, 2),
     ]
     assert draw_curves({}, title="T", axis="loss") == ""
