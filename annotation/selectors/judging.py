@@ -3,7 +3,6 @@ person's answer, or what a control expects."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -14,51 +13,12 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
 from .judging_sheet import Sheet, make_sheet
+from .own import Own, own_campaigns
 
 
-@dataclass(frozen=True)
-class MyCampaign:
-    """A campaign on the annotator's own page. `member` is None before the first assignment."""
-
-    campaign: Campaign
-    member: CampaignMember | None
-
-    @property
-    def done(self) -> int:
-        return self.member.done if self.member else 0
-
-    @property
-    def goal(self) -> int:
-        units = self.campaign.unit_count
-        return max(self.done, min(units, self.campaign.max_per_annotator or units))
-
-    @property
-    def left(self) -> int:
-        return self.goal - self.done
-
-    @property
-    def mean_seconds(self) -> float | None:
-        return self.member.seconds / self.member.done if self.member and self.member.done else None
-
-    @property
-    def seconds_left(self) -> float | None:
-        """At one's own pace so far."""
-        return None if self.mean_seconds is None else self.mean_seconds * self.left
-
-
-def my_campaigns(*, user: Any) -> list[MyCampaign]:
+def my_campaigns(*, user: Any) -> list[Own[Campaign, CampaignMember]]:
     """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
-    campaigns = (
-        Campaign.objects.visible_to(user, "annotate")
-        .filter(project__memberships__user=user)
-        .exclude(state=Campaign.State.DRAFT)
-        .select_related("project")
-        .prefetch_related(
-            Prefetch("members", CampaignMember.objects.filter(annotator=user), to_attr="own_members"),
-        )
-        .order_by("-pk")
-    )
-    return [MyCampaign(row, row.own_members[0] if row.own_members else None) for row in campaigns]
+    return own_campaigns(Campaign, CampaignMember, user=user)
 
 
 def get_my_campaign(*, user: Any, campaign_id: int) -> Campaign:

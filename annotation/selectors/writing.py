@@ -4,10 +4,9 @@ campaigns, their own tasks, what a task may be shown). Never another person's ar
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from annotation.allocation.texts import is_storable
@@ -27,6 +26,8 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed, NotThere
+
+from .own import Own, own_campaigns
 
 NOT_YOURS = "There is no such task of yours."
 CLOSING = (WritingAttempt.Decision.ACCEPT.value, WritingAttempt.Decision.DROP.value)
@@ -133,47 +134,9 @@ def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
 # ---- for those who write ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MyWriting:
-    """A campaign on the annotator's own page. `member` is None before the first item."""
-
-    campaign: WritingCampaign
-    member: WritingMember | None
-
-    @property
-    def done(self) -> int:
-        return self.member.done if self.member else 0
-
-    @property
-    def goal(self) -> int:
-        units = self.campaign.unit_count
-        return max(self.done, min(units, self.campaign.max_per_annotator or units))
-
-    @property
-    def left(self) -> int:
-        return self.goal - self.done
-
-    @property
-    def mean_seconds(self) -> float | None:
-        return self.member.seconds / self.member.done if self.member and self.member.done else None
-
-    @property
-    def seconds_left(self) -> float | None:
-        """At one's own pace so far."""
-        return None if self.mean_seconds is None else self.mean_seconds * self.left
-
-
-def my_writing(*, user: Any) -> list[MyWriting]:
+def my_writing(*, user: Any) -> list[Own[WritingCampaign, WritingMember]]:
     """Campaigns that are or were open, in projects in which `user` may annotate; newest first. Two queries."""
-    campaigns = (
-        WritingCampaign.objects.visible_to(user, "annotate")
-        .filter(project__memberships__user=user)
-        .exclude(state=WritingCampaign.State.DRAFT)
-        .select_related("project")
-        .prefetch_related(Prefetch("members", WritingMember.objects.filter(annotator=user), to_attr="own_members"))
-        .order_by("-pk")
-    )
-    return [MyWriting(row, row.own_members[0] if row.own_members else None) for row in campaigns]
+    return own_campaigns(WritingCampaign, WritingMember, user=user)
 
 
 def get_my_writing(*, user: Any, campaign_id: int) -> WritingCampaign:

@@ -1,5 +1,5 @@
 """The researcher's pages of campaigns: list, plan, watch, open, pause, resume, close, delete, preview. Practice and
-control texts are in `campaign_checks`, invitations in `campaign_people`, lists of answers in `campaign_lists`."""
+control texts are in `campaign_checks`, invitations in `invitations`, lists of answers in `campaign_lists`."""
 
 from __future__ import annotations
 
