@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .answers import AspectForm, Form, Problem, check_expected
+from .plan_reading import Reader, slugify
 
 KINDS = ("likert", "pairwise", "turing")
 OPTIONS: dict[str, bool | int | float | str] = {
@@ -50,7 +51,6 @@ _FIELDS = {
     "slug", "name", "kind", "aspects", "overlap", "max_per_annotator", "lease_minutes", "seed", "guidelines",
     "items", "systems", "pairs", "steps", "options", "practice", "controls",
 }  # fmt: skip
-ITEM_CHOICES = frozenset({"sample", "seed", "keys", "groups", "search"})
 _SLUG = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}$")
 
 
@@ -99,45 +99,12 @@ class Plan:
     controls: tuple[Check, ...]
 
 
-class _Reader:
-    def __init__(self, raw: Mapping[str, Any]) -> None:
-        self.raw = raw
-        self.problems: list[Problem] = []
-
-    def say(self, where: str, message: str) -> None:
-        self.problems.append((where, message))
-
-    def number(self, name: str, default: int | None, low: int, high: int) -> int | None:
-        value = self.raw.get(name, default)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.say(name, f"Use a whole number from {low} to {high}.")
-            return default
-        return value
-
-    def text(self, name: str, default: str = "", limit: int = 100_000) -> str:
-        value = self.raw.get(name, default)
-        if value is None:
-            return default
-        if not isinstance(value, str) or len(value) > limit:
-            self.say(name, f"Use a text of at most {limit} characters.")
-            return default
-        return value.strip()
-
-
-def slugify(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:63].strip("-")
-
-
 def read_plan(raw: Any) -> tuple[Plan | None, list[Problem]]:
     """The plan with its defaults, or None and what is wrong by field."""
     if not isinstance(raw, Mapping):
         return None, [("", "A plan is an object with at least name, kind and aspects.")]
-    reader = _Reader(raw)
-    for name in raw:
-        if name not in _FIELDS:
-            reader.say(str(name), f"A plan has no “{name}”. It has: {', '.join(sorted(_FIELDS))}.")
+    reader = Reader(raw)
+    reader.refuse_others(_FIELDS)
     name = reader.text("name", limit=200)
     if not name:
         reader.say("name", "Give the campaign a name; annotators see it.")
@@ -155,11 +122,11 @@ def read_plan(raw: Any) -> tuple[Plan | None, list[Problem]]:
         slug=slug,
         kind=kind,
         aspects=aspects,
-        overlap=reader.number("overlap", 1, 1, 100) or 1,
-        lease_minutes=reader.number("lease_minutes", 30, 1, 1440) or 30,
-        max_per_annotator=reader.number("max_per_annotator", None, 1, 10_000_000),
-        seed=reader.number("seed", 13, 0, 2**31 - 1) or 0,
-        guidelines=reader.text("guidelines"),
+        overlap=reader.whole("overlap", 1, 1, 100),
+        lease_minutes=reader.whole("lease_minutes", 30, 1, 1440),
+        max_per_annotator=reader.whole_or_none("max_per_annotator", 1, 10_000_000),
+        seed=reader.whole("seed", 13, 0, 2**31 - 1),
+        guidelines=reader.text("guidelines", limit=100_000),
         selection=_selection(reader, kind),
         options=_options(reader, kind),
         practice=_checks(reader, "practice", form),
@@ -168,7 +135,7 @@ def read_plan(raw: Any) -> tuple[Plan | None, list[Problem]]:
     return (None if reader.problems else plan), reader.problems
 
 
-def _aspects(reader: _Reader, kind: str) -> tuple[AspectForm, ...]:
+def _aspects(reader: Reader, kind: str) -> tuple[AspectForm, ...]:
     rows = reader.raw.get("aspects")
     if isinstance(rows, (list, tuple)) and rows:
         found = [_aspect(reader, row, index, kind) for index, row in enumerate(rows)]
@@ -181,7 +148,7 @@ def _aspects(reader: _Reader, kind: str) -> tuple[AspectForm, ...]:
     return tuple(aspect for aspect in found if aspect)
 
 
-def _aspect(reader: _Reader, row: Any, index: int, kind: str) -> AspectForm | None:
+def _aspect(reader: Reader, row: Any, index: int, kind: str) -> AspectForm | None:
     where = f"aspects[{index}]"
     if isinstance(row, str):
         row = {"name": row}
@@ -218,15 +185,9 @@ def _aspect(reader: _Reader, row: Any, index: int, kind: str) -> AspectForm | No
     )
 
 
-def _options(reader: _Reader, kind: str) -> dict[str, Any]:
-    raw = reader.raw.get("options")
-    if raw is None:
-        raw = {}
-    if not isinstance(raw, Mapping):
-        reader.say("options", "Options are an object.")
-        raw = {}
+def _options(reader: Reader, kind: str) -> dict[str, Any]:
     found: dict[str, Any] = dict(OPTIONS)
-    for name, value in raw.items():
+    for name, value in reader.options().items():
         where = f"options.{name}"
         if name not in OPTIONS:
             reader.say(where, f"There is no such option. There are: {', '.join(OPTIONS)}.")
@@ -255,30 +216,8 @@ def _options(reader: _Reader, kind: str) -> dict[str, Any]:
     return found
 
 
-def _selection(reader: _Reader, kind: str) -> Selection:
-    items = reader.raw.get("items") or "all"
-    if items == "all":
-        items = {}
-    if isinstance(items, int) and not isinstance(items, bool):
-        items = {"sample": items}
-    if not isinstance(items, Mapping):
-        reader.say("items", 'Use "all", {"sample": 40}, {"keys": [...]}, {"groups": [...]} or {"search": "words"}.')
-        items = {}
-    for name, value in items.items():
-        if name not in ITEM_CHOICES and not isinstance(value, (str, int, float, bool)):
-            reader.say(f"items.{name}", "A value in the items' meta is a text, a number or a truth value.")
-    sample = items.get("sample")
-    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
-        reader.say("items.sample", "Use a whole number above 0.")
-    if not isinstance(items.get("seed", 0), int) or isinstance(items.get("seed", 0), bool):
-        reader.say("items.seed", "Use a whole number.")
-    for name in ("keys", "groups"):
-        value = items.get(name)
-        if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-            reader.say(f"items.{name}", "Use a list of texts.")
-    if not isinstance(items.get("search", ""), str):
-        reader.say("items.search", "Use a text.")
-    systems = _systems(reader)
+def _selection(reader: Reader, kind: str) -> Selection:
+    items, systems = reader.items(), _systems(reader)
     steps = reader.raw.get("steps") or ("all" if kind == "likert" else "last")
     if steps not in ("all", "last"):
         reader.say("steps", "Use all or last: every training step of a system, or its latest.")
@@ -291,10 +230,10 @@ def _selection(reader: _Reader, kind: str) -> Selection:
     elif pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1):
         reader.say("pairs", "Use a whole number above 0, or leave it out for all pairs.")
         pairs = None
-    return Selection(dict(items), systems, pairs, steps)
+    return Selection(items, systems, pairs, steps)
 
 
-def _systems(reader: _Reader) -> tuple[tuple[str, int | None], ...]:
+def _systems(reader: Reader) -> tuple[tuple[str, int | None], ...]:
     rows = reader.raw.get("systems") or []
     if rows == "all":
         return ()
@@ -319,7 +258,7 @@ def _system(row: Any) -> tuple[str, int | None] | None:
     return None
 
 
-def _checks(reader: _Reader, name: str, form: Form) -> tuple[Check, ...]:
+def _checks(reader: Reader, name: str, form: Form) -> tuple[Check, ...]:
     rows = reader.raw.get(name) or []
     if not isinstance(rows, (list, tuple)):
         reader.say(name, "Use a list.")

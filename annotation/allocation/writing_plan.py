@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .answers import Problem
-from .plan import slugify
+from .plan_reading import Reader, is_whole, slugify
 from .writing import ARMS
 
 KINDS = ("ream", "constraint")
@@ -62,7 +62,6 @@ _FIELDS = {
     "slug", "name", "kind", "guidelines", "items", "start_set", "evaluator", "corpus", "seed", "lease_minutes",
     "max_per_annotator", "options",
 }  # fmt: skip
-_ITEM_CHOICES = frozenset({"sample", "seed", "keys", "groups", "search"})
 _SLUG = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
 
 
@@ -86,10 +85,8 @@ def read_writing_plan(raw: Any) -> tuple[WritingPlan | None, list[Problem]]:
     """The plan with its defaults, or None and what is wrong by field."""
     if not isinstance(raw, Mapping):
         return None, [("", "A plan is an object with at least name and kind.")]
-    reader = _Reader(raw)
-    for name in raw:
-        if name not in _FIELDS:
-            reader.say(str(name), f"A plan has no “{name}”. It has: {', '.join(sorted(_FIELDS))}.")
+    reader = Reader(raw)
+    reader.refuse_others(_FIELDS)
     name = reader.text("name", limit=200)
     if not name:
         reader.say("name", "Give the campaign a name; annotators see it.")
@@ -105,13 +102,13 @@ def read_writing_plan(raw: Any) -> tuple[WritingPlan | None, list[Problem]]:
         slug=slug,
         kind=kind,
         guidelines=reader.text("guidelines", limit=100_000),
-        items=_items(reader),
+        items=reader.items(),
         start_set=reader.text("start_set", limit=63),
         evaluator=reader.text("evaluator", limit=200),
         corpus=reader.text("corpus", limit=200),
         seed=reader.whole("seed", 13, 0, 2**31 - 1),
         lease_minutes=reader.whole("lease_minutes", 30, 1, 1440),
-        max_per_annotator=reader.whole("max_per_annotator", 0, 1, 10_000_000) or None,
+        max_per_annotator=reader.whole_or_none("max_per_annotator", 1, 10_000_000),
         options=_options(reader, kind),
     )
     return (None if reader.problems else plan), reader.problems
@@ -133,71 +130,11 @@ def opening_problems(plan: WritingPlan) -> list[Problem]:
     return problems
 
 
-class _Reader:
-    def __init__(self, raw: Mapping[str, Any]) -> None:
-        self.raw = raw
-        self.problems: list[Problem] = []
-
-    def say(self, where: str, message: str) -> None:
-        self.problems.append((where, message))
-
-    def whole(self, name: str, default: int, low: int, high: int) -> int:
-        value = self.raw.get(name)
-        if value is None:
-            return default
-        if not _is_whole(value, low, high):
-            self.say(name, f"Use a whole number from {low} to {high}.")
-            return default
-        return int(value)
-
-    def text(self, name: str, limit: int) -> str:
-        value = self.raw.get(name)
-        if value is None:
-            return ""
-        if not isinstance(value, str) or len(value) > limit:
-            self.say(name, f"Use a text of at most {limit} characters.")
-            return ""
-        return value.strip()
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def _items(reader: _Reader) -> dict[str, Any]:
-    items = reader.raw.get("items") or "all"
-    if items == "all":
-        return {}
-    if not isinstance(items, Mapping):
-        reader.say("items", 'Use "all", {"sample": 40}, {"keys": [...]}, {"groups": [...]} or {"search": "words"}.')
-        return {}
-    for name, value in items.items():
-        if name not in _ITEM_CHOICES and not isinstance(value, (str, int, float, bool)):
-            reader.say(f"items.{name}", "A value in the items' meta is a text, a number or a truth value.")
-    if items.get("sample") is not None and not _is_whole(items["sample"], 1, 10_000_000):
-        reader.say("items.sample", "Use a whole number above 0.")
-    if not _is_whole(items.get("seed", 0), -(2**63), 2**63):
-        reader.say("items.seed", "Use a whole number.")
-    for name in ("keys", "groups"):
-        value = items.get(name)
-        if value is not None and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-            reader.say(f"items.{name}", "Use a list of texts.")
-    if not isinstance(items.get("search", ""), str):
-        reader.say("items.search", "Use a text.")
-    return dict(items)
-
-
-def _options(reader: _Reader, kind: str) -> dict[str, Any]:
-    raw = reader.raw.get("options")
-    if raw is None:
-        raw = {}
-    if not isinstance(raw, Mapping):
-        reader.say("options", "Options are an object.")
-        raw = {}
+def _options(reader: Reader, kind: str) -> dict[str, Any]:
     found = dict(OPTIONS)
     if kind == "constraint":
         found |= {"arms": ["control"], "target": 1, "constraint": "free"}
-    for name, value in raw.items():
+    for name, value in reader.options().items():
         if name not in OPTIONS:
             reader.say(f"options.{name}", f"There is no such option. There are: {', '.join(OPTIONS)}.")
             continue
@@ -232,10 +169,10 @@ def _wrong(name: str, value: Any) -> str:
     low, high = _WHOLE.get(name) or _WHOLE_OR_NONE[name]
     if value is None and name in _WHOLE_OR_NONE:
         return ""
-    return "" if _is_whole(value, low, high) else f"Use a whole number from {low} to {high}."
+    return "" if is_whole(value, low, high) else f"Use a whole number from {low} to {high}."
 
 
-def _fit(reader: _Reader, kind: str, options: dict[str, Any]) -> None:
+def _fit(reader: Reader, kind: str, options: dict[str, Any]) -> None:
     """What does not go together."""
     if kind == "ream":
         if options["constraint"]:

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from annotation.allocation.answers import AspectForm
 from annotation.allocation.plan import Check, Plan, read_plan
-from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import (
     Aspect,
     Assignment,
@@ -28,12 +27,13 @@ from annotation.models import (
 from annotation.models.data import OBSERVED, ORIGINAL, STATED
 from annotation.selectors.campaigns import campaign_plan
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from .campaigns_units import choose_units, estimate_units, no_units, write_units
 from .moves import Move, move_campaign
+from .plans import read_with, refused
 
 #: More units than this are made by a worker.
 HERE_AT_MOST = 20_000
@@ -43,19 +43,8 @@ OPENING = 0x6F70656E
 CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes", "options")
 
 
-def _refuse(problems: Sequence[tuple[str, str]]) -> BadInput:
-    faults = [Fault(message, field=where) for where, message in problems]
-    text = str(faults[0]) if len(faults) == 1 else f"The plan has {len(faults)} faults. Nothing was stored."
-    return BadInput(text, faults=faults)
-
-
 def parse_plan(raw: Any) -> Plan:
-    if not is_storable(raw):
-        raise BadInput(UNSTORABLE)
-    plan, problems = read_plan(raw)
-    if plan is None:
-        raise _refuse(problems)
-    return plan
+    return read_with(read_plan, raw)
 
 
 def create_campaign(*, project: Any, user: Any, plan: Any) -> Campaign:
@@ -119,7 +108,7 @@ def _check_systems(campaign: Campaign, plan: Plan) -> None:
     known = set(System.objects.filter(project=campaign.project_id, name__in=names).values_list("name", flat=True))
     problems = [("systems", f"The project has no system “{name}”.") for name in names if name not in known]
     if problems:
-        raise _refuse(problems)
+        raise refused(problems)
 
 
 def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
@@ -137,7 +126,7 @@ def _aspect(campaign: Campaign, form: AspectForm, where: str) -> Aspect:
         aspect.low, aspect.high = form.low, form.high
         aspect.save(update_fields=["low", "high"])
     else:
-        raise _refuse(
+        raise refused(
             [
                 (
                     f"{where}.low",
@@ -209,7 +198,7 @@ def _checks(campaign: Campaign, checks: Sequence[Check], kind: str, where: str) 
                 )
             )  # fmt: skip
     if problems:
-        raise _refuse(problems)
+        raise refused(problems)
     return units
 
 
@@ -239,10 +228,10 @@ def update_campaign(*, campaign: Campaign, user: Any, changes: dict[str, Any]) -
         else:
             fixed = sorted(set(changes) - set(CHANGEABLE))
             if fixed:
-                raise _refuse([(name, "This is fixed once a campaign has been opened.") for name in fixed])
+                raise refused([(name, "This is fixed once a campaign has been opened.") for name in fixed])
             parsed = parse_plan({**before, **changes})
             if parsed.options["adaptive"] and not campaign.plan.get("players"):
-                raise _refuse([("options.adaptive", "A campaign is opened with or without adaptive choice of pairs.")])
+                raise refused([("options.adaptive", "A campaign is opened with or without adaptive choice of pairs.")])
             columns = {name: value for name, value in _columns(parsed).items() if name in changes}
             _set(campaign, columns)
         audit.record(

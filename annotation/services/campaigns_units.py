@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 
 from annotation.allocation.pairs import choose_pairs, side_flips
-from annotation.allocation.plan import ITEM_CHOICES
+from annotation.allocation.plan_reading import ITEM_CHOICES
 from annotation.allocation.streams import SPAN, draw
 from annotation.models import Campaign, Item, Output, Reference, Slot, Unit
 from annotation.models.data import ORIGINAL

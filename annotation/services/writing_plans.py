@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -12,7 +12,6 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation.allocation.streams import draw
-from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.allocation.writing import arm_at
 from annotation.allocation.writing_plan import WritingPlan, opening_problems, read_writing_plan
 from annotation.models import (
@@ -33,6 +32,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from . import ports
 from .campaigns_units import selected_items
 from .moves import move_campaign
+from .plans import read_with, refused
 
 #: What may still change once people write.
 CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes")
@@ -42,25 +42,14 @@ START = "start"
 BATCH = 2000
 
 
-def _refuse(problems: Sequence[tuple[str, str]]) -> BadInput:
-    faults = [Fault(message, field=where) for where, message in problems]
-    text = str(faults[0]) if len(faults) == 1 else f"The plan has {len(faults)} faults. Nothing was stored."
-    return BadInput(text, faults=faults)
-
-
 def _parse(raw: Any) -> WritingPlan:
-    if not is_storable(raw):
-        raise BadInput(UNSTORABLE)
-    plan, problems = read_writing_plan(raw)
-    if plan is None:
-        raise _refuse(problems)
-    return plan
+    return read_with(read_writing_plan, raw)
 
 
 def _columns(project: Any, plan: WritingPlan) -> dict[str, Any]:
     start = ReferenceSet.objects.filter(project=project, name=plan.start_set or ORIGINAL).first()
     if start is None and plan.start_set not in ("", ORIGINAL):
-        raise _refuse([("start_set", f"The project has no reference set “{plan.start_set}”.")])
+        raise refused([("start_set", f"The project has no reference set “{plan.start_set}”.")])
     return {
         "slug": plan.slug,
         "name": plan.name,
@@ -104,7 +93,7 @@ def update_writing(*, user: Any, campaign: WritingCampaign, changes: dict[str, A
                 raise BadInput("Send an object with the fields that change.")
             fixed = sorted(set(changes) - set(CHANGEABLE))
             if fixed and campaign.state != WritingCampaign.State.DRAFT:
-                raise _refuse([(str(name), "This is fixed once a campaign has been opened.") for name in fixed])
+                raise refused([(str(name), "This is fixed once a campaign has been opened.") for name in fixed])
             before = writing_plan(campaign)
             if "options" in changes and isinstance(changes["options"], dict) and changes.get("kind") in (
                 None, before["kind"],
@@ -171,7 +160,7 @@ def open_writing(*, user: Any, campaign: WritingCampaign) -> WritingCampaign:
             raise Conflict(f"Only a draft can be opened; this campaign is {campaign.get_state_display().lower()}.")
         problems = opening_problems(_parse(writing_plan(campaign))) + _names_problems(campaign)
         if problems:
-            raise _refuse(problems)
+            raise refused(problems)
         if campaign.start_set is None:
             campaign.start_set, _ = ReferenceSet.objects.get_or_create(project=campaign.project, name=ORIGINAL)
         campaign.unit_count = _write_units(campaign)

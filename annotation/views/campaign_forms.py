@@ -10,7 +10,8 @@ from typing import Any
 from django import forms
 from django.forms import BaseFormSet, formset_factory
 
-from annotation.allocation.plan import OPTIONS, slugify
+from annotation.allocation.plan import OPTIONS
+from annotation.allocation.plan_reading import slugify
 from annotation.models import Aspect, Campaign, System
 from evalapp.common.errors import Fault
 

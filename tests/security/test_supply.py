@@ -88,7 +88,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES | st.binary(max_size=12), max_size=12).map(b"".join) | st.binary(max_size=200),
 )
 @example(0, 3, ROW)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_end_in_rows_faults_or_a_message(first, second, content):
     """Every format, every table, packed or not; `make fuzz` goes on for minutes, by coverage."""
     one_input(bytes([first, second]) + content)

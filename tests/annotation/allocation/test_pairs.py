@@ -29,7 +29,7 @@ def test_one_system_has_no_pair():
     assert choose_pairs([[0], [0]], 5, seed=1) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 9), st.integers(1, 12), st.data())
 def test_complete_data_is_balanced_whatever_the_number(systems, items, data):
     total = items * systems * (systems - 1) // 2
@@ -52,7 +52,7 @@ def test_complete_data_is_balanced_whatever_the_number(systems, items, data):
     assert chosen == choose_pairs([range(systems)] * items, wanted, seed=seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=12), st.data())
 def test_missing_outputs_are_never_asked_for(rows, data):
     total = sum(len(row) * (len(row) - 1) // 2 for row in rows)
@@ -74,7 +74,7 @@ def test_another_seed_chooses_others():
     assert choose_pairs(rows, 30, seed=1) != choose_pairs(rows, 30, seed=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(1, 5), st.integers(0, 1000))
 def test_sides_are_balanced_within_each_group_at_any_overlap(groups, overlap, seed):
     flips = side_flips(groups, seed=seed)

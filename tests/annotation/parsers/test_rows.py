@@ -221,7 +221,7 @@ VALUE = st.recursive(
 
 
 @given(st.lists(st.dictionaries(TEXT, VALUE, max_size=4), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_written_is_read_again(rows):
     data = "".join(encode_row(row) + "\n" for row in rows).encode()
     found, faults = read(data, limits=Limits(1_000_000, 100, 10_000_000))
@@ -230,7 +230,7 @@ def test_what_is_written_is_read_again(rows):
 
 
 @given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_bytes_end_in_rows_faults_or_a_message(data, form):
     try:
         rows, faults = read(data, form)

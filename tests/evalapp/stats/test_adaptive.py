@@ -68,7 +68,7 @@ def test_a_gain_is_what_one_more_judgement_would_do():
             assert told[i, j] == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), floor=st.floats(0, 1), goal=st.sampled_from(["ranking", "best"]))
 def test_propensities_are_chances_with_a_floor(seed, floor, goal):
     rng = np.random.default_rng(seed)

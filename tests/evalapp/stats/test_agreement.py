@@ -57,7 +57,7 @@ tables = st.integers(2, 12).flatmap(
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(table=tables)
 def test_equal_to_the_krippendorff_package(scale, table):
     unit, value = long_form(table)

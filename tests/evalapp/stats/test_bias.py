@@ -52,7 +52,7 @@ def test_a_better_system_that_stands_first_is_no_side_bias():
     assert found.estimate.low < 0.5 < found.estimate.high
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 9999))
 def test_swapping_sides_mirrors_the_side_and_keeps_the_length(seed):
     a, b, verdict, item, length = draw([0.5, 0, -0.5], 150, seed=seed, side=0.3, slope=0.2)

@@ -36,7 +36,7 @@ def dense_posterior(y, system, rater, item):
     return covariance @ x.T @ y, np.sqrt(np.diag(covariance))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_posterior_by_dense_matrices_whatever_the_order(seed):
     rng = np.random.default_rng(seed)

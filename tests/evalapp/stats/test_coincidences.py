@@ -110,7 +110,7 @@ def test_more_values_than_bits_are_counted_in_a_table(used):
     assert used == ["_of_counts"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**20), values=st.integers(1, 20), raters=st.integers(1, 5), shuffled=st.booleans())
 def test_whatever_the_rows(seed, values, raters, shuffled):
     rng = np.random.default_rng(seed)

@@ -195,7 +195,7 @@ def test_holm_separates_less():
     assert values(plain) == values(strict)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), method=st.sampled_from(MODELS), clustered=st.booleans())
 def test_order_of_rows_sides_and_names_do_not_matter(seed, method, clustered):
     a, b, verdict, item, length = draw([0.8, 0.2, 0, -0.7], 80, seed=seed)

@@ -60,7 +60,7 @@ def test_values_worked_by_hand(x, y, expected):
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pair=vectors)
 def test_equal_to_scipy(name, pair):
     x, y = np.array(pair, dtype=float)
@@ -76,7 +76,7 @@ def test_equal_to_scipy_on_long_vectors(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pair=vectors, seed=st.integers(0, 1000), scale=st.sampled_from([0.5, 3.0, 1000.0]), shift=st.integers(-9, 9))
 def test_order_of_rows_units_and_sign(name, pair, seed, scale, shift):
     x, y = np.array(pair, dtype=float)
@@ -90,7 +90,7 @@ def test_order_of_rows_units_and_sign(name, pair, seed, scale, shift):
 
 
 @pytest.mark.parametrize("name", ["spearman", "kendall", "kendall-c"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pair=vectors)
 def test_ranks_do_not_change_under_monotone_transforms(name, pair):
     x, y = np.array(pair, dtype=float)
@@ -126,7 +126,7 @@ def test_huge_and_tiny_values_stay_finite():
 
 
 @given(values=st.lists(st.integers(-4, 4), min_size=1, max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_midranks_are_those_of_scipy(values):
     assert midranks(np.array(values, dtype=float)).tolist() == stats.rankdata(values).tolist()
 

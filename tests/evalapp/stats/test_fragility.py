@@ -55,7 +55,7 @@ def test_bounds_hold_against_all_possible_changes(seed):
         assert best == found.n_flips
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 9999), model=st.sampled_from(["bradley-terry", "davidson", "rao-kupper"]))
 def test_bounds_order_rows_and_balance(seed, model):
     rng = np.random.default_rng(seed)

@@ -57,7 +57,7 @@ class Digits:
         self.options.update(self.kept)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), form=st.sampled_from(ICC_FORMS))
 def test_order_names_and_units_of_measurement_do_not_matter(seed, form):
     rng = np.random.default_rng(seed)

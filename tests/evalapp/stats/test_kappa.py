@@ -49,7 +49,7 @@ def test_kappa_by_hand():
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=pairs, weights=st.sampled_from([None, "linear", "quadratic"]))
 def test_cohen_is_that_of_statsmodels(rows, weights):
     a, b = np.array(rows).T
@@ -65,7 +65,7 @@ def test_cohen_is_that_of_statsmodels(rows, weights):
         assert cohen_kappa(x, y, weights=weights, resamples=0).value == pytest.approx(found.value)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), units=st.integers(2, 15), raters=st.integers(2, 6))
 def test_fleiss_is_that_of_statsmodels_in_any_order(seed, units, raters):
     rng = np.random.default_rng(seed)

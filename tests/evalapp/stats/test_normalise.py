@@ -30,7 +30,7 @@ def test_ranks_within_item_rater_and_aspect_worked_by_hand():
     assert np.isnan(found[6])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=40))
 def test_ranks_do_not_change_under_monotone_transforms_or_order(rows):
     value, item, rater = (np.array(column) for column in zip(*rows, strict=True))
@@ -49,7 +49,7 @@ def test_shrunken_z_worked_by_hand():
     np.testing.assert_allclose(found, (np.array([1, 3, 4, 6]) - means) / math.sqrt(2), atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), min_size=2, max_size=40),
     st.sampled_from([0.5, 2.0, 10.0]),

@@ -70,7 +70,7 @@ def test_worked_by_hand():
     assert system_pairwise_accuracy([1, 2, 3], [1, 3, 2], ["a", "b", "c"]).value == pytest.approx(2 / 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=scores, epsilon=st.sampled_from([0.0, 1.0, 2.0]))
 def test_equal_to_the_definition_and_calibration_to_the_best_threshold(rows, epsilon):
     metric, human, item = (list(column) for column in zip(*rows, strict=True))
@@ -88,7 +88,7 @@ def test_equal_to_the_definition_and_calibration_to_the_best_threshold(rows, eps
     assert calibrated.epsilon == smallest
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 999), scale=st.sampled_from([0.01, 3.0, 1e6]), shift=st.integers(-50, 50))
 def test_order_of_rows_units_names_and_sign(seed, scale, shift):
     metric, human, item, system = scored(seed)

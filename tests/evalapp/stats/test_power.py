@@ -38,7 +38,7 @@ def test_preference_by_hand_and_by_statsmodels():
     assert needed_judgements("correlation", 0.3) == int(np.ceil(expected)) + 3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(share=st.floats(0.02, 0.98), n=st.integers(5, 3000), ties=st.floats(0, 0.8))
 def test_properties(share, n, ties):
     if abs(share - 0.5) < 0.01:

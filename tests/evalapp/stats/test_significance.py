@@ -154,7 +154,7 @@ def test_chunks_and_the_number_of_other_metrics_change_nothing(monkeypatch):
         assert two.p[0, 1] == whole.p[i, j]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 500), scale=st.sampled_from([0.01, 40.0]), name=st.sampled_from(["pearson", "kendall"]))
 def test_order_of_rows_units_and_names(seed, scale, name):
     metrics, human, item, system = scored(6, 5, seed=seed)
@@ -321,7 +321,7 @@ def test_ranks_and_letters_as_worked_by_hand():
     assert compact_letters(np.zeros((0, 0), dtype=bool)) == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(m=st.integers(1, 9), seed=st.integers(0, 10_000), share=st.sampled_from([0.1, 0.4, 0.8]))
 def test_letters_are_shared_exactly_where_nothing_differs(m, seed, share):
     differs = np.triu(np.random.default_rng(seed).random((m, m)) < share, 1)

@@ -103,7 +103,7 @@ some_text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".jo
 some_rows = st.lists(st.tuples(some_text, st.sampled_from(["yes", "no", "well"])), min_size=1, max_size=40)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(some_rows, some_text, st.integers(1, 12), st.integers(0, 3), st.booleans())
 def test_any_search_is_the_scan(texts, text, k, seed, barring):
     barred = [layout.reply("yes")] if barring else []

@@ -63,7 +63,7 @@ def corpora(draw):
     return parts, [text() + rng.choice(["", " unheard-of"]) for _ in range(6)]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     corpora(), st.sampled_from([8, 16, 1 << 18]), st.sampled_from([1, 40, 1 << 20]), st.sampled_from([1, 7, 1 << 15])
 )
@@ -91,7 +91,7 @@ def test_search_and_find_are_a_scan_of_all_rows(tmp_path, corpus, block, at_once
                 assert places(index.find(text, k)) == scan_all(unions, wanted, k)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(corpora(), st.integers(1, 12))
 def test_distinct_goes_on_until_there_are_k_responses(tmp_path, corpus, k):
     parts, texts = corpus

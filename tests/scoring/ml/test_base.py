@@ -33,7 +33,7 @@ records = st.builds(
 
 @pytest.mark.parametrize("entry", LIGHT, ids=lambda entry: entry.name)
 @given(rows=st.lists(records, min_size=1, max_size=8), seed=st.randoms(use_true_random=False))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_order_does_not_matter_and_alone_equals_together(entry, rows, seed):
     evaluator = load(entry.name)
     together = evaluator.score(rows)

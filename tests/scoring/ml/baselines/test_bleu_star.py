@@ -25,7 +25,7 @@ def matrix(peer: BLEU, query: Query) -> list[list[float]]:
 
 
 @given(st.lists(st.builds(Query, *[st.lists(english, min_size=1, max_size=4)] * 2), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_all_pairs_equal_sacrebleu(queries):
     peer = BLEU(effective_order=True)
     for query, found in zip(queries, load("bleu-star").all_pairs(queries), strict=True):
@@ -34,7 +34,7 @@ def test_all_pairs_equal_sacrebleu(queries):
 
 @pytest.mark.parametrize("tokenizer", ["zh", "char"])
 @given(hyps=st.lists(chinese, min_size=1, max_size=3), refs=st.lists(chinese, min_size=1, max_size=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_all_pairs_equal_sacrebleu_without_word_spaces(tokenizer, hyps, refs):
     query = Query(hyps, refs)
     expected = matrix(BLEU(effective_order=True, tokenize=tokenizer), query)

@@ -37,7 +37,7 @@ def test_by_hand():
 @pytest.mark.parametrize("effective", [True, False])
 @pytest.mark.parametrize("smooth", SACREBLEU_SMOOTHING)
 @given(hyp=sentence, ref=sentence, order=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_equals_sacrebleu(smooth, effective, hyp, ref, order):
     matches, total, hyp_len, ref_len = statistics(hyp, ref, order)
     expected = BLEU.compute_bleu(
@@ -51,7 +51,7 @@ def test_equals_sacrebleu(smooth, effective, hyp, ref, order):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("smooth", NLTK_SMOOTHING)
 @given(hyp=sentence, ref=sentence, order=st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_equals_nltk(smooth, hyp, ref, order):
     weights = (1 / order,) * order
     expected = sentence_bleu([ref], hyp, weights, smoothing_function=getattr(SmoothingFunction(), smooth))

@@ -18,7 +18,7 @@ texts = st.text(alphabet="ab c.!(é我\n", min_size=1, max_size=25).filter(str.s
 
 @pytest.mark.parametrize("options", [{}, {"word_order": 2}, {"beta": 3, "char_order": 4}, {"lowercase": True}])
 @given(hyp=texts, refs=st.lists(texts, min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_equals_sacrebleu(options, hyp, refs):
     expected = CHRF(**options).sentence_score(hyp, refs).score
     assert load("chrf", **options).score([Record(hyp, tuple(refs))])[0] == pytest.approx(expected, abs=1e-9)

@@ -89,14 +89,14 @@ def test_stages_and_their_order():
 
 
 @given(hyp=text, refs=st.lists(text, min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_equals_nltk_without_synonyms(hyp, refs):
     found = load("meteor", synonyms="none").score([Record(hyp, tuple(refs))])[0]
     assert found == pytest.approx(by_nltk(hyp, tuple(refs), NoSynonyms()), abs=1e-12)
 
 
 @given(hyp=text, refs=st.lists(text, min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_equals_nltk_with_wordnet(tiny_wordnet, nltk_wordnet, hyp, refs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WNSEARCHDIR", str(tiny_wordnet))

@@ -26,13 +26,13 @@ def longest(one: list[int], two: list[int]) -> int:
 
 
 @given(one=tokens, two=tokens)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_subsequence_equals_dynamic_programming(one, two):
     assert Subsequence(one).length(two) == longest(one, two)
 
 
 @given(hyp=text, refs=st.lists(text, min_size=1, max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_equals_rouge_score(hyp, refs):
     expected = RougeScorer(["rougeL"]).score_multi(refs, hyp)["rougeL"].fmeasure
     found = load("rouge-l", tokenize="rouge-score").score([Record(hyp, tuple(refs))])[0]

@@ -32,7 +32,7 @@ def number(query_list):
 
 
 @given(query_list=queries, order=st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pair_matches_equal_counters(query_list, order):
     table, rows = number(query_list)
     for (hyps, refs), found in zip(query_list, pair_matches(table, rows, order), strict=True):
@@ -41,7 +41,7 @@ def test_pair_matches_equal_counters(query_list, order):
 
 
 @given(query_list=queries, order=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_union_matches_clip_against_the_largest_count(query_list, order):
     table, rows = number(query_list)
     for (hyps, refs), found in zip(query_list, union_matches(table, rows, order), strict=True):

@@ -30,13 +30,13 @@ awkward = st.text(
 @pytest.mark.parametrize("name", PEERS)
 @given(text=awkward)
 @example(text="&quot;It&amp;lt;s 3.5, 1,000-2 don't&gt; <skipped>x foo-\nbar -<skipped>\n, ..,. 5-6 a-b")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_tokens_equal_sacrebleu(name, text):
     assert tokenize(text, name) == PEERS[name](text.rstrip()).split()
 
 
 @given(text=awkward)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_rouge_tokens_equal_rouge_score(text):
     assert tokenize(text, "rouge-score", lowercase=True) == DefaultTokenizer(use_stemmer=False).tokenize(text)
 

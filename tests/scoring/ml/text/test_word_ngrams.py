@@ -49,7 +49,7 @@ def by_dictionaries(training: list[list[int]], order: int, history: tuple[int, .
 
 
 @given(training=sequences, asked=sequences, order=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_equals_the_formula(training, asked, order):
     model = KneserNey.fit(training, 6, order)
     base = np.full(sum(len(s) - 1 for s in asked), math.log(1 / 5))
@@ -60,7 +60,7 @@ def test_equals_the_formula(training, asked, order):
 
 
 @given(training=sequences, history=st.lists(st.integers(2, 5), max_size=4), order=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_probabilities_after_any_history_sum_to_one(training, history, order):
     model = KneserNey.fit(training, 6, order)
     asked = [[BEGIN, *history, token] for token in (END, 2, 3, 4, 5)]
