@@ -55,6 +55,7 @@ SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "strong and weak": {},
     "strong and weak, 5 times the steps": {"epochs": 15},
+    "strong and weak, texts pooled apart": {"pooling": "sides"},
     "without comparison (strong only)": {"comparison": False},
     "without tie": {"tie": False},
     "without strong": {"strong": "no"},
@@ -79,11 +80,11 @@ class Setting:
     learns: int | None = None
     folds: int = FOLDS
     max_length: int | None = None
-    poolings: tuple[str, ...] = ("cls",)
+    poolings: tuple[str, ...] = ("sides",)
 
 
 SETTINGS = (
-    Setting("pandalm", "pandalm", "overall", 6, max_length=128, poolings=("cls", "mean")),
+    Setting("pandalm", "pandalm", "overall", 6, max_length=128),
     Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),
@@ -157,10 +158,10 @@ class Choice:
     """What dev chooses between."""
 
     rate: float
-    pooling: str = "cls"
+    pooling: str
 
     def __str__(self) -> str:
-        return f"{self.rate:g}" + (f" {self.pooling}" if self.pooling != "cls" else "")
+        return f"{self.rate:g} {self.pooling}"
 
 
 def train_options(setting: Setting, choice: Choice, small: bool) -> dict[str, Any]:
@@ -534,9 +535,9 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
         "people_over_adversarial", "adversarial_over_people", "people_over_random", "random_over_people",
     )  # fmt: skip
     lines = [
-        "| evaluator | seeds | Spearman with step | the same, unseen model | last over first / reverse | people over "
-        "adversarial / reverse | people over random / reverse | seconds |",
-        "|---|---|---|---|---|---|---|---|",
+        "| evaluator | seeds | dev macro-F1 | Spearman with step | the same, unseen model | last over first / reverse | "
+        "people over adversarial / reverse | people over random / reverse | seconds |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     floors = [rows[key] for key in rows if key.startswith("supervision/floors/")]
     found = {name: [rows[key] for key in rows if key.startswith(f"supervision/{name}/")] for name in ABLATIONS}
@@ -547,7 +548,7 @@ def supervision_table(rows: Mapping[str, Any]) -> list[str]:
         if results:
             c = [over_seeds(results, column) for column in columns]
             lines.append(
-                f"| {name} | {len(results)} | {c[0]} | {c[1]} | {c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]} | "
+                f"| {name} | {len(results)} | {over_seeds(results, 'dev_macro_f1')} | {c[0]} | {c[1]} | {c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]} | "
                 f"{over_seeds(results, 'training_seconds', digits=0)} |"
             )
     return lines
@@ -597,7 +598,7 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "",
             f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part{from_more(compared)}). An "
             "eighth of the training part chooses the epoch, and in the first fold, by the least dev loss, the learning "
-            "rate and on pandalm the pooling (the first token's vector, or the mean of all). A pair's truth is the "
+            "rate. The tokens of either text are pooled apart (`sides`, of profile recommended). A pair's truth is the "
             "verdict most people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing "
             "reaches .5; all pairs: three verdicts.",
             "",
@@ -612,7 +613,12 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             "the number of steps: a reader of pairs starts from nothing but an encoder of single sentences, and what "
             "two cores learn in a quarter of an hour is some hundred steps. The remedy is more pairs and more steps "
             "(`--only`, and `Setting` in the script); this page does not show that it suffices."
-            + (f" {EARLIER} Of an earlier run and state of the code." if EARLIER in "".join(compared) else ""),
+            + (
+                f" {EARLIER} Of an earlier run and state of the code, which read the first token's vector or the mean of "
+                "all tokens."
+                if EARLIER in "".join(compared)
+                else ""
+            ),
             "",
         ]
     systems = system_table(rows, old)
@@ -629,7 +635,9 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             f"Held-out contexts: {floors['items']}; {floors['checkpoints']} checkpoints, rated with Glicko-2 over 20 "
             f"seeds on {MEETINGS[1]} of them. The unseen model has another order and was not in training. A training "
             f"has {SUPERVISION['epochs']} epochs of {SUPERVISION['pairs_per_epoch']} pairs; its learning rate was "
-            f"chosen by macro-F1 on dev pairs ({supervision_rates(rows)}).",
+            f"chosen by macro-F1 on dev pairs ({supervision_rates(rows)}). Where it is not said otherwise the vector of "
+            "a pair is the mean of all its tokens. Macro-F1 is over the three classes of a pair, of two without tie and "
+            "without comparison.",
             "",
             *supervision,
             "",

@@ -39,7 +39,7 @@ def test_sets_of_an_earlier_run_stay_and_are_marked(comparative: ModuleType, tmp
     assert "| pandalm, † 1 of 3 folds | 6 | 0.500" in second
     assert "- pandalm: † of decided pairs **below**" in second
     assert "| scratchplot, 1 of 3 folds | 6 | 0.500" in second
-    assert "† Of an earlier run and state of the code." in second
+    assert "† Of an earlier run and state of the code, which" in second
     assert f"Code of the evaluators: state {comparative.CODE}." in second
     # Written once more it is the same page, and what is computed anew loses its mark.
     comparative.write_page(results("scratchplot", comparative.CODE), page, False)
@@ -73,12 +73,12 @@ def test_supervision_stands_beside_its_floors(comparative: ModuleType, tmp_path:
               comparative.FLOORS}}  # fmt: skip
     comparative.write_page({"supervision/floors/13": floors}, page, False)
     assert "supervision" not in page.read_text(encoding="utf-8")  # floors alone say nothing
-    found = floors["length"] | {"training_seconds": 5.0, "code": comparative.CODE}
+    found = floors["length"] | {"training_seconds": 5.0, "dev_macro_f1": 0.7, "code": comparative.CODE}
     comparative.write_page({"supervision/floors/13": floors, "supervision/without tie/13": found}, page, False)
     text = page.read_text(encoding="utf-8")
     row = "0.500 | 0.250 | 0.750 / 0.000 | 0.250 / 0.500 | 1.000 / 0.000"
-    assert f"| without tie | 1 | {row} | 5 |" in text
-    assert f"| length (floor) | 1 | {row} | - |" in text
+    assert f"| without tie | 1 | 0.700 | {row} | 5 |" in text
+    assert f"| length (floor) | 1 | - | {row} | - |" in text
     assert "50% of the adversarial negatives are longer" in text
     assert "at most ± 0.49." in text
     missing = text.partition("Not computed yet: ")[2].partition(".")[0]

@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-import torch
 
 from scoring.live import answering
 from scoring.live.answering import WarmModels, execute
-from scoring.ml.artefact import Artefact
-from scoring.ml.encoders.source import EncoderSource, find_encoder
-from scoring.ml.evaluators.comparative.evaluator import Comparative
-from scoring.ml.evaluators.comparative.network import ComparativeNetwork
-from scoring.ml.registry import get_entry
+from scoring.ml.encoders.source import find_encoder
 from scoring.ml.training.cross_fit import CrossFitted
-from scoring.ml.training.record import TrainingRecord
 from scoring.ml.types import Record
+from tests.scoring.ml.evaluators.comparative.data import untrained as untrained_judge
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import save_model, tiny_encoder
 
@@ -123,16 +118,6 @@ def test_two_texts_are_compared_by_what_compares(folder, encoder):
     refused = execute({"kind": "compare", "source": {"name": "length"}, "pairs": pairs}, lambda: None)
     assert refused["error"] == "bad-input"
     assert "length scores single texts" in refused["detail"]
-
-
-def untrained_judge(source: EncoderSource, seed: int) -> Comparative:
-    entry = get_entry("comparative")
-    options = entry.train_defaults("recommended")
-    torch.manual_seed(seed)
-    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], "tie": True, "single": False})
-    record = TrainingRecord("none", "0" * 8, {}, (), (), 0, 0.0, 0, {})
-    state = {"references": [], "classes": ["worse", "tie", "better"]}
-    return Comparative(entry, Artefact("comparative", "recommended", seed, (), options, state, record, network, source))
 
 
 def test_the_model_longest_unused_goes_with_what_it_knew(folder):

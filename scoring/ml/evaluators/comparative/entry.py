@@ -99,7 +99,15 @@ TRAINING = (
         advanced=True,
     ),
     Option("pretrained", "bool", True, "Start from the encoder's weights, not from random ones.", advanced=True),
-    Option("pooling", "str", "cls", "How a pair becomes one vector.", choices=("cls", "mean"), advanced=True),
+    Option(
+        "pooling",
+        "str",
+        "cls",
+        "How a pair becomes one vector: the first token's, the mean of all tokens, or the means of either text's "
+        "tokens beside their distance and product.",
+        choices=("cls", "mean", "sides"),
+        advanced=True,
+    ),
     Option(
         "words",
         "int",
@@ -183,7 +191,7 @@ ENTRIES = (
                 "words": 250,
                 "restarts": 2,
             },
-            RECOMMENDED: {"learning_rate": 5e-5},
+            RECOMMENDED: {"learning_rate": 5e-5, "pooling": "sides"},
         },
     ),
 )

@@ -19,7 +19,7 @@ from scoring.ml.errors import InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.training import Material, train_network
+from scoring.ml.evaluators.comparative.training import Material, sizes_of, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
     Verdicts,
     points_of,
@@ -57,6 +57,7 @@ class Comparative(TrainedEvaluator, PairJudge):
     def plan(cls, job: FitJob) -> Plan:
         material = Material(job)
         check_architecture(job.encoder)
+        sizes_of(job, material.tie)
         phases = material.phases()
         tokens = longest = 0.0
         for phase in phases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import Context, Cut, PairTokenizer, Segment, context_of
 from scoring.ml.encodings import Encodings, Tokenized
+from scoring.ml.errors import EncoderError
 from scoring.ml.types import Record
 
 Form: TypeAlias = Literal["own", "shared"]
@@ -65,6 +67,23 @@ class PairReader:
     def pad_id(self) -> int:
         """The number that fills up shorter inputs."""
         return self.tokenizer.pad_id
+
+    @cached_property
+    def separator(self) -> tuple[int, int]:
+        """The token that ends every text of an input, and how many of them stand between two texts.
+
+        Raises `EncoderError` for a tokenizer that ends its texts otherwise.
+        """
+        blank = Segment("", "", "right")
+        one = self.tokenizer.texts([""]).encodings[0].ids
+        two = self.tokenizer.segments([blank], [blank]).encodings[0].ids
+        between = len(two) - len(one)
+        if between < 1 or len(set(two[-between - 1 :])) > 1 or one[-1] != two[-1]:
+            raise EncoderError(
+                self.tokenizer.source.name,
+                "its tokenizer does not end every text with one and the same token: choose pooling=mean or pooling=cls",
+            )
+        return two[-1], between
 
     def segment(self, record: Record) -> Segment:
         """One side: its text, its context, and where the context gives way."""

@@ -8,6 +8,7 @@ import torch
 
 from scoring.ml.encoders.forward import first_vectors
 from scoring.ml.engine import Batch
+from scoring.ml.evaluators.comparative.sides import PARTS, pool_sides, side_of, side_vectors
 from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
 from scoring.ml.training.batches import as_inputs
@@ -23,12 +24,16 @@ class ComparativeNetwork(Network):
     """Logits over worse, tie, better; with `single` one logit for "written by a person".
 
     `pooling` "cls": the first token through a dense layer and tanh, as BERT's own pooler, whose weights it takes
-    where the encoder has one. Without `tie` that class is never chosen.
+    where the encoder has one. "mean": the mean of all tokens. "sides": the means a and b over the tokens of either
+    text as a, b, |a - b|, a * b; `separator` and `between` (`PairReader.separator`) tell where they stand.
+    Without `tie` that class is never chosen.
     """
 
     def build(self, network: dict[str, Any], width: int) -> None:
-        self.pooling = str(network["pooling"])
         self.tie, self.single = bool(network["tie"]), bool(network["single"])
+        # A single text has no other side.
+        self.pooling = "mean" if self.single and network["pooling"] == "sides" else str(network["pooling"])
+        self.marks = (int(network["separator"]), int(network["between"])) if self.pooling == "sides" else (0, 0)
         if self.pooling == "cls":
             self.dense = torch.nn.Linear(width, width)
             own = getattr(getattr(self.encoder, "pooler", None), "dense", None)
@@ -37,7 +42,8 @@ class ComparativeNetwork(Network):
                     self.dense.weight.copy_(own.weight)
                     self.dense.bias.copy_(own.bias)
         self.dropout = torch.nn.Dropout(DROPOUT)
-        self.classifier = torch.nn.Linear(width, 1 if self.single else 3)
+        parts = PARTS if self.pooling == "sides" else 1
+        self.classifier = torch.nn.Linear(parts * width, 1 if self.single else 3)
         torch.nn.init.normal_(self.classifier.weight, std=0.02)
         torch.nn.init.zeros_(self.classifier.bias)
 
@@ -46,8 +52,7 @@ class ComparativeNetwork(Network):
 
         loss = mean over rows of - sum_c target_c log softmax(logits)_c; binary cross-entropy if single.
         """
-        how: Pooling = "cls" if self.pooling == "cls" else "mean"
-        logits = self._logits(pool(self.hidden(**inputs), inputs["attention_mask"], how))
+        logits = self._logits(self._pooled(**inputs))
         if targets is None:
             return {"logits": logits}
         if self.single:
@@ -59,10 +64,19 @@ class ComparativeNetwork(Network):
     @torch.no_grad()
     def infer(self, batch: Batch) -> torch.Tensor:
         """The logits of a batch of the engine, without padding where that is faster."""
-        if self.pooling == "cls" and self.encoder is not None and not self.training:
+        if self.encoder is not None and not self.training and self.pooling == "cls":
             return self._logits(first_vectors(self.encoder, batch))
+        if self.encoder is not None and not self.training and self.pooling == "sides":
+            return self._logits(side_vectors(self.encoder, batch, *self.marks))
         logits: torch.Tensor = self(**as_inputs(batch))["logits"]
         return logits
+
+    def _pooled(self, **inputs: torch.Tensor) -> torch.Tensor:
+        hidden, mask = self.hidden(**inputs), inputs["attention_mask"]
+        if self.pooling == "sides":
+            return pool_sides(hidden, side_of(inputs["input_ids"], mask, *self.marks))
+        how: Pooling = "cls" if self.pooling == "cls" else "mean"
+        return pool(hidden, mask, how)
 
     def _logits(self, vectors: torch.Tensor) -> torch.Tensor:
         if self.pooling == "cls":

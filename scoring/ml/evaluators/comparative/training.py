@@ -281,10 +281,19 @@ def _settings(job: FitJob) -> FinetuneSettings:
     )
 
 
+def sizes_of(job: FitJob, tie: bool) -> dict[str, Any]:
+    """The switches of the network, and how the encoder's tokenizer ends a text, where the network has to know."""
+    sizes: dict[str, Any] = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
+    if sizes["pooling"] == "sides":
+        separator, between = PairReader(job.encoder).separator
+        sizes |= {"separator": separator, "between": between}
+    return sizes
+
+
 def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
     """A network with fresh heads, from the encoder's weights or, without `pretrained`, from random ones."""
     torch.manual_seed(job.torch_seed(f"network:{attempt}"))
-    sizes = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
+    sizes = sizes_of(job, tie)
     if job.flag("pretrained"):
         return ComparativeNetwork.from_source(job.encoder, sizes)
     source = job.encoder

@@ -35,8 +35,17 @@ PARTS: Parts = {
     ),
     "begun again": (
         "comparative",
-        # Nothing is learned at this rate, so that the first epoch is taken for a collapse.
-        {"pairs_per_epoch": 8, "batch_size": 4, "epochs": 1, "human": "no", "learning_rate": 1e-12, "restarts": 1},
+        # Nothing is learned at this rate, and the first token's vector says the same of all pairs: the first epoch is
+        # taken for a collapse.
+        {
+            "pairs_per_epoch": 8,
+            "batch_size": 4,
+            "epochs": 1,
+            "human": "no",
+            "learning_rate": 1e-12,
+            "restarts": 1,
+            "pooling": "cls",
+        },
         True,
     ),
     "penalty": ("perception", {"batch_size": 5, "epochs": 1, "penalty_every": 2, "confidence": False}, False),

@@ -8,6 +8,7 @@ import torch
 from scoring.ml.artefact import Artefact
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.registry import get_entry
 from scoring.ml.training.record import TrainingRecord
@@ -61,7 +62,9 @@ def untrained(source: EncoderSource, seed: int, *groups: str) -> Comparative:
     entry = get_entry("comparative")
     options = entry.train_defaults("recommended")
     torch.manual_seed(seed)
-    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], "tie": True, "single": False})
+    separator, between = PairReader(source).separator
+    sizes = {"tie": True, "single": False, "separator": separator, "between": between}
+    network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], **sizes})
     torch.nn.init.normal_(network.classifier.weight)
     record = TrainingRecord("none", "0" * 8, {}, groups, (), 0, 0.0, 0, {})
     state = {"references": [], "classes": ["worse", "tie", "better"]}

@@ -1,0 +1,56 @@
+"""The two texts of a pair as vectors of their own, from the tokens of one input. Imports torch."""
+
+from __future__ import annotations
+
+import torch
+
+from scoring.ml.encoders.forward import token_vectors
+from scoring.ml.engine import Batch
+
+#: Vectors of a pair: a, b, |a - b|, a * b.
+PARTS = 4
+
+
+def side_of(ids: torch.Tensor, mask: torch.Tensor, separator: int, between: int) -> torch.Tensor:
+    """(rows, tokens) 0 where a token is of the first text, 1 of the second, 2 elsewhere.
+
+    An input ends with one `separator` and has `between` of them between its texts, as in `[CLS] c [SEP] a [SEP] b
+    [SEP]` and `<s> c </s></s> a </s></s> b </s>`: the last text is the second, the one before it the first. What
+    stands before the only separator of `[CLS] a [SEP] b [SEP]` is the first, with the class token.
+    """
+    kept = mask.bool()
+    ends = (ids == separator) & kept
+    seen = ends.cumsum(dim=1)
+    last = seen[:, -1:]
+    sides = torch.full_like(seen, 2)
+    sides[kept & ~ends & (seen == last - 1)] = 1
+    sides[kept & ~ends & (seen == last - 1 - between)] = 0
+    return sides
+
+
+def pool_sides(hidden: torch.Tensor, sides: torch.Tensor) -> torch.Tensor:
+    """(rows, 4 width) from hidden (rows, tokens, width): the means a and b over the tokens of either text as a, b,
+    |a - b|, a * b. A text without tokens is a vector of zeros."""
+    means = []
+    for side in (0, 1):
+        kept = (sides == side).unsqueeze(-1).to(hidden.dtype)
+        means.append((hidden * kept).sum(dim=1) / kept.sum(dim=1).clamp_min(1.0))
+    return _together(*means)
+
+
+def side_vectors(encoder: torch.nn.Module, batch: Batch, separator: int, between: int) -> torch.Tensor:
+    """As `pool_sides` of the encoder's last hidden states, without padding where that is faster; no gradients."""
+    hidden = token_vectors(encoder, batch)
+    mask = batch.attention_mask.bool()
+    sides = side_of(batch.input_ids, mask, separator, between)
+    # Each row has three places: its first text, its second, and the rest.
+    owner = (sides + 3 * torch.arange(len(sides), device=sides.device)[:, None])[mask]
+    sums = torch.zeros((3 * len(sides), hidden.shape[1]), dtype=torch.float32, device=hidden.device)
+    sums.index_add_(0, owner, hidden.float())
+    counts = torch.bincount(owner, minlength=len(sums)).clamp_min(1)
+    means = (sums / counts[:, None]).view(len(sides), 3, -1)
+    return _together(means[:, 0], means[:, 1]).to(hidden.dtype)
+
+
+def _together(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.cat([a, b, (a - b).abs(), a * b], dim=1)
