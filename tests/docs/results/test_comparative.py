@@ -39,7 +39,7 @@ def test_sets_of_an_earlier_run_stay_and_are_marked(comparative: ModuleType, tmp
     assert "| pandalm, † 1 of 3 folds | 6 | 0.500" in second
     assert "- pandalm: † of decided pairs **below**" in second
     assert "| scratchplot, 1 of 3 folds | 6 | 0.500" in second
-    assert "† Of an earlier run and state of the code, which" in second
+    assert "† Of an earlier run and code, by" in second
     assert f"Code of the evaluators: state {comparative.CODE}." in second
     # Written once more it is the same page, and what is computed anew loses its mark.
     comparative.write_page(results("scratchplot", comparative.CODE), page, False)
