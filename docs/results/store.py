@@ -276,7 +276,7 @@ def code_line(results: Sequence[Result], code: str) -> str:
     many = "All" if earlier == len(results) else f"{earlier} of {len(results)}"
     return (
         f"**{many} of these results were computed by an earlier state of the evaluators' code** than this page's "
-        f"({code}): CHANGELOG, under Fixed, says what has changed since."
+        f"({code}): CHANGELOG, under Changed and Fixed, says what has changed since."
     )
 
 

@@ -450,6 +450,27 @@ def test_an_encoder_that_could_not_be_loaded_again_is_refused_before_training(en
         ComparativeNetwork.from_source(find_encoder(str(folder)), {"pooling": "cls", "tie": True, "single": False})
 
 
+def test_an_encoder_that_does_not_end_its_texts_is_refused_before_training(encoder, tmp_path):
+    folder = shutil.copytree(encoder, tmp_path / "other")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "post_processor": None}), encoding="utf-8")
+    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    plain = {**config, "tokenizer_class": "PreTrainedTokenizerFast"}  # its own class would put the marks back
+    (folder / "tokenizer_config.json").write_text(json.dumps(plain), encoding="utf-8")
+    with pytest.raises(EncoderError, match="choose pooling=mean or pooling=cls"):
+        plan("comparative", make(6), encoder=str(folder))
+    assert plan("comparative", make(6), encoder=str(folder), pooling="mean").steps > 0
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "sides"])
+def test_verdicts_are_the_same_when_it_is_loaded(encoder, tmp_path, pooling):
+    evaluator = quick(encoder, pooling=pooling)
+    evaluator.save_pretrained(tmp_path / "saved")
+    records = make(4, 5).outputs_with_context()
+    ours, theirs = (one.judge(records, records[::-1]) for one in (evaluator, load(tmp_path / "saved")))
+    np.testing.assert_array_equal(ours.probabilities, theirs.probabilities)
+
+
 def test_smoothing_leaves_something_to_learn(encoder):
     with pytest.raises(InvalidOption, match="must be less than 1"):
         plan("comparative", make(6), encoder=encoder, smoothing=1.5)
