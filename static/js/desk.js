@@ -144,7 +144,7 @@
         try {
           const body = { version: Number(card.dataset.draftVersion), draft: content };
           const response = await send(method, card.dataset.draftUrl, body);
-          const answer = await response.json().catch(() => ({}));
+          const answer = (await window.evalapp.answerOf(response)) || {};
           if (response.ok) {
             card.dataset.draftVersion = answer.draft_version;
             // What the server has needs no copy here, which would one day stand before what another device saved since.

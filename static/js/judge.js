@@ -7,7 +7,7 @@
   if (!page) return;
   const stage = document.getElementById("stage");
   const conflictBox = document.getElementById("conflict");
-  const { clock, plural, keyOf, uuid } = window.evalapp;
+  const { answerOf, clock, plural, keyOf, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "answer", "judge");
   const { say, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
@@ -306,7 +306,7 @@
 
   /** Practice and corrections wait for the server: its answer is what the person wants to see. */
   async function sendNow(mine, body) {
-    let response;
+    let response, answer;
     sending = true;
     const button = mine.querySelector("button[data-submit]");
     button.setAttribute("aria-disabled", "true");
@@ -316,12 +316,12 @@
     };
     try {
       response = await desk.send("POST", mine.dataset.submitUrl, body);
+      answer = (await answerOf(response)) || {};
     } catch (error) {
       again();
       warn("No connection. Your answer stays on this page; submit it again when you are online.");
       return;
     }
-    const answer = await response.json().catch(() => ({}));
     if (response.ok) {
       draft.forget(mine.dataset.id);
       // The page of the answered assignment shows what was expected, or that the correction is stored.

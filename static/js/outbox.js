@@ -9,6 +9,18 @@
   /** Whether a refusal means that there is another answer, of which one has to be chosen. */
   const isDoubt = (problem) => Boolean(problem && problem.stored && problem.stored.answer);
 
+  /** What the server said, as JSON; null where a refusal says nothing that can be read. What should be good news and was
+      cut off on its way, or is a page of somebody between (the sign-in of a wireless network), is no answer: it rejects,
+      as `fetch` does without a connection, and what was sent is sent again. */
+  async function answerOf(response) {
+    try {
+      return response.status === 204 ? {} : await response.json();
+    } catch (error) {
+      if (response.ok) throw error;
+      return null;
+    }
+  }
+
   /** `listener.asks(entry)`: what the page asks for beside the answer, when it is sent and not before.
       Entries: {id, url, body} and what the page adds. `id` is the submission's UUID, so sending one twice does no harm.
       Each has a place of its own in the browser's store: two tabs that write at once cannot overwrite each other. */
@@ -127,7 +139,7 @@
     }
 
     async send(entry) {
-      let response;
+      let response, answer;
       try {
         response = await fetch(entry.url, {
           method: "POST",
@@ -135,18 +147,18 @@
           headers: { "Content-Type": "application/json", "X-CSRFToken": this.token() },
           body: JSON.stringify({ ...entry.body, ...(this.listener.asks ? this.listener.asks(entry) : {}) }),
         });
+        answer = await answerOf(response);
       } catch (error) {
         return this.later(entry);
       }
       if (response.ok) {
-        const answer = await response.json().catch(() => ({}));
         this.retry = FIRST_RETRY;
         this.remove(entry.id);
         this.listener.sent(entry, answer);
         return true;
       }
       if (response.status >= 500 || response.status === 429) return this.later(entry);
-      const problem = await response.json().catch(() => ({ detail: "The server refused the answer." }));
+      const problem = answer || { detail: "The server refused the answer." };
       // Signed out: nothing gets through before somebody has signed in again. All else concerns this entry alone: it
       // stays, and the others go on. A right that is missing today may be there tomorrow.
       if (response.status === 403) this.aside.set(entry.id, problem);
@@ -163,5 +175,5 @@
     }
   }
 
-  window.evalapp = Object.assign(window.evalapp || {}, { Outbox, isDoubt });
+  window.evalapp = Object.assign(window.evalapp || {}, { Outbox, isDoubt, answerOf });
 })();

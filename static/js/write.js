@@ -7,7 +7,7 @@
   const page = document.getElementById("writing");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const { clock, plural, keyOf, uuid } = window.evalapp;
+  const { answerOf, clock, plural, keyOf, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "text", "write");
   const { say, warn, draft } = desk;
   const REST = 300; // milliseconds without a key before the score is asked for
@@ -151,7 +151,7 @@
     let answer = null;
     try {
       const response = await desk.send("POST", mine.dataset.scoreUrl, { ticket: number, ...body }, { signal: stop.signal });
-      if (response.ok) answer = await response.json();
+      if (response.ok) answer = await answerOf(response);
     } catch (error) {
       answer = null;
     }
@@ -448,7 +448,7 @@
     undoing = true;
     try {
       const response = await desk.send("POST", back.action, { reference: back.elements.reference.value });
-      const answer = await response.json().catch(() => ({}));
+      const answer = (await answerOf(response)) || {};
       if (mine !== card) return;
       if (response.status === 401 || response.status === 403) desk.kept(answer);
       else if (!response.ok) tell(answer.detail || "It could not be taken back. Look at the page again.", "bad");

@@ -194,6 +194,48 @@ def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 3}]
 
 
+@pytest.mark.promise("draft", "submission")
+@pytest.mark.parametrize(
+    ("reached", "body"), [(True, '{"draft_version": 1, "id'), (False, "<html>Sign in to this network.</html>")]
+)
+def test_good_news_that_nobody_can_read_is_no_confirmation(
+    cast: Cast, page_for: Open, reached: bool, body: str
+) -> None:
+    """The server died while it confirmed, or a wireless network answered in its place: a draft and an answer are sent
+    again, and each is stored once."""
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = page_for(cast.annotator)
+    cut: list[tuple[str, str]] = []
+
+    def spoil_the_first(route: Any) -> None:
+        if (route.request.method, route.request.url) in cut:
+            route.continue_()
+            return
+        cut.append((route.request.method, route.request.url))
+        if reached:
+            route.fetch()
+        route.fulfill(status=200, content_type="application/json" if reached else "text/html", body=body)
+
+    page.route("**/api/v1/assignments/**", spoil_the_first)
+    page.route("**/submit/", spoil_the_first)
+    judging(page, campaign)
+    fetched_ahead(page)
+    page.keyboard.press("2")
+    page.wait_for_selector("text=Offline, your answer is kept here")
+    page.wait_for_selector("text=/Saved \\d\\d:/")
+    (stored,) = Assignment.objects.filter(draft_version__gt=0)
+    assert stored.draft["answer"] == {"naturalness": 2}
+    assert page.get_attribute("article[data-id]", "data-draft-version") == str(stored.draft_version)
+    page.keyboard.press("3")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Offline, 1 answer kept here")
+    assert wait_for_answers(page, campaign, 1) == [{"naturalness": 3}]
+    page.wait_for_selector("text=/Saved \\d\\d:/")
+    assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
+    assert Judgement.objects.count() == 1
+    assert [method for method, _ in cut] == ["PATCH", "POST"]
+
+
 @pytest.mark.promise("draft")
 def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_new_one(
     cast: Cast, page_for: Open
