@@ -68,7 +68,14 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "penalty on pooled vectors": {"penalty": "pooled"},
     "unconditional": {"conditional": False},
 }
-TRAINED_ON = {"n-gram models": False, "n-gram models and replies to other contexts": True}
+#: What the reader learns to tell from people: the name, whether replies to other contexts are among it, and options.
+TRAINED_ON: dict[str, tuple[bool, dict[str, Any]]] = {
+    "n-gram models": (False, {}),
+    "n-gram models and replies to other contexts": (True, {}),
+}
+#: Whether more steps bring the paper's pattern, where trainings are short: with the rate that the short one chose.
+LONGER = "n-gram models, 5 times the steps"
+LONGER_OPTIONS: dict[str, Any] = {"max_steps": 5 * SHORT["max_steps"], "learning_rates": "0.0003"}
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
 #: Contexts to learn from and to test on: with `--items`, and without.
 ROBUSTNESS_FEW, ROBUSTNESS_ALL = (400, 80), (3000, 1000)
@@ -242,21 +249,25 @@ def crossed(
 
 def compute_robustness(given: Given, store: Store) -> None:
     for seed in given.seeds:
-        for name, strangers in TRAINED_ON.items():
+        for name, (strangers, options) in TRAINED_ON.items():
             store.once(
                 f"robustness/{name}", seed,
-                lambda seed=seed, name=name, strangers=strangers: robust(given, name, strangers, seed),
+                lambda seed=seed, name=name, strangers=strangers, options=options: robust(
+                    given, name, strangers, seed, options
+                ),
             )  # fmt: skip
+    if given.items:
+        first = given.seeds[0]
+        store.once(f"robustness/{LONGER}", first, lambda: robust(given, LONGER, False, first, LONGER_OPTIONS))
 
 
-def robust(given: Given, name: str, strangers: bool, seed: int) -> Result:
+def robust(given: Given, name: str, strangers: bool, seed: int, options: Mapping[str, Any]) -> Result:
     """Train on machines' replies to contexts without adversarial negatives; score the kinds on contexts with them."""
     train, test, answers = dialogues(given, strangers, seed)
     parts = train.split(seed=seed, shares=(0.9, 0.1))
     folder = work_folder(given, "robust", name, seed)
-    found = fit(
-        "perception", parts[0], dev=parts[1], seed=seed, folder=folder, learning_rates=DIALOGUE_RATES, **trial(given)
-    )  # fmt: skip
+    asked = {"learning_rates": DIALOGUE_RATES, **trial(given), **({} if given.quick else options)}
+    found = fit("perception", parts[0], dev=parts[1], seed=seed, folder=folder, **asked)
     found.options["mc_passes"] = 2 if given.quick else PASSES
     kinds = kinds_of(test, answers, seed)
     rows = {"perception": [row_of(row) for row in robustness(found, kinds)]}
@@ -264,7 +275,7 @@ def robust(given: Given, name: str, strangers: bool, seed: int) -> Result:
         rows[baseline] = [row_of(row) for row in robustness(load(baseline), kinds)]
     forget(folder)
     rate = next(iter(found.artefact.state["learning_rates"].values()))
-    examples = {"train items": len(train.items), "test items": len(test), "rate": rate}
+    examples = {"train items": len(train.items), "test items": len(test), "rate": rate, "steps": found.record.steps}
     return {"rows": rows, "dev": dict(found.record.metrics), "train_seconds": found.record.seconds, **examples}
 
 
@@ -583,8 +594,8 @@ def robust_page(given: Given, store: Store) -> list[str]:
         "lower-cased and spaced alike. Score of a kind as one system, mean ± SD over seeds; in brackets the 95 %",
         "interval of the plain mean over the texts of the first seed.",
     ]
-    for name in TRAINED_ON:
-        found = store.of(f"robustness/{name}", given.seeds)
+    for name in (*TRAINED_ON, *([LONGER] if given.items else [])):
+        found = store.of(f"robustness/{name}", given.seeds[:1] if name == LONGER else given.seeds)
         lines += ["", f"### Trained against {name}", ""]
         if not found:
             lines.append(ABSENT)
@@ -604,10 +615,11 @@ def robust_page(given: Given, store: Store) -> list[str]:
         n = found[0]["rows"]["perception"][1]["n"]
         lines += table([f"n = {n} a kind", *KINDS], rows)
         dev = mean_sd([result["dev"].get("accuracy") for result in found])
+        where = " in the short training" if name == LONGER else ""
         lines += [
             "",
             f"{found[0]['train items']} contexts to learn from; learning rate {found[0]['rate']:g}, chosen of "
-            f"{DIALOGUE_RATES} by dev log-loss; dev accuracy {dev}; {minutes(found)} minutes.",
+            f"{DIALOGUE_RATES} by dev log-loss{where}; dev accuracy {dev}; {minutes(found)} minutes.",
         ]
         lines += pattern(found)
     return lines
