@@ -20,16 +20,32 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Series:
-    """A line with the figures that stand in the table below it."""
+    """A line: its finite points over the steps, its look, and the figures that stand in the table below it."""
 
     name: str
     colour: str
     dash: str
-    first: float
-    least: float
-    most: float
-    last: float
-    steps: int
+    points: Points
+
+    @property
+    def first(self) -> float:
+        return self.points[0][1]
+
+    @property
+    def least(self) -> float:
+        return min(y for _, y in self.points)
+
+    @property
+    def most(self) -> float:
+        return max(y for _, y in self.points)
+
+    @property
+    def last(self) -> float:
+        return self.points[-1][1]
+
+    @property
+    def steps(self) -> int:
+        return int(self.points[-1][0])
 
 
 @dataclass(frozen=True)
@@ -41,36 +57,22 @@ class Picture:
     series: Sequence[Series]
 
 
-def drawable(curves: Mapping[str, Points]) -> dict[str, list[tuple[float, float]]]:
-    """Finite points only, and only series that have any."""
-    found = {name: [(x, y) for x, y in points if math.isfinite(y)] for name, points in curves.items()}
-    return {name: points for name, points in found.items() if points}
-
-
-def describe_series(curves: Mapping[str, Points]) -> list[Series]:
-    """One row for each line, in its order: colour, first, least, greatest and last value."""
-    rows = []
-    for number, (name, points) in enumerate(drawable(curves).items()):
-        values = [y for _, y in points]
-        dash = DASHES[number // len(PALETTE) % len(DASHES)]
-        colour = PALETTE[number % len(PALETTE)]
-        steps = int(points[-1][0])
-        rows.append(Series(name, colour, dash, values[0], min(values), max(values), values[-1], steps))
-    return rows
-
-
 def draw(curves: Mapping[str, Points], *, title: str, axis: str) -> Picture:
-    return Picture(axis, draw_curves(curves, title=title, axis=axis), describe_series(curves))
+    """A line for each series with any finite point, in their order."""
+    finite = ((name, [(x, y) for x, y in points if math.isfinite(y)]) for name, points in curves.items())
+    series = [
+        Series(name, PALETTE[number % len(PALETTE)], DASHES[number // len(PALETTE) % len(DASHES)], points)
+        for number, (name, points) in enumerate((name, points) for name, points in finite if points)
+    ]
+    return Picture(axis, _svg(series, title, axis), series)
 
 
-def draw_curves(curves: Mapping[str, Points], *, title: str, axis: str) -> SafeString:
-    """An SVG with a line for each series over the steps; empty without any point. Text takes the colour of the page."""
-    shown = drawable(curves)
-    if not shown:
+def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
+    """Text takes the colour of the page."""
+    if not series:
         return mark_safe("")
-    xs = [x for points in shown.values() for x, _ in points]
-    ys = [y for points in shown.values() for _, y in points]
-    low, high = min(ys), max(ys)
+    xs = [x for line in series for x, _ in line.points]
+    low, high = min(line.least for line in series), max(line.most for line in series)
     if low == high:
         low, high = low - 0.5, high + 0.5
     first, last = min(xs), max(xs)
@@ -80,19 +82,18 @@ def draw_curves(curves: Mapping[str, Points], *, title: str, axis: str) -> SafeS
     def place(x: float, y: float) -> str:
         return f"{LEFT + (x - first) * across:.1f},{HEIGHT - BOTTOM - (y - low) * upwards:.1f}"
 
-    rows = describe_series(curves)
-    words = "; ".join(f"{row.name}: from {row.first:.3g} to {row.last:.3g}" for row in rows)
+    words = "; ".join(f"{line.name}: from {line.first:.3g} to {line.last:.3g}" for line in series)
     parts = [
         f'<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}: {escape(words)}">',
         *_axes(low, high, first, last, axis),
     ]
-    for row, points in zip(rows, shown.values(), strict=True):
-        dash = f' stroke-dasharray="{row.dash}"' if row.dash else ""
-        look = f'fill="none" stroke="{row.colour}" stroke-width="1.75" stroke-linejoin="round"{dash}'
-        if len(points) == 1:
-            x, y = place(*points[0]).split(",")
-            parts.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{row.colour}"/>')
-        parts.append(f'<polyline {look} points="{" ".join(place(x, y) for x, y in points)}"/>')
+    for line in series:
+        dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
+        look = f'fill="none" stroke="{line.colour}" stroke-width="1.75" stroke-linejoin="round"{dash}'
+        if len(line.points) == 1:
+            x, y = place(*line.points[0]).split(",")
+            parts.append(f'<circle cx="{x}" cy="{y}" r="3" fill="{line.colour}"/>')
+        parts.append(f'<polyline {look} points="{" ".join(place(x, y) for x, y in line.points)}"/>')
     return mark_safe("".join([*parts, "</svg>"]))
 
 

@@ -13,7 +13,6 @@ from django.urls import reverse
 from annotation.models import Rating
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
-from scoring.curves import describe_series, draw_curves
 from scoring.models import Evaluator, Score
 from scoring.selectors.catalogue import entries
 from scoring.selectors.training import artefact_folder, files_of
@@ -210,17 +209,3 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
         for name in names
     }
     assert "1 more</summary>" in page
-
-
-def test_curves_are_drawn_from_finite_points():
-    curves = {"a": [(1, 3.0), (2, float("nan")), (3, 1.0)], "b": [(1, float("inf"))], "<c>": [(2, 2.0)]}
-    svg = draw_curves(curves, title="T & t", axis="loss")
-    assert svg.count("<polyline") == 2
-    assert "&lt;c&gt;" in svg
-    assert "T &amp; t" in svg
-    rows = describe_series(curves)
-    assert [(row.name, row.first, row.least, row.most, row.last, row.steps) for row in rows] == [
-        ("a", 3.0, 1.0, 3.0, 1.0, 3),
-        ("<c>", 2.0, 2.0, 2.0, 2.0, 2),
-    ]
-    assert draw_curves({}, title="T", axis="loss") == ""
