@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,3 +61,36 @@ def test_a_rate_that_was_not_chosen_is_asked_for(perception: ModuleType, tmp_pat
     assert perception.chosen_rate(kept, 13) == 0.2
     with pytest.raises(SystemExit, match="seed 14: add `choice` to --only"):
         perception.chosen_rate(kept, 14)
+
+
+def robust(**scores: float) -> dict[str, Any]:
+    """One seed's result; kinds without a score have no text."""
+    rows = [
+        {"kind": kind, "n": 4 if kind in scores else 0, "score": scores.get(kind), "mean": scores.get(kind), "sd": 0.2}
+        for kind in ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
+    ]
+    return {"rows": {"perception": rows}, "dev": {"accuracy": 0.7}, "train items": 400, "rate": 3e-4}
+
+
+def test_the_papers_pattern_is_asked_of_the_means_over_seeds(perception: ModuleType) -> None:
+    one = robust(MGE=0.1, HWE=0.35, LDHWE=0.4, AE=0.3, **{"random reply": 0.2})
+    other = robust(MGE=0.38, HWE=0.55, LDHWE=0.6, AE=0.56, **{"random reply": 0.2})
+    (_, line) = perception.pattern([one, other])  # means: .24, .45, .43
+    assert line.endswith("MGE below .25: yes; HWE within .1 of .5: yes; AE below HWE: yes; AE below .5: yes.")
+    (_, line) = perception.pattern([other])
+    assert line.endswith("MGE below .25: no; HWE within .1 of .5: yes; AE below HWE: no; AE below .5: no.")
+
+
+def test_the_longer_training_stands_on_the_page_of_few_items_alone(perception: ModuleType, tmp_path: Path) -> None:
+    kept = perception.Store(tmp_path / "x.jsonl")
+    found = robust(MGE=0.1, HWE=0.5, LDHWE=0.5, AE=0.4, **{"random reply": 0.3})
+    kept.once(f"robustness/{perception.LONGER}", 13, lambda: found)
+    given = perception.Given(Path(), tmp_path, (13, 14), None, False, True, (), 40)
+    lines = perception.robust_page(given, kept)
+    text = "\n".join(lines)
+    assert "| perception | .100 [-.096, .296] | .500 [" in text
+    assert "| - | .400 [" in text  # HWEBQ has no text
+    assert "chosen of 0.0001,0.0003 by dev log-loss in the short training; dev accuracy .700" in text
+    assert text.count("Not computed yet") == 2
+    everything = perception.robust_page(replace(given, items=None), kept)
+    assert perception.LONGER not in "\n".join(everything)
