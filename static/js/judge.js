@@ -20,6 +20,7 @@
   let shownAt = 0;
   let patience = null;
   let sending = false; // an answer that waits for the server's word is on its way
+  let lost = null; // {said, body} of such an answer that had no word: submitted again it is the same submission
 
   /* ---- what the form says ---- */
 
@@ -283,18 +284,14 @@
     if (pressed && pressed !== "submit") return; // skip and flag go the plain way
     event.preventDefault();
     if (sending || missing()) return;
-    const said = collect();
+    const { answer, note } = collect();
     const id = uuid();
-    const body = {
-      submission: id,
-      answer: said.answer,
-      note: said.note,
-      seconds: desk.spent(),
-    };
+    const body = { submission: id, answer, note, seconds: desk.spent() };
     if (Number(card.dataset.version)) body.replaces = Number(card.dataset.version);
     draft.stop();
     if (card.dataset.practice || card.dataset.state !== "open") {
-      sendNow(card, body);
+      const said = JSON.stringify([card.dataset.id, answer, note]);
+      sendNow(card, said, lost && lost.said === said ? lost.body : body);
       return;
     }
     count(1);
@@ -305,7 +302,7 @@
   });
 
   /** Practice and corrections wait for the server: its answer is what the person wants to see. */
-  async function sendNow(mine, body) {
+  async function sendNow(mine, said, body) {
     let response, answer;
     sending = true;
     const button = mine.querySelector("button[data-submit]");
@@ -318,6 +315,7 @@
       response = await desk.send("POST", mine.dataset.submitUrl, body);
       answer = (await answerOf(response)) || {};
     } catch (error) {
+      lost = { said, body };
       again();
       warn("No connection. Your answer stays on this page; submit it again when you are online.");
       return;

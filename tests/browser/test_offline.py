@@ -236,6 +236,34 @@ def test_good_news_that_nobody_can_read_is_no_confirmation(
     assert [method for method, _ in cut] == ["PATCH", "POST"]
 
 
+@pytest.mark.promise("draft", "submission")
+def test_a_correction_whose_confirmation_was_cut_is_the_same_one_when_it_comes_again(
+    cast: Cast, page_for: Open
+) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = judging(page_for(cast.annotator), campaign)
+    answer(page, "2")
+    wait_for_answers(page, campaign, 1)
+    settle(page)
+    page.keyboard.press("u")
+    page.wait_for_selector("text=You answered this")
+
+    def cut(route: Any) -> None:
+        route.fetch()
+        route.fulfill(status=200, content_type="application/json", body='{"id": 1, "vers')
+
+    page.route("**/submit/", cut)
+    answer(page, "3")
+    page.wait_for_selector("text=No connection. Your answer stays on this page")
+    assert answers(campaign) == [{"naturalness": 3}]  # which nobody has told the page
+    page.unroute("**/submit/")
+    settle(page)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert not page.locator("#conflict[open]").count()
+    assert Judgement.objects.count() == 2
+
+
 @pytest.mark.promise("draft")
 def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_new_one(
     cast: Cast, page_for: Open
