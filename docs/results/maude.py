@@ -1,42 +1,47 @@
-"""MAUDE and its rivals on real data: trained on one set of dialogues, compared with people on sets they never saw.
+"""MAUDE and its rivals: trained on dialogues alone, compared with people on six rated sets they never saw.
 
-    python docs/results/maude.py OUT [--data FOLDER] [--train SET] [--seeds 13 14 15] [--dialogues N] ...
-    python docs/results/maude.py OUT --write
+    python docs/results/maude.py --out FOLDER [--items N] [--seeds ...] [--only maude bert-nli ...]
 
-Every (evaluator, profile, training set, size, seed) is trained once; its figures are appended to OUT/results.jsonl and
-not computed again. `--write` makes docs/results/maude.md of all figures there. Dialogues are parted 80 : 10 : 10 by
-seed: the second part chooses the epoch, the third gives the Delta table. Nothing is chosen on a rated set.
+`--items N`: of the training set only the first N dialogues; the page shows every number that was tried. Dialogues are
+parted 80 : 10 : 10 by seed: the second part chooses the epoch, the third gives the Delta table. Nothing is chosen on a
+rated set.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import re
-import sys
-import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import numpy as np
-from store import code_line, state_of_code
+from store import (
+    ABSENT,
+    Given,
+    Result,
+    Store,
+    arguments,
+    forget,
+    machine_line,
+    mean_sd,
+    minutes,
+    number,
+    publish,
+    state_of_code,
+    table,
+    work_folder,
+)
 
-from evalapp.stats import COEFFICIENTS, correlate
-from scoring.ml import fit, load, read_dataset
+from evalapp.stats import pearson, percentile_interval, spearman
+from scoring.ml import Dataset, fit, load, read_dataset
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of
-from scoring.ml.evaluators.unreferenced.delta import delta_table
+from scoring.ml.evaluators.unreferenced.delta import GROUPS, delta_table
 from scoring.ml.evaluators.unreferenced.dialogues import context_bins
 from scoring.ml.training.gold import Rated, rated_records
-from scoring.ml.training.job import TrainingProgress
-from scoring.ml.training.store import write_whole
-from scoring.ml.types import Dataset
 
-CODE = state_of_code("unreferenced")
-ROOT = Path(__file__).resolve().parents[2]
+SEEDS = (13, 14, 15, 16, 17)
+TRAIN = "text_dailydialog_decontaminated"
 #: Set, aspect, and systems left out as DialEvalMetrics leaves them out: they equal the reference.
 TESTS = (
     ("usr_topicalchat", "overall", ("Original Ground Truth",)),
@@ -46,6 +51,7 @@ TESTS = (
     ("grade_empathetic", "coherence", ()),
     ("predictive_engagement", "engagement", ()),
 )
+SETS = tuple(name for name, _, _ in TESTS)
 #: Published MAUDE, Pearson / Spearman, DialEvalMetrics' leaderboard as printed in the data's README; * = p >= .05.
 PUBLISHED = {
     "usr_topicalchat": ".044*/.083*",
@@ -55,50 +61,100 @@ PUBLISHED = {
     "grade_empathetic": ".007*/-.057*",
     "predictive_engagement": ".104/.060*",
 }
-EVALUATORS = ("maude", "bert-nli", "infersent", "ruber")
+#: What is trained, by the name it has here: the evaluator and its options.
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "maude": ("maude", {}),
+    "bert-nli": ("bert-nli", {}),
+    "infersent": ("infersent", {}),
+    "ruber": ("ruber", {}),
+    "maude, reply alone (sentinel)": ("maude", {"inputs": "text"}),
+    "maude, context alone (sentinel)": ("maude", {"inputs": "context"}),
+}
+#: These learn words from nothing, two and a half minutes an epoch of 1,000 dialogues; so few epochs with `--items`.
+WORD_READERS, SHORT = ("infersent", "ruber"), {"epochs": 2}
 #: What knows nothing of quality.
 FLOORS = ("length", "overlap", "token-f1")
+#: Kinds of changed replies that should score lower than the true one.
+FALSE = tuple(kind for kind, group in GROUPS.items() if "negative" in group)
+RESAMPLES = 1000
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, help="folder for figures and checkpoints; a run that was cut off goes on")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--train", default="text_dailydialog_decontaminated")
-    parser.add_argument("--dialogues", type=int, default=None, help="only the first N; all without it")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[13, 14, 15])
-    parser.add_argument("--evaluators", nargs="+", default=list(EVALUATORS), choices=EVALUATORS)
-    parser.add_argument("--profile", default="recommended", choices=("recommended", "paper"))
-    parser.add_argument("--epochs", type=int, default=None)
-    parser.add_argument("--max-steps", type=int, default=None)
-    parser.add_argument("--inputs", default="both", choices=("both", "text", "context"))
-    parser.add_argument("--write", action="store_true", help="write docs/results/maude.md of what is there")
-    return parser.parse_args()
+def main() -> None:
+    given = arguments(__doc__ or "", seeds=SEEDS, parts=tuple(MODELS))
+    name = "maude-quick.jsonl" if given.quick else "maude.jsonl"
+    store = Store(given.out / name, state_of_code("unreferenced"))
+    if not given.page_only:
+        compute(given, store)
+    publish(given, "maude", page(store))
 
 
-def rated(data: Path, name: str, without: tuple[str, ...]) -> Dataset:
-    """A rated set without the systems left out."""
-    found = read_dataset(data / name)
-    return replace(
-        found,
-        outputs=tuple(row for row in found.outputs if row.system not in without),
-        ratings=tuple(row for row in found.ratings if row.system not in without),
-    )
+def compute(given: Given, store: Store) -> None:
+    whole = read_dataset(given.data / TRAIN)
+    store.once("people", 0, lambda: {name: people(judged) for name, judged in judged_sets(given.data)})
+    store.once("floors", 0, lambda: floors(given.data))
+    store.once("leakage", 0, lambda: {name: shared_texts(whole, data) for name, data in tested(given.data)})
+    few = 40 if given.quick else given.items
+    size = len(whole.dialogues) if few is None else min(few, len(whole.dialogues))
+    part = replace(whole, dialogues=whole.dialogues[:size])
+    for model in MODELS:
+        # What a sentinel says is said once.
+        for seed in given.seeds[:1] if "sentinel" in model else given.seeds:
+            if given.wants(model):
+                store.once(
+                    f"{model}/{size}", seed,
+                    lambda model=model, seed=seed: train_one(given, model, seed, part),
+                )  # fmt: skip
 
 
-def plain(text: str) -> str:
+def tested(data: Path) -> Iterator[tuple[str, Dataset]]:
+    """The rated sets without the systems left out."""
+    for name, _, without in TESTS:
+        found = read_dataset(data / name)
+        yield (
+            name,
+            replace(
+                found,
+                outputs=tuple(row for row in found.outputs if row.system not in without),
+                ratings=tuple(row for row in found.ratings if row.system not in without),
+            ),
+        )
+
+
+def judged_sets(data: Path) -> Iterator[tuple[str, Rated]]:
+    aspects = {name: aspect for name, aspect, _ in TESTS}
+    for name, found in tested(data):
+        yield name, rated_records(found, aspects[name])
+
+
+def people(judged: Rated) -> Result:
+    """Mean rating of each output, and the number of its group."""
+    groups = [record.group or f"item:{record.item}" for record in judged.records]
+    return {"means": judged.means(), "groups": np.unique(groups, return_inverse=True)[1]}
+
+
+def floors(data: Path) -> Result:
+    """What length, overlap and token F1 say of every output; the last where there are references."""
+    found: Result = {name: {} for name in FLOORS}
+    for set_name, judged in judged_sets(data):
+        for name in FLOORS:
+            if name != "token-f1" or any(record.references for record in judged.records):
+                found[name][set_name] = load(name).score(judged.records)
+    return found
+
+
+def plain_words(text: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def shared_texts(train: Dataset, test: Dataset) -> dict[str, int]:
+def shared_texts(train: Dataset, test: Dataset) -> Result:
     """How many different turns of contexts, and outputs, of six words or more also stand in the training data.
 
     Outputs may: some systems pick their replies from a training set.
     """
-    known = {plain(turn) for dialogue in train.dialogues for turn in dialogue.turns}
+    known = {plain_words(turn) for dialogue in train.dialogues for turn in dialogue.turns}
     sides = {
-        "turns": {plain(turn) for item in test.items for turn in item.context},
-        "outputs": {plain(row.text) for row in test.outputs},
+        "turns": {plain_words(turn) for item in test.items for turn in item.context},
+        "outputs": {plain_words(row.text) for row in test.outputs},
     }
     found = {}
     for name, texts in sides.items():
@@ -107,220 +163,233 @@ def shared_texts(train: Dataset, test: Dataset) -> dict[str, int]:
     return found
 
 
-def train_one(given: argparse.Namespace, name: str, seed: int, whole: Dataset) -> dict[str, Any]:
-    """Train, compare with people on every test set, and make the Delta table."""
+def train_one(given: Given, model: str, seed: int, whole: Dataset) -> Result:
+    """Train, score every rated set, and make the Delta table."""
+    name, options = MODELS[model]
     train, dev, test = whole.split(seed=seed)
-    options: dict[str, Any] = {"inputs": given.inputs}
-    options |= {} if given.epochs is None else {"epochs": given.epochs}
-    options |= {} if given.max_steps is None else {"max_steps": given.max_steps}
-    began = time.monotonic()
-    last = [began]
-
-    def say(progress: TrainingProgress) -> None:
-        if time.monotonic() - last[0] > 30:
-            last[0] = time.monotonic()
-            print(
-                f"  {progress.phase} {progress.done}/{progress.total} {progress.metrics}", file=sys.stderr, flush=True
-            )
-
-    size = len(whole.dialogues)
-    length = "-".join(str(n) for n in (given.epochs, given.max_steps) if n is not None)
-    folder = given.out / f"{name}-{given.profile}-{given.inputs}-{given.train}-{size}-{seed}{length and '-' + length}"
-    evaluator = fit(name, train, dev=dev, profile=given.profile, seed=seed, folder=folder, progress=say, **options)
-    seconds = time.monotonic() - began
-    people, bins = {}, {}
-    for set_name, aspect, without in TESTS:
-        judged = rated_records(rated(given.data, set_name, without), aspect)
-        values = evaluator.score(judged.records)
-        people[set_name] = agreement(judged, values)
-        rows = context_bins(judged.records, values, judged.means())
-        bins[set_name] = [[row.low, row.high, row.n, row.mean, row.sd, row.spearman] for row in rows]
+    if given.quick:
+        options = {**options, "epochs": 1, "max_steps": 3}
+    elif given.items and name in WORD_READERS:
+        options = {**options, **SHORT}
+    folder = work_folder(given, "maude", model, len(whole.dialogues), seed)
+    evaluator = fit(name, train, dev=dev, seed=seed, folder=folder, encoder=given.encoder, **options)
+    values, bins = {}, {}
+    for set_name, judged in judged_sets(given.data):
+        values[set_name] = evaluator.score(judged.records)
+        rows = context_bins(judged.records, values[set_name], judged.means())
+        bins[set_name] = [[row.low, row.high, row.n, row.mean, row.spearman] for row in rows]
     delta = delta_table(evaluator, conversations_of(test, True), n=1000, seed=seed)
+    forget(folder)
     return {
         "signature": evaluator.signature,
         "examples": dict(evaluator.record.examples),
         "metrics": dict(evaluator.record.metrics),
+        "epochs": options.get("epochs"),
         "steps": evaluator.record.steps,
-        "seconds": seconds,
         "training_seconds": evaluator.record.seconds,
-        "load": round(os.getloadavg()[0], 1),
-        "code": CODE,
-        "people": people,
+        "values": values,
         "bins": bins,
-        "delta": [[row.kind, row.group, row.n, row.mean, row.sd, row.below] for row in delta],
+        "delta": {row.kind: [row.n, row.mean, row.sd, row.below] for row in delta},
     }
 
 
-def agreement(judged: Rated, values: np.ndarray) -> dict[str, Any]:
-    """Coefficients over all outputs together, with 95 % intervals from a bootstrap over groups of items."""
-    item, system, group = (
-        np.array([part(record) for record in judged.records], dtype=object)
-        for part in (lambda r: r.item, lambda r: r.system, lambda r: r.group or f"item:{r.item}")
-    )
-    found = correlate(values, judged.means(), item, system, cluster=group, level="segment", seed=13)
-    return {kind: found[kind].as_dict() for kind in COEFFICIENTS}
+# What follows makes the page from the results.
 
 
-def key_of(given: argparse.Namespace, name: str, seed: int, size: int) -> dict[str, Any]:
-    return {
-        "evaluator": name, "profile": given.profile, "inputs": given.inputs, "train": given.train, "dialogues": size,
-        "epochs": given.epochs, "max_steps": given.max_steps, "seed": seed,
-    }  # fmt: skip
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file; one that was cut off in the middle counts as absent."""
-    if not path.is_file():
-        return []
-    content = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in content[: content.rfind("\n") + 1].splitlines()]
-
-
-def append(path: Path, row: dict[str, Any]) -> None:
-    kept = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in (*read_rows(path), row))
-    write_whole(path, lambda draft: draft.write_text(kept, encoding="utf-8"))
-
-
-def floors(given: argparse.Namespace, path: Path) -> None:
-    """What length, overlap and token F1 reach, once."""
-    there = {row["set"] for row in read_rows(path)}
-    for set_name, aspect, without in TESTS:
-        if set_name in there:
-            continue
-        data = rated(given.data, set_name, without)
-        judged = rated_records(data, aspect)
-        names = [name for name in FLOORS if name != "token-f1" or any(item.references for item in data.items)]
-        rows = {name: agreement(judged, load(name).score(judged.records)) for name in names}
-        append(path, {"set": set_name, "aspect": aspect, "rows": rows})
-
-
-def cell(row: dict[str, Any]) -> str:
-    """Pearson / Spearman with the interval of the latter."""
-    one, two = row["pearson"], row["spearman"]
-    if one["value"] is None or two["value"] is None:
-        return "-"
-    return f"{one['value']:.3f} / {two['value']:.3f} [{two['low']:.3f}, {two['high']:.3f}]"
-
-
-def table(head: list[str], rows: list[list[Any]]) -> list[str]:
-    return [
-        "| " + " | ".join(head) + " |",
-        "|" + "---|" * len(head),
-        *("| " + " | ".join(str(value) for value in row) + " |" for row in rows),
+def page(store: Store) -> list[str]:
+    known = store.of("people", [0])
+    lines = [
+        "# MAUDE and its rivals on real data",
         "",
+        f"Trained on dialogues alone ({TRAIN}), with four kinds of false replies: words",
+        "dropped, shuffled, repeated, and a reply of another dialogue; every rated set is new to them. The published",
+        "MAUDE saw six kinds, and learned from PersonaChat with DistilBERT. Original Ground Truth is left out of the",
+        "USR sets, as in the published row. Encoder of maude and bert-nli: the installed MiniLM, frozen. Profile:",
+        "recommended.",
+        "",
+        f"Made by `docs/results/maude.py`. {machine_line(trained(store), store.code)}",
     ]
-
-
-INTRODUCTION = """# MAUDE and its rivals on real data
-
-Written by `docs/results/maude.py OUT --write` from the figures in OUT; without `--write` it computes them.
-Trained on dialogues alone; every rated set is new to it. Pearson / Spearman of single outputs with people's mean
-rating, 95 % interval of Spearman (bootstrap over groups of items) in brackets, one row for each seed. Original Ground
-Truth is left out of the USR sets, as in the published row. Four kinds of false replies: words dropped, shuffled,
-repeated, and a reply of another dialogue. The published MAUDE saw six, and learned from PersonaChat with DistilBERT.
-"""
-DELTA = """score(true reply) - score(changed reply) on held-out dialogues of the training set: mean (SD), and the share
-of changed replies that score lower. 0 is right for the true reply, 1 for the others.
-"""
-LEAKAGE = """Texts of six words or more (case and punctuation aside) that also stand in the training data. Some systems
-pick their replies from a training set: these outputs it saw, but after other turns.
-"""
-
-
-def agreement_lines(runs: list[dict[str, Any]], floor_rows: list[dict[str, Any]]) -> list[str]:
-    names = [name for name, _, _ in TESTS]
-    n_of = {name: row["people"][name]["pearson"]["n"] for row in runs for name in row["people"]}
-    head = ["evaluator", "trained on", "seed", *(f"{name} (n = {n_of.get(name, 0)})" for name in names)]
-    body: list[list[Any]] = []
-    for row in runs:
-        sort = "" if row["inputs"] == "both" else f", {row['inputs']} only"
-        sort += "" if row["epochs"] is None else f", {row['epochs']} epochs"
-        place = f"{row['train']}, {row['dialogues']:,} dialogues"
-        cells = [cell(row["people"][name]) for name in names]
-        body.append([f"{row['evaluator']} ({row['profile']}{sort})", place, row["seed"], *cells])
-    body.append(["MAUDE, published", "PersonaChat", "-", *(PUBLISHED[name] for name in names)])
-    by_set = {row["set"]: row["rows"] for row in floor_rows}
-    for floor in FLOORS:
-        cells = [cell(by_set[name][floor]) if floor in by_set.get(name, {}) else "-" for name in names]
-        body.append([f"{floor} (floor)", "nothing", "-", *cells])
-    return table(head, body)
-
-
-def delta_lines(runs: list[dict[str, Any]]) -> list[str]:
-    body = [
-        [row["evaluator"], row["profile"], row["seed"], d[0], d[1], d[2], f"{d[3]:.3f} ({d[4]:.3f})", f"{d[5]:.3f}"]
-        for row in runs
-        for d in row["delta"]
-    ]
-    return table(["evaluator", "profile", "seed", "changed reply", "kind", "n", "Delta", "lower"], body)
-
-
-def bin_lines(runs: list[dict[str, Any]]) -> list[str]:
-    body = []
-    for row in runs:
-        for name, found in row["bins"].items():
-            for low, high, n, mean, _, rank in found:
-                turns = f"{low}" if high == low else f"{low} to {high}" if high else f"{low} or more"
-                shown = "-" if rank is None else f"{rank:.3f}"
-                body.append([row["evaluator"], row["seed"], name, turns, n, f"{mean:.3f}", shown])
-    return table(["evaluator", "seed", "set", "turns", "n", "mean score", "Spearman"], body)
-
-
-def training_lines(runs: list[dict[str, Any]]) -> list[str]:
-    body = []
-    for row in runs:
-        metrics = (row["metrics"].get(name, float("nan")) for name in ("loss", "below"))
-        times = (f"{row[name]:,.0f}" for name in ("seconds", "training_seconds"))
-        counts = (f"{n:,}" for n in row["examples"].values())
-        figures = (f"{value:.4f}" for value in metrics)
-        named = (row["evaluator"], row["profile"], row["seed"])
-        body.append([*named, *counts, row["steps"], *figures, *times, row["load"]])
-    columns = "evaluator, profile, seed, conversations, true replies, held out, texts, steps, dev loss, "
-    columns += "false below true, seconds in all, of the network, machine's load"
-    return table(columns.split(", "), body)
-
-
-def write(given: argparse.Namespace) -> None:
-    """The page of all figures in OUT."""
-    runs = read_rows(given.out / "results.jsonl")
-    leaks = read_rows(given.out / "leakage.jsonl")
-    head = list(leaks[0]) if leaks else []
-    sections = {
-        "Agreement with people": agreement_lines(runs, read_rows(given.out / "floors.jsonl")),
-        "Delta": [DELTA, *delta_lines(runs)],
-        "By length of context": ["Mean score and Spearman with people by number of turns before.\n", *bin_lines(runs)],
-        "Training": training_lines(runs),
-        "Leakage": [LEAKAGE, *table(head, [[row[name] for name in head] for row in leaks])],
+    parts = {
+        "Agreement with people": lambda: agreement(store, known[0]),
+        "Delta": lambda: delta_lines(store),
+        "By length of context": lambda: bin_lines(store),
+        "Training": lambda: training_lines(store),
+        "Leakage": lambda: leakage_lines(store),
     }
-    lines = [INTRODUCTION, code_line(runs, CODE), ""]
-    for title, section in sections.items():
-        lines += [f"## {title}", "", *section]
-    path = ROOT / "docs" / "results" / "maude.md"
-    path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    print(path)
+    for title, part in parts.items():
+        lines += ["", f"## {title}", "", *(part() if known and trained(store) else [ABSENT])]
+    return lines
 
 
-def main() -> None:
-    given = parse()
-    if given.write:
-        write(given)
-        return
-    results, leaks = given.out / "results.jsonl", given.out / "leakage.jsonl"
-    floors(given, given.out / "floors.jsonl")
-    whole = read_dataset(given.data / given.train)
-    if not any(row["train"] == given.train for row in read_rows(leaks)):
-        for name, _, without in TESTS:
-            shared = shared_texts(whole, rated(given.data, name, without))
-            append(leaks, {"train": given.train, "set": name, **shared})
-    if given.dialogues is not None:
-        whole = replace(whole, dialogues=whole.dialogues[: given.dialogues])
-    for seed in given.seeds:
-        for name in given.evaluators:
-            key = key_of(given, name, seed, len(whole.dialogues))
-            if any(all(row[part] == value for part, value in key.items()) for row in read_rows(results)):
+def trained(store: Store) -> list[Result]:
+    return [row for (setting, _), row in store.rows.items() if "/" in setting]
+
+
+def settings(store: Store) -> list[tuple[str, list[Result]]]:
+    """What was trained, in the order of `MODELS` and from few dialogues to many, with the results of all seeds."""
+    found: dict[tuple[str, int], list[Result]] = {}
+    for (setting, _), row in sorted(store.rows.items()):
+        if "/" in setting:
+            model, _, size = setting.rpartition("/")
+            found.setdefault((model, int(size)), []).append(row)
+    order = sorted(found, key=lambda key: (list(MODELS).index(key[0]), key[1]))
+    return [(label(model, size, found[model, size]), found[model, size]) for model, size in order]
+
+
+def label(model: str, size: int, rows: Sequence[Result]) -> str:
+    epochs = {row["epochs"] for row in rows} - {None}
+    few = f", {min(epochs)} epoch{'' if epochs == {1} else 's'}" if epochs else ""
+    return f"{model}, {size:,} dialogues{few} ({len(rows)} seed{'' if len(rows) == 1 else 's'})"
+
+
+def rows_of(values: Sequence[Mapping[str, Any]], name: str) -> np.ndarray | None:
+    """(seeds, outputs) of one set; None where there are none."""
+    found = [np.array(one[name], dtype=float) for one in values if name in one]
+    return np.array(found) if found else None
+
+
+def coefficient(function: Any, scores: np.ndarray, means: np.ndarray) -> float:
+    """The mean over seeds; undefined scores are left out."""
+    each = [function(row[~np.isnan(row)], means[~np.isnan(row)]).value for row in scores]
+    return float(np.mean([np.nan if value is None else value for value in each]))
+
+
+def spread(scores: np.ndarray, means: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(resamples,) of the mean over seeds of Spearman's coefficient; groups of items drawn anew, for everything of a
+    set in the same way."""
+    rng = np.random.default_rng(13)
+    members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+    found = []
+    for _ in range(RESAMPLES):
+        chosen = np.concatenate([members[place] for place in rng.integers(0, len(members), len(members))])
+        found.append(coefficient(spearman, scores[:, chosen], means[chosen]))
+    return np.array(found)
+
+
+def agreement(store: Store, known: Mapping[str, Any]) -> list[str]:
+    floor_values = store.of("floors", [0])[0]
+    everything = [(name, [row["values"] for row in rows]) for name, rows in settings(store)]
+    everything += [(f"{name} (floor)", [floor_values[name]]) for name in FLOORS]
+    tables: dict[str, list[list[str]]] = {"Spearman": [], "Pearson": []}
+    draws: dict[tuple[str, str], np.ndarray] = {}
+    points: dict[tuple[str, str], float] = {}
+    for name, values in everything:
+        cells: dict[str, list[str]] = {"Spearman": [name], "Pearson": [name]}
+        for set_name in SETS:
+            scores = rows_of(values, set_name)
+            if scores is None:
+                cells["Spearman"].append("-")
+                cells["Pearson"].append("-")
                 continue
-            print(f"{name}, seed {seed}, {len(whole.dialogues):,} dialogues", file=sys.stderr, flush=True)
-            append(results, {**key, **train_one(given, name, seed, whole)})
+            means, groups = (np.array(known[set_name][key]) for key in ("means", "groups"))
+            points[name, set_name] = coefficient(spearman, scores, means)
+            draws[name, set_name] = spread(scores, means, groups)
+            low, high = percentile_interval(draws[name, set_name])
+            cells["Spearman"].append(f"{number(points[name, set_name])} [{number(low)}, {number(high)}]")
+            cells["Pearson"].append(number(coefficient(pearson, scores, means)))
+        for kind, row in cells.items():
+            tables[kind].append(row)
+    sizes = [f"{name} (n = {len(known[name]['means'])})" for name in SETS]
+    published = {
+        kind: [PUBLISHED[name].split("/")[place] for name in SETS] for place, kind in ((0, "Pearson"), (1, "Spearman"))
+    }
+    lines = []
+    for kind, said in (
+        (
+            "Spearman",
+            " of single outputs with people's mean rating, mean over seeds [95 %, groups of items drawn anew]",
+        ),
+        ("Pearson", ""),
+    ):
+        rows = [*tables[kind], ["MAUDE, published (* p >= .05)", *published[kind]]]
+        lines += [f"{kind}{said}:", "", *table(["evaluator", *sizes], rows), ""]
+    return [*lines, *in_words(points, draws, [name for name, _ in settings(store)])]
+
+
+def in_words(
+    points: Mapping[tuple[str, str], float], draws: Mapping[tuple[str, str], np.ndarray], names: Sequence[str]
+) -> list[str]:
+    """Each trained evaluator against the strongest floor of each set, by the interval of the difference."""
+    lines = ["Against the strongest floor of each set, by the interval of the difference:", ""]
+    for name in names:
+        said: dict[str, list[str]] = {"above": [], "below": [], "not told apart": []}
+        for set_name in SETS:
+            there = [floor for floor in FLOORS if (f"{floor} (floor)", set_name) in points]
+            best = max(there, key=lambda floor: points[f"{floor} (floor)", set_name])
+            low, high = percentile_interval(draws[name, set_name] - draws[f"{best} (floor)", set_name])
+            verdict = "above" if low > 0 else "below" if high < 0 else "not told apart"
+            said[verdict].append(f"{set_name} ({best})")
+        parts = [f"{verdict}: {', '.join(sets)}" for verdict, sets in said.items() if sets]
+        lines.append(f"- {name}: {'; '.join(parts)}.")
+    return lines
+
+
+def delta_lines(store: Store) -> list[str]:
+    found = settings(store)
+    kinds = [kind for kind in FALSE if any(kind in row["delta"] for _, rows in found for row in rows)]
+    body = []
+    for name, rows in found:
+        cells = []
+        for kind in kinds:
+            each = [row["delta"][kind] for row in rows if kind in row["delta"]]
+            mean, sd, below = (float(np.mean([one[place] for one in each])) for place in (1, 2, 3))
+            cells.append(f"{number(mean)} ({number(sd)}), {below:.0%}")
+        body.append([name, *cells])
+    n = sorted({int(row["delta"]["ground_truth"][0]) for _, rows in found for row in rows})
+    return [
+        "score(true reply) - score(changed reply) on held-out dialogues of the training set: mean (SD over replies),",
+        "and the share of changed replies that score lower. 1 is right. Means over seeds of "
+        f"{n[0]:,} to {n[-1]:,} replies.",
+        "",
+        *table(["evaluator", *(f"{kind} ({GROUPS[kind]})" for kind in kinds)], body),
+    ]
+
+
+def bin_lines(store: Store) -> list[str]:
+    """Where contexts differ in length; of each evaluator what learned from the most dialogues."""
+    largest: dict[str, tuple[str, list[Result]]] = {}
+    for name, rows in settings(store):
+        if "sentinel" not in name:
+            largest[name.partition(",")[0]] = (name, rows)
+    body = []
+    for set_name in SETS:
+        bins = next(iter(largest.values()))[1][0]["bins"][set_name]
+        for place, (low, high, n, _, _) in enumerate(bins if len(bins) > 1 else []):
+            turns = f"{low}" if high == low else f"{low} to {high}" if high else f"{low} or more"
+            cells = []
+            for _, rows in largest.values():
+                each = [row["bins"][set_name][place] for row in rows]
+                cells.append(f"{mean_sd([one[3] for one in each], 2)}; {mean_sd([one[4] for one in each], 2)}")
+            body.append([set_name, turns, str(n), *cells])
+    return [
+        "Mean score; Spearman with people, each with its SD over seeds, by number of turns before. Where all contexts",
+        "of a set are of one length it is left out.",
+        "",
+        *table(["set", "turns", "n", *(name for name, _ in largest.values())], body),
+    ]
+
+
+def training_lines(store: Store) -> list[str]:
+    body = []
+    for name, rows in settings(store):
+        examples = [f"{np.mean([row['examples'][key] for row in rows]):,.0f}" for key in rows[0]["examples"]]
+        metrics = [mean_sd([row["metrics"].get(key) for row in rows]) for key in ("loss", "below")]
+        steps = f"{np.mean([row['steps'] for row in rows]):,.0f}"
+        network = f"{np.median([row['training_seconds'] for row in rows]) / 60:.1f}"
+        body.append([name, *examples, steps, *metrics, minutes(rows), network])
+    head = "evaluator, conversations, true replies, held out, texts, steps, dev loss, false below true, minutes in all"
+    return table([*head.split(", "), "of the network"], body)
+
+
+def leakage_lines(store: Store) -> list[str]:
+    found = {name: row for name, row in store.of("leakage", [0])[0].items() if name in SETS}
+    columns = list(next(iter(found.values())))
+    return [
+        "Texts of six words or more (case and punctuation aside) that also stand in the training data, all of it. Some",
+        "systems pick their replies from a training set: these outputs it saw, but after other turns.",
+        "",
+        *table(["set", *columns], [[name, *(f"{row[key]:,}" for key in columns)] for name, row in found.items()]),
+    ]
 
 
 if __name__ == "__main__":
