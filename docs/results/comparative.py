@@ -609,9 +609,9 @@ def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
             *verdicts_in_words(rows, old),
             "",
             f"Learning rates tried on dev: {tried_rates(rows)}. Where a figure is not above its floor the likely "
-            "reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences that has to "
-            "become a reader of pairs. Tried, and no help while the tokens of both texts were pooled together: five "
-            "times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
+            "reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences that "
+            "has to become a reader of pairs. Tried, and no help while the tokens of both texts were pooled together: "
+            "five times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
             "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
             "and larger encoders." + (EARLIER_SAID if EARLIER in "".join(compared) else ""),
             "",
