@@ -68,11 +68,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "penalty on pooled vectors": {"penalty": "pooled"},
     "unconditional": {"conditional": False},
 }
-#: What the reader learns to tell from people: the name, whether replies to other contexts are among it, and options.
-TRAINED_ON: dict[str, tuple[bool, dict[str, Any]]] = {
-    "n-gram models": (False, {}),
-    "n-gram models and replies to other contexts": (True, {}),
-}
+#: What the reader learns to tell from people, and whether replies to other contexts are among it.
+TRAINED_ON = {"n-gram models": False, "n-gram models and replies to other contexts": True}
 #: Whether more steps bring the paper's pattern, where trainings are short: with the rate that the short one chose.
 LONGER = "n-gram models, 5 times the steps"
 LONGER_OPTIONS: dict[str, Any] = {"max_steps": 5 * SHORT["max_steps"], "learning_rates": "0.0003"}
@@ -249,12 +246,10 @@ def crossed(
 
 def compute_robustness(given: Given, store: Store) -> None:
     for seed in given.seeds:
-        for name, (strangers, options) in TRAINED_ON.items():
+        for name, strangers in TRAINED_ON.items():
             store.once(
                 f"robustness/{name}", seed,
-                lambda seed=seed, name=name, strangers=strangers, options=options: robust(
-                    given, name, strangers, seed, options
-                ),
+                lambda seed=seed, name=name, strangers=strangers: robust(given, name, strangers, seed, {}),
             )  # fmt: skip
     if given.items:
         first = given.seeds[0]

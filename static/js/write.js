@@ -465,7 +465,7 @@
         if (editor() && !typed().trim()) editor().focus();
       }
     } catch (error) {
-      tell("The server cannot be reached. Nothing was taken back.", "bad");
+      tell("No word from the server. Load the page again to see whether it was taken back.", "bad");
     } finally {
       undoing = false;
     }
