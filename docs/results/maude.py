@@ -28,7 +28,7 @@ from store import (
     minutes,
     number,
     publish,
-    state_of_code,
+    store_of,
     table,
     work_folder,
 )
@@ -81,11 +81,11 @@ RESAMPLES = 1000
 
 def main() -> None:
     given = arguments(__doc__ or "", seeds=SEEDS, parts=tuple(MODELS))
-    name = "maude-quick.jsonl" if given.quick else "maude.jsonl"
-    store = Store(given.out / name, state_of_code("unreferenced"))
+    # One file for every number of dialogues: they stand side by side on the page.
+    store = store_of(replace(given, items=None), "maude", "unreferenced")
     if not given.page_only:
         compute(given, store)
-    publish(given, "maude", page(store))
+    publish(given, "maude", page(store, given.encoder or "the installed MiniLM"))
 
 
 def compute(given: Given, store: Store) -> None:
@@ -196,7 +196,7 @@ def train_one(given: Given, model: str, seed: int, whole: Dataset) -> Result:
 # What follows makes the page from the results.
 
 
-def page(store: Store) -> list[str]:
+def page(store: Store, encoder: str) -> list[str]:
     known = store.of("people", [0])
     lines = [
         "# MAUDE and its rivals on real data",
@@ -204,7 +204,7 @@ def page(store: Store) -> list[str]:
         f"Trained on dialogues alone ({TRAIN}), with four kinds of false replies: words",
         "dropped, shuffled, repeated, and a reply of another dialogue; every rated set is new to them. The published",
         "MAUDE saw six kinds, and learned from PersonaChat with DistilBERT. Original Ground Truth is left out of the",
-        "USR sets, as in the published row. Encoder of maude and bert-nli: the installed MiniLM, frozen. Profile:",
+        f"USR sets, as in the published row. Encoder of maude and bert-nli: {encoder}, frozen. Profile:",
         "recommended.",
         "",
         f"Made by `docs/results/maude.py`. {machine_line(trained(store), store.code)}",
@@ -293,16 +293,10 @@ def agreement(store: Store, known: Mapping[str, Any]) -> list[str]:
     published = {
         kind: [PUBLISHED[name].split("/")[place] for name in SETS] for place, kind in ((0, "Pearson"), (1, "Spearman"))
     }
-    lines = []
-    for kind, said in (
-        (
-            "Spearman",
-            " of single outputs with people's mean rating, mean over seeds [95 %, groups of items drawn anew]",
-        ),
-        ("Pearson", ""),
-    ):
-        rows = [*tables[kind], ["MAUDE, published (* p >= .05)", *published[kind]]]
-        lines += [f"{kind}{said}:", "", *table(["evaluator", *sizes], rows), ""]
+    lines = ["Single outputs with people's mean rating, mean over seeds [95 %, groups of items drawn anew].", ""]
+    for kind, found in tables.items():
+        rows = [*found, ["MAUDE, published (* p >= .05)", *published[kind]]]
+        lines += [f"{kind}:", "", *table(["evaluator", *sizes], rows), ""]
     return [*lines, *in_words(points, draws, [name for name, _ in settings(store)])]
 
 
@@ -310,7 +304,7 @@ def in_words(
     points: Mapping[tuple[str, str], float], draws: Mapping[tuple[str, str], np.ndarray], names: Sequence[str]
 ) -> list[str]:
     """Each trained evaluator against the strongest floor of each set, by the interval of the difference."""
-    lines = ["Against the strongest floor of each set, by the interval of the difference:", ""]
+    lines = ["Against the floor that came out strongest on each set, by the interval of the difference:", ""]
     for name in names:
         said: dict[str, list[str]] = {"above": [], "below": [], "not told apart": []}
         for set_name in SETS:
@@ -354,11 +348,12 @@ def bin_lines(store: Store) -> list[str]:
     body = []
     for set_name in SETS:
         bins = next(iter(largest.values()))[1][0]["bins"][set_name]
-        for place, (low, high, n, _, _) in enumerate(bins if len(bins) > 1 else []):
+        for low, high, n, _, _ in bins if len(bins) > 1 else []:
             turns = f"{low}" if high == low else f"{low} to {high}" if high else f"{low} or more"
             cells = []
             for _, rows in largest.values():
-                each = [row["bins"][set_name][place] for row in rows]
+                # By where it begins: who defines no score for some outputs may have fewer.
+                each = [one for row in rows for one in row["bins"][set_name] if one[0] == low]
                 cells.append(f"{mean_sd([one[3] for one in each], 2)}; {mean_sd([one[4] for one in each], 2)}")
             body.append([set_name, turns, str(n), *cells])
     return [

@@ -72,7 +72,6 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 TRAINED_ON = {"n-gram models": False, "n-gram models and replies to other contexts": True}
 #: Whether more steps bring the paper's pattern, where trainings are short: with the rate that the short one chose.
 LONGER = "n-gram models, 5 times the steps"
-LONGER_OPTIONS: dict[str, Any] = {"max_steps": 5 * SHORT["max_steps"], "learning_rates": "0.0003"}
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
 #: Contexts to learn from and to test on: with `--items`, and without.
 ROBUSTNESS_FEW, ROBUSTNESS_ALL = (400, 80), (3000, 1000)
@@ -253,7 +252,9 @@ def compute_robustness(given: Given, store: Store) -> None:
             )  # fmt: skip
     if given.items:
         first = given.seeds[0]
-        store.once(f"robustness/{LONGER}", first, lambda: robust(given, LONGER, False, first, LONGER_OPTIONS))
+        (short,) = store.of("robustness/n-gram models", [first])
+        more = {"max_steps": 5 * SHORT["max_steps"], "learning_rates": f"{short['rate']:g}"}
+        store.once(f"robustness/{LONGER}", first, lambda: robust(given, LONGER, False, first, more))
 
 
 def robust(given: Given, name: str, strangers: bool, seed: int, options: Mapping[str, Any]) -> Result:

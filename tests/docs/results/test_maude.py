@@ -59,7 +59,7 @@ def store(maude: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_everything_stands_on_the_page(maude: ModuleType, store: Any) -> None:
-    text = "\n".join(maude.page(store))
+    text = "\n".join(maude.page(store, "one"))
     assert "Not computed yet" not in text
     rows = [line for line in text.splitlines() if line.startswith("| maude, 1,000 dialogues (2 seeds) |")]
     spearman, pearson, delta, training = rows
@@ -76,10 +76,20 @@ def test_everything_stands_on_the_page(maude: ModuleType, store: Any) -> None:
     assert "| token-f1 (floor) | -1.000 [-1.000, -1.000] | - | - |" in text
     assert "| usr_personachat | 1 | 20 | .50 ± .00; .25 ± .00 | .50; .25 |" in text
     assert "| grade_convai2 | 1 | 2,000 |" in text
+    assert "Encoder of maude and bert-nli: one, frozen" in text
+
+
+def test_an_evaluator_that_lacks_a_length_of_contexts_does_not_shift_the_others(maude: ModuleType, store: Any) -> None:
+    for (setting, _), row in store.rows.items():
+        if setting.startswith("bert-nli"):
+            row["bins"] = {name: bins[1:] for name, bins in row["bins"].items()}
+    text = "\n".join(maude.bin_lines(store))
+    assert "| usr_personachat | 1 | 20 | .50 ± .00; .25 ± .00 | -; - |" in text
+    assert "| usr_personachat | 2 | 40 | .25 ± .00; - | .25; - |" in text
 
 
 def test_words_follow_the_interval_of_the_difference(maude: ModuleType, store: Any) -> None:
-    lines = [line for line in maude.page(store) if line.startswith("- ")]
+    lines = [line for line in maude.page(store, "one") if line.startswith("- ")]
     said = {line.split(" (")[0].removeprefix("- "): line for line in lines}
     assert said["bert-nli, 200 dialogues, 2 epochs"].partition("above: ")[2].count("usr_") == 2
     assert "below" not in said["bert-nli, 200 dialogues, 2 epochs"]
