@@ -255,6 +255,32 @@ def test_worker_killed_while_typing(cast: Cast, page_for: Open, begin: Any, work
     page.wait_for_selector("#score[data-state=known]")
 
 
+def test_a_taking_back_without_word_from_the_server_is_not_said_to_have_failed(
+    cast: Cast, page_for: Open, begin: Any
+) -> None:
+    campaign = begin(max_attempts=2, target=4)
+    page = writing(page_for(cast.annotator), campaign)
+    page.wait_for_selector("#candidates .gain")
+    page.keyboard.press("c")
+    page.keyboard.press("2")
+    page.keyboard.type(" It is good.")
+    page.wait_for_selector("#score >> text=With this text 0.375, +0.125")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
+
+    def cut(route: Any) -> None:
+        route.fetch()
+        route.fulfill(status=200, content_type="application/json", body='{"message": "Taken ba')
+
+    page.route("**/back/", cut)
+    page.keyboard.press("u")
+    page.wait_for_selector("text=No word from the server. Load the page again")
+    assert "It is good" in references(page)  # the page knows no better
+    page.reload()
+    page.wait_for_selector("#candidates .gain")
+    assert "It is good" not in references(page)
+
+
 def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     campaign = begin()
     page = writing(page_for(cast.annotator), campaign)
