@@ -1,28 +1,35 @@
 """The comparative evaluator on real data: trained on people's comparisons, and on strong and weak pairs alone.
 
-    python docs/results/comparative.py --out FOLDER [--data FOLDER] [--only pandalm supervision ...] [--small]
+    python docs/results/comparative.py --out FOLDER [--only pandalm supervision ...] [--seeds ...]
 
-One result per (setting, fold or seed) is appended to FOLDER/results.json; what stands there is not computed again, so
-a run that was cut off goes on. comparative.md beside this script is written from that file alone.
+The seeds are those of supervision; the ablations take the first. Comparisons have one seed for each fold.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import numpy as np
-from store import code_line, state_of_code
+from store import (
+    ABSENT,
+    PAGES,
+    Given,
+    Result,
+    Store,
+    arguments,
+    forget,
+    machine_line,
+    publish,
+    store_of,
+    table,
+    work_folder,
+)
 
 from evalapp.demo import words
 from evalapp.demo.build import build
@@ -34,8 +41,7 @@ from scoring.ml.training.cross_fit import merge
 from scoring.ml.training.gold import compared_records, key_of
 from scoring.ml.training.record import group_of
 
-CODE = state_of_code("comparative")
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+SEEDS = (13, 14, 15)
 FOLDS, DEV_SHARE, SPLIT_SEED = 3, 0.125, 13
 RESAMPLES = 2000
 RATES = (5e-5, 2e-4)
@@ -48,7 +54,7 @@ SUPERVISION: Mapping[str, Any] = {"pairs_per_epoch": 1600, "epochs": 3, "batch_s
 FLOORS = ("length", "overlap", "random")
 #: Replies the n-gram model has read: each checkpoint three times as many as the one before, so that later is better.
 STEPS = (30, 100, 300, 1000, 3000, 10_000)
-SMALL: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
+QUICK: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
 #: The paper's ablations (its table 5) as options; human judgements there are none here. And the mean of all tokens,
 #: which this encoder was made for, in place of profile recommended's texts pooled apart.
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -92,26 +98,6 @@ SETTINGS = (
 )
 
 
-class Store:
-    """Results by key in one JSON file, written after each."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-    def get(self, key: str, make: Callable[[], Any]) -> Any:
-        if key not in self.rows:
-            began = time.monotonic()
-            value = make()
-            self.rows[key] = {"seconds": round(time.monotonic() - began, 1), "code": CODE, **value}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft = self.path.with_suffix(".draft")
-            draft.write_text(json.dumps(self.rows, indent=1) + "\n", encoding="utf-8")
-            draft.replace(self.path)
-            print(key, {k: v for k, v in self.rows[key].items() if not isinstance(v, list)}, flush=True)
-        return self.rows[key]
-
-
 # Trained on people's comparisons
 
 
@@ -123,13 +109,13 @@ def few_groups(data: Dataset, most: int | None) -> Dataset:
     return data.split(seed=SPLIT_SEED + 2, shares=(most, len(groups) - most))[0]
 
 
-def part_of(data: Dataset, setting: Setting, fold: int, small: bool) -> tuple[Dataset, Dataset, Dataset]:
+def part_of(data: Dataset, setting: Setting, fold: int, quick: bool) -> tuple[Dataset, Dataset, Dataset]:
     """Train, dev and test of a fold; groups never part."""
     parts = data.split(seed=SPLIT_SEED, shares=(1.0,) * FOLDS)
     rest = merge([part for number, part in enumerate(parts) if number != fold])
     train, dev = rest.split(seed=SPLIT_SEED + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
-    most = 8 if small else setting.most
-    learned = few_groups(train, most if small else setting.learns or most)
+    most = 8 if quick else setting.most
+    learned = few_groups(train, most if quick else setting.learns or most)
     return learned, few_groups(dev, most and max(4, most // 6)), few_groups(parts[fold], most)
 
 
@@ -153,6 +139,25 @@ def judged_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, 
 
 
 @dataclass(frozen=True)
+class Fold:
+    """A fold's result, and of its pairs: the groups, the verdict most people gave, and the sign of the longer text."""
+
+    number: int
+    result: Result
+    groups: list[str]
+    truth: np.ndarray
+    longer: np.ndarray
+    win_rates: dict[str, float]
+
+    def __post_init__(self) -> None:
+        if len(self.groups) != len(self.result["said"]):
+            raise ValueError(
+                f"Fold {self.number} has {len(self.result['said'])} verdicts on {len(self.groups)} pairs: they are of "
+                "other data than these."
+            )
+
+
+@dataclass(frozen=True)
 class Choice:
     """What dev chooses between."""
 
@@ -163,65 +168,82 @@ class Choice:
         return f"{self.rate:g} {self.pooling}"
 
 
-def train_options(setting: Setting, choice: Choice, small: bool) -> dict[str, Any]:
+def train_options(setting: Setting, choice: Choice, quick: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"strong": "no", "weak": "no", "epochs": setting.epochs, "learning_rate": choice.rate}
     options["pooling"] = choice.pooling
     options["batch_size"] = BATCH
     options["max_length"] = setting.max_length
-    return options | (SMALL if small else {})
+    return options | (QUICK if quick else {})
 
 
-def run_comparisons(setting: Setting, data: Dataset, out: Path, store: Store, small: bool) -> None:
+def run_comparisons(given: Given, setting: Setting, data: Dataset, store: Store) -> None:
     choices = [Choice(rate, pooling) for pooling in setting.poolings for rate in RATES]
 
     def trained(fold: int, choice: Choice) -> Any:
-        train, dev, _ = part_of(data, setting, fold, small)
-        folder = out / "work" / f"{setting.name}-{fold}-{choice}".replace(" ", "-")
-        return fit("comparative", train, dev=dev, aspect=setting.aspect, folder=folder, seed=SPLIT_SEED + fold,
-                   **train_options(setting, choice, small))  # fmt: skip
+        train, dev, _ = part_of(data, setting, fold, given.quick)
+        return fit("comparative", train, dev=dev, aspect=setting.aspect, seed=SPLIT_SEED + fold,
+                   encoder=given.encoder, folder=work_folder(given, setting.name, fold, choice),
+                   **train_options(setting, choice, given.quick))  # fmt: skip
 
-    def on_dev(choice: Choice) -> dict[str, Any]:
+    def on_dev(choice: Choice) -> Result:
         found = trained(0, choice)
         return {"dev_loss": min(row["dev_loss"] for row in found.record.log), "steps": found.record.steps}
 
-    losses = {one: store.get(f"{setting.name}/rate/{one}", lambda one=one: on_dev(one)) for one in choices}
+    losses = {one: store.once(f"{setting.name}/rate/{one}", SPLIT_SEED, lambda one=one: on_dev(one)) for one in choices}
     best = min(losses, key=lambda one: losses[one]["dev_loss"])
-    store.get(f"{setting.name}/people", lambda: {"win_rates": people_win_rates(data, setting.aspect)})
-    for fold in range(1 if small else setting.folds):
+    judged = people_win_rates(data, setting.aspect)
+    for fold in range(1 if given.quick else setting.folds):
 
-        def on_test(fold: int = fold) -> dict[str, Any]:
+        def on_test(fold: int = fold) -> Result:
             evaluator = trained(fold, best)
-            train, _, test = part_of(data, setting, fold, small)
+            train, _, test = part_of(data, setting, fold, given.quick)
             pairs = judged_pairs(test, setting.aspect)
             verdicts = evaluator.judge([a for a, _, _, _ in pairs], [b for _, b, _, _ in pairs])
             usual = Counter(sign for _, _, sign, _ in judged_pairs(train, setting.aspect)).most_common(1)[0][0]
-            rows = [
-                [group, sign, int(said), float(p[2] - p[0]), int(np.sign(len(a.text) - len(b.text))), usual]
-                for (a, b, sign, group), said, p in zip(
-                    pairs, verdicts.signs.tolist(), verdicts.probabilities, strict=True
-                )
-            ]
-            judged = people_win_rates(data, setting.aspect)
-            systems = skill_and_length(evaluator, test, set(judged), small) if len(judged) > 5 else {}
             return {
                 "choice": str(best),
                 "train_pairs": evaluator.record.examples.get("compared pairs", 0),
                 "training_seconds": round(evaluator.record.seconds, 1),
                 "swap_consistency": verdicts.swap_consistency,
-                "rows": rows,
-                "systems": systems,
+                "said": verdicts.signs,
+                "lean": verdicts.probabilities[:, 2] - verdicts.probabilities[:, 0],
+                "usual": usual,
+                "systems": skill_and_length(evaluator, test, set(judged), given.quick) if len(judged) > 5 else {},
             }
 
-        store.get(f"{setting.name}/fold/{fold}", on_test)
+        store.once(f"{setting.name}/fold/{fold}", SPLIT_SEED + fold, on_test)
+    for fold, choice in product(range(setting.folds), choices):
+        forget(work_folder(given, setting.name, fold, choice))
 
 
-def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], small: bool) -> dict[str, Any]:
+def read_compared(given: Given, setting: Setting) -> Dataset:
+    """Without ratings of the same outputs, where there are any: it learns from comparisons here."""
+    return replace(read_dataset(given.data / setting.folder), ratings=())
+
+
+def folds_of(given: Given, setting: Setting, store: Store) -> list[Fold]:
+    """The results of a setting's folds beside what people said of the same pairs, and the lengths of these."""
+    results = {fold: store.of(f"{setting.name}/fold/{fold}", [SPLIT_SEED + fold]) for fold in range(setting.folds)}
+    if not any(results.values()):
+        return []
+    data = read_compared(given, setting)
+    win_rates = people_win_rates(data, setting.aspect)
+    found = []
+    for fold, result in ((fold, result) for fold, rows in results.items() for result in rows):
+        pairs = judged_pairs(part_of(data, setting, fold, given.quick)[2], setting.aspect)
+        truth = np.array([sign for _, _, sign, _ in pairs])
+        longer = np.array([np.sign(len(a.text) - len(b.text)) for a, b, _, _ in pairs])
+        found.append(Fold(fold, result, [group for _, _, _, group in pairs], truth, longer, win_rates))
+    return found
+
+
+def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], quick: bool) -> dict[str, Any]:
     """Skill rating and mean length of every system people compared, on the held-out items."""
     outputs: dict[str, list[Record]] = {}
     for record in test.outputs_with_context():
         if record.text.strip() and record.system in judged:
             outputs.setdefault(record.system, []).append(record)
-    found = evaluator.rank(outputs, seeds=20, max_items=3 if small else MEETINGS[0])
+    found = evaluator.rank(outputs, seeds=20, max_items=3 if quick else MEETINGS[0])
     return {
         "skill": {row.system: row.estimate.value for row in found.systems},
         "length": {name: float(np.mean([len(r.text) for r in records])) for name, records in outputs.items()},
@@ -264,7 +286,7 @@ def features(item: Item) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words.content_words(" ".join(item.context[-2:]))))
 
 
-def supervision_data(folder: Path, seed: int, small: bool) -> tuple[Dataset, Dataset, Dataset]:
+def supervision_data(folder: Path, seed: int, quick: bool) -> tuple[Dataset, Dataset, Dataset]:
     """Train, dev and test: contexts with five human replies, a human-written adversarial and a random negative, and
     the n-gram model at ten steps. The model learned from other groups; test also has one of another order."""
     whole = read_dataset(folder / "dailydialog_pp")
@@ -273,8 +295,8 @@ def supervision_data(folder: Path, seed: int, small: bool) -> tuple[Dataset, Dat
     taken = {group_of(item.group, item.id) for item in rich}
     learned = [item for item in plain if group_of(item.group, item.id) not in taken]
     parts = replace(whole, items=tuple(rich)).split(seed=seed, shares=(0.8, 0.1, 0.1))
-    sizes = (12, 4, 6) if small else (400, 80, 120)
-    steps = STEPS[2::3] if small else STEPS
+    sizes = (12, 4, 6) if quick else (400, 80, 120)
+    steps = STEPS[2::3] if quick else STEPS
     found = []
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         items = tuple(part.items[:size])
@@ -291,50 +313,56 @@ def supervision_data(folder: Path, seed: int, small: bool) -> tuple[Dataset, Dat
     return found[0], found[1], found[2]
 
 
-def run_supervision(data: Path, out: Path, store: Store, small: bool, seeds: Sequence[int]) -> None:
-    for seed in seeds:
-        # The whole on every seed, what is left out on the first.
-        wanted = list(ABLATIONS) if seed == seeds[0] else list(ABLATIONS)[:1]
-        missing = [name for name in wanted if f"supervision/{name}/{seed}" not in store.rows]
-        if not missing and f"supervision/floors/{seed}" in store.rows:
-            continue
-        parts = supervision_data(data, seed, small)
-        store.get(f"supervision/floors/{seed}", lambda test=parts[2]: floors_of(test))
-
-        def trained(name: str, rate: float, seed: int = seed, parts: Sequence[Dataset] = parts) -> Any:
-            options = {**SUPERVISION, **ABLATIONS[name], **({**SMALL, "pairs_per_epoch": 32} if small else {})}
-            place = out / "work" / f"supervision-{name.replace(' ', '-')}-{rate:g}-{seed}"
-            return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=place, learning_rate=rate, **options)
-
-        rate = chosen_on_dev(store, trained)
-        for name in missing:
-
-            def make(
-                name: str = name, rate: float = rate, fitted: Callable[..., Any] = trained, test: Dataset = parts[2]
-            ) -> dict[str, Any]:
-                evaluator = fitted(name, rate)
-                return {
-                    **of_steps(evaluator, test, small),
-                    **shares(test, evaluator.compare),
-                    "rate": rate,
-                    "training_seconds": round(evaluator.record.seconds, 1),
-                    "steps": evaluator.record.steps,
-                    "dev_macro_f1": evaluator.record.metrics.get("macro_f1"),
-                }
-
-            store.get(f"supervision/{name}/{seed}", make)
+def run_supervision(given: Given, store: Store) -> None:
+    """The whole on every seed; what is left out, which takes ten times as long, on the first."""
+    whole, *others = ABLATIONS
+    seeds = given.seeds[:1] if given.quick else given.seeds
+    wanted = [(whole, seed) for seed in seeds] if given.wants("supervision") else []
+    wanted += [(name, seeds[0]) for name in others] if given.wants("ablations") else []
+    for name, seed in wanted:
+        if (f"supervision/{name}", seed) not in store.rows:
+            parts = supervision_data(given.data, seed, given.quick)
+            store.once("supervision/floors", seed, lambda test=parts[2]: floors_of(test))
+            rate = chosen_on_dev(given, store)
+            store.once(
+                f"supervision/{name}", seed,
+                lambda name=name, seed=seed, rate=rate, parts=parts: supervised(given, name, seed, rate, parts),
+            )  # fmt: skip
+            forget(work_folder(given, "supervision", name, f"{rate:g}", seed))
 
 
-def chosen_on_dev(store: Store, trained: Callable[[str, float], Any]) -> float:
-    """The learning rate with the best macro-F1 of dev pairs, everything switched on, at the first seed."""
-    whole = next(iter(ABLATIONS))
-    found = {
-        rate: store.get(
-            f"supervision rate/{rate:g}", lambda r=rate: {"macro_f1": trained(whole, r).record.metrics["macro_f1"]}
-        )
-        for rate in RATES
+def supervised(given: Given, name: str, seed: int, rate: float, parts: Sequence[Dataset]) -> Result:
+    evaluator, test = train_supervised(given, name, seed, rate, parts), parts[2]
+    return {
+        **of_steps(evaluator, test, given.quick),
+        **shares(test, evaluator.compare),
+        "rate": rate,
+        "training_seconds": round(evaluator.record.seconds, 1),
+        "steps": evaluator.record.steps,
+        "dev_macro_f1": evaluator.record.metrics.get("macro_f1"),
     }
-    return max(found, key=lambda rate: found[rate]["macro_f1"])
+
+
+def train_supervised(given: Given, name: str, seed: int, rate: float, parts: Sequence[Dataset]) -> Any:
+    options = {**SUPERVISION, **ABLATIONS[name], **({**QUICK, "pairs_per_epoch": 32} if given.quick else {})}
+    folder = work_folder(given, "supervision", name, f"{rate:g}", seed)
+    return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=folder, encoder=given.encoder,
+               learning_rate=rate, **options)  # fmt: skip
+
+
+def chosen_on_dev(given: Given, store: Store) -> float:
+    """The learning rate with the best macro-F1 of dev pairs, everything switched on, at the first seed."""
+    whole, seed = next(iter(ABLATIONS)), given.seeds[0]
+
+    def reached(rate: float) -> Result:
+        parts = supervision_data(given.data, seed, given.quick)
+        return {"macro_f1": train_supervised(given, whole, seed, rate, parts).record.metrics["macro_f1"]}
+
+    found = {rate: store.once(f"supervision rate/{rate:g}", seed, lambda rate=rate: reached(rate)) for rate in RATES}
+    best = max(found, key=lambda rate: found[rate]["macro_f1"])
+    for rate in {*RATES} - {best}:
+        forget(work_folder(given, "supervision", whole, f"{rate:g}", seed))
+    return best
 
 
 def by_step(test: Dataset, system: str) -> dict[int, list[Record]]:
@@ -345,13 +373,13 @@ def by_step(test: Dataset, system: str) -> dict[int, list[Record]]:
     return dict(sorted(found.items()))
 
 
-def of_steps(evaluator: Any, test: Dataset, small: bool) -> dict[str, float]:
+def of_steps(evaluator: Any, test: Dataset, quick: bool) -> dict[str, float]:
     """Spearman of the checkpoints' skill with their step, for the model seen in training and for the other one."""
     found: dict[str, float] = {}
     for system in ("ngram", "unseen"):
         steps = by_step(test, system)
         ratings = evaluator.rank({str(step): rows for step, rows in steps.items()}, seeds=20,
-                                 max_items=4 if small else MEETINGS[1])  # fmt: skip
+                                 max_items=4 if quick else MEETINGS[1])  # fmt: skip
         found[f"{system}_spearman"] = spearman(
             list(map(float, steps)), [ratings.rating_of(str(step)) for step in steps]
         ).value
@@ -393,26 +421,31 @@ def floors_of(test: Dataset) -> dict[str, Any]:
 # The demonstration: which checkpoint would each pick?
 
 
-def run_selection(out: Path, store: Store, small: bool) -> None:
-    def make() -> dict[str, Any]:
-        build(out / "demo", seed=7)
-        parts = read_dataset(out / "demo").split(seed=SPLIT_SEED, shares=(0.45, 0.1, 0.45))
-        options: dict[str, Any] = {**SMALL, "pairs_per_epoch": 32} if small else {"human_pairs": 4000}
-        evaluator = fit("comparative", parts[0], dev=parts[1], aspect="naturalness", folder=out / "work" / "demo",
-                        **options)  # fmt: skip
+def run_selection(given: Given, store: Store) -> None:
+    def make() -> Result:
+        folder = work_folder(given, "selection")
+        build(folder / "demo", seed=7)
+        parts = read_dataset(folder / "demo").split(seed=SPLIT_SEED, shares=(0.45, 0.1, 0.45))
+        options: dict[str, Any] = {**QUICK, "pairs_per_epoch": 32} if given.quick else {"human_pairs": 4000}
+        evaluator = fit("comparative", parts[0], dev=parts[1], aspect="naturalness", encoder=given.encoder,
+                        folder=folder / "training", **options)  # fmt: skip
         names = ("length", "overlap", "random", "bleu-avg", "token-f1", "distinct-2")
         evaluators = {"comparative": evaluator, **{name: load(name) for name in names}}
         report = selection_report(parts[2], evaluators, aspect="naturalness")
+        forget(folder)
         return {"table": report.as_markdown(), "simulated": report.simulated, "items": len(parts[2].items)}
 
-    store.get("selection/demo", make)
+    store.once("selection/demo", SPLIT_SEED, make)
 
 
-# Tables
+# What follows makes the page from the results.
 
 #: Behind what stands on the page from an earlier run, and was not computed this time.
 EARLIER = "†"
-EARLIER_SAID = f" {EARLIER} Of an earlier run and code, by the first token's vector or the mean of all tokens."
+EARLIER_SAID = (
+    f"{EARLIER} Of an earlier run, whose rows were not kept; where all tokens are pooled together also of an earlier "
+    "state of the code."
+)
 
 
 def kept_rows(old: str, start: str) -> list[str]:
@@ -435,59 +468,87 @@ def cell(values: Sequence[float] | np.ndarray, groups: Sequence[str], sign: str 
     return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
-def comparison_table(rows: Mapping[str, Any], old: str) -> list[str]:
-    lines = [
-        "| set | decided pairs | comparative | the longer wins | difference | all pairs | comparative | the longer "
-        "wins | most frequent verdict | both ways alike | learning rate | pairs and steps of training | seconds a "
-        "fold |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+@dataclass(frozen=True)
+class Verdicts:
+    """All pairs of a setting: truth, verdict, lean, the longer text and the most frequent verdict, each (n,)."""
+
+    groups: list[str]
+    truth: np.ndarray
+    said: np.ndarray
+    lean: np.ndarray
+    longer: np.ndarray
+    usual: np.ndarray
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> Verdicts:
+        columns = (
+            [fold.truth for fold in folds],
+            [np.array(fold.result["said"]) for fold in folds],
+            [np.array(fold.result["lean"]) for fold in folds],
+            [fold.longer for fold in folds],
+            [np.full(len(fold.groups), fold.result["usual"]) for fold in folds],
+        )
+        return cls([group for fold in folds for group in fold.groups], *map(np.concatenate, columns))
+
+    @property
+    def decided(self) -> np.ndarray:
+        return self.truth != 0
+
+    def forced(self) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """Of decided pairs: whether the evaluator's lean and the longer text are right, a draw half; the groups."""
+        ours = (np.sign(self.lean) == self.truth)[self.decided].astype(float)
+        theirs = np.where(self.longer == 0, 0.5, self.longer == self.truth)[self.decided]
+        return ours, theirs, [group for group, keep in zip(self.groups, self.decided, strict=True) if keep]
+
+
+Computed = Mapping[str, Sequence[Fold]]
+
+
+def comparison_table(computed: Computed, store: Store, old: str) -> list[str]:
+    lines = []
     for setting in SETTINGS:
-        folds = [rows[key] for key in rows if key.startswith(f"{setting.name}/fold/")]
+        folds = computed[setting.name]
         if not folds:
             lines += kept_rows(old, f"| {setting.name}, ")
             continue
-        table = [row for fold in folds for row in fold["rows"]]
-        groups = [row[0] for row in table]
-        truth, said, lean, longer, usual = (np.array([row[n] for row in table]) for n in range(1, 6))
-        decided = truth != 0
-        own = [group for group, keep in zip(groups, decided, strict=True) if keep]
-        # A forced choice; equal lengths are half right.
-        ours = (np.sign(lean) == truth)[decided].astype(float)
-        theirs = np.where(longer == 0, 0.5, longer == truth)[decided]
-        seconds = np.mean([fold["training_seconds"] for fold in folds])
-        steps = rows[f"{setting.name}/rate/{folds[0]['choice']}"]["steps"]
+        v, results = Verdicts.of(folds), [fold.result for fold in folds]
+        ours, theirs, own = v.forced()
+        choice = results[0]["choice"]
+        steps = store.rows[f"{setting.name}/rate/{choice}", SPLIT_SEED]["steps"]
         lines.append(
-            f"| {setting.name}, {len(folds)} of {setting.folds} folds | {decided.sum()} | {cell(ours, own)} | "
+            f"| {setting.name}, {len(folds)} of {setting.folds} folds | {v.decided.sum()} | {cell(ours, own)} | "
             f"{cell(theirs, own)} | "
-            f"{cell(ours - theirs, own, '+')} | {len(table)} | {cell(said == truth, groups)} | "
-            f"{cell(longer == truth, groups)} | {cell(usual == truth, groups)} | "
-            f"{np.mean([fold['swap_consistency'] for fold in folds]):.2f} | {folds[0]['choice']} | "
-            f"{np.mean([fold['train_pairs'] for fold in folds]):.0f}, {steps} | {seconds:.0f} |"
+            f"{cell(ours - theirs, own, '+')} | {len(v.truth)} | {cell(v.said == v.truth, v.groups)} | "
+            f"{cell(v.longer == v.truth, v.groups)} | {cell(v.usual == v.truth, v.groups)} | "
+            f"{np.mean([row['swap_consistency'] for row in results]):.2f} | {choice} | "
+            f"{np.mean([row['train_pairs'] for row in results]):.0f}, {steps} | "
+            f"{np.mean([row['training_seconds'] for row in results]):.0f} |"
         )
-    return lines if len(lines) > 2 else []
+    head = (
+        "set, decided pairs, comparative, the longer wins, difference, all pairs, comparative, the longer wins, "
+        "most frequent verdict, both ways alike, learning rate, pairs and steps of training, seconds a fold"
+    )
+    return [*table(head.split(", "), []), *lines] if lines else []
 
 
 def shown(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
 
 
-def verdicts_in_words(rows: Mapping[str, Any], old: str) -> list[str]:
+def verdicts_in_words(computed: Computed, old: str) -> list[str]:
     """One line a set: above or below the two floors, or not told apart from them."""
     lines = []
     for setting in SETTINGS:
-        table = [row for key in rows if key.startswith(f"{setting.name}/fold/") for row in rows[key]["rows"]]
-        if not table:
+        folds = computed[setting.name]
+        if not folds:
             lines += kept_rows(old, f"- {setting.name}: ")
             continue
-        groups = [row[0] for row in table]
-        truth, said, lean, longer, usual = (np.array([row[n] for row in table]) for n in range(1, 6))
-        decided = truth != 0
-        own = [group for group, keep in zip(groups, decided, strict=True) if keep]
-        forced = (np.sign(lean) == truth).astype(float) - np.where(longer == 0, 0.5, longer == truth)
-        _, low, high = resampled(forced[decided], own)
-        _, low_usual, high_usual = resampled((said == truth).astype(float) - (usual == truth), groups)
-        ties = f"; it calls {np.mean(said == 0):.0%} of all pairs tied, people {np.mean(truth == 0):.0%}"
+        v = Verdicts.of(folds)
+        ours, theirs, own = v.forced()
+        _, low, high = resampled(ours - theirs, own)
+        right, usual = (v.said == v.truth).astype(float), v.usual == v.truth
+        _, low_usual, high_usual = resampled(right - usual, v.groups)
+        ties = f"; it calls {np.mean(v.said == 0):.0%} of all pairs tied, people {np.mean(v.truth == 0):.0%}"
         lines.append(
             f"- {setting.name}: of decided pairs {against(low, high)} *the longer wins* ({low:+.3f} to {high:+.3f}), "
             f"of all pairs {against(low_usual, high_usual)} the most frequent verdict ({low_usual:+.3f} to "
@@ -501,25 +562,25 @@ def against(low: float, high: float) -> str:
     return "above" if low > 0 else "**below**" if high < 0 else "not told apart from"
 
 
-def system_table(rows: Mapping[str, Any], old: str) -> list[str]:
-    lines = [
-        "| set | fold | systems | skill rating: Spearman | Kendall | mean length: Spearman | Kendall | seeds at rest |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def system_table(computed: Computed, old: str) -> list[str]:
+    lines = []
     for setting in SETTINGS:
-        own = [key for key in rows if key.startswith(f"{setting.name}/fold/") and rows[key]["systems"]]
+        own = [fold for fold in computed[setting.name] if fold.result["systems"]]
         lines += [] if own else kept_rows(old, f"| {setting.name} | ")
-        for key in own:
-            found, people = rows[key]["systems"], rows[f"{setting.name}/people"]["win_rates"]
-            names = sorted(people.keys() & found["skill"].keys())
-            human = [people[name] for name in names]
+        for fold in own:
+            found = fold.result["systems"]
+            names = sorted(fold.win_rates.keys() & found["skill"].keys())
+            human = [fold.win_rates[name] for name in names]
             cells = []
             for by in ("skill", "length"):
                 values = [found[by][name] for name in names]
                 cells += [shown(spearman(human, values).value), shown(kendall(human, values).value)]
-            fold = int(key.rpartition("/")[2]) + 1
-            lines.append(f"| {setting.name} | {fold} | {len(names)} | {' | '.join(cells)} | {found['converged']:.2f} |")
-    return lines if len(lines) > 2 else []
+            lines.append(
+                f"| {setting.name} | {fold.number + 1} | {len(names)} | {' | '.join(cells)} | "
+                f"{found['converged']:.2f} |"
+            )
+    head = "set, fold, systems, skill rating: Spearman, Kendall, mean length: Spearman, Kendall, seeds at rest"
+    return [*table(head.split(", "), []), *lines] if lines else []
 
 
 def over_seeds(rows: Sequence[Mapping[str, Any]], key: str, digits: int = 3) -> str:
@@ -529,28 +590,30 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], key: str, digits: int = 3) -> 
     return f"{np.mean(values):.{digits}f}" + (f" (SD {np.std(values, ddof=1):.{digits}f})" if len(values) > 1 else "")
 
 
-def supervision_table(rows: Mapping[str, Any]) -> list[str]:
+def supervision_table(store: Store, seeds: Sequence[int], old: str) -> list[str]:
     columns = (
         "ngram_spearman", "unseen_spearman", "ngram_last_over_first", "ngram_first_over_last",
         "people_over_adversarial", "adversarial_over_people", "people_over_random", "random_over_people",
     )  # fmt: skip
-    lines = [
-        "| evaluator | seeds | dev macro-F1 | Spearman with step | the same, unseen model | last over first / reverse "
-        "| people over adversarial / reverse | people over random / reverse | seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    floors = [rows[key] for key in rows if key.startswith("supervision/floors/")]
-    found = {name: [rows[key] for key in rows if key.startswith(f"supervision/{name}/")] for name in ABLATIONS}
+    head = (
+        "evaluator, seeds, dev macro-F1, Spearman with step, the same: unseen model, last over first / reverse, "
+        "people over adversarial / reverse, people over random / reverse, seconds"
+    )
+    floors = store.of("supervision/floors", seeds)
+    found = {name: store.of(f"supervision/{name}", seeds) for name in ABLATIONS}
     if not floors or not any(found.values()):
         return []  # one says nothing without the other
     found |= {f"{name} (floor)": [row[name] for row in floors] for name in FLOORS}
+    lines = []
     for name, results in found.items():
-        if results:
-            macro_f1, *c = [over_seeds(results, column) for column in ("dev_macro_f1", *columns)]
-            shown_shares = f"{c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]}"
-            seconds = over_seeds(results, "training_seconds", digits=0)
-            lines.append(f"| {name} | {len(results)} | {macro_f1} | {c[0]} | {c[1]} | {shown_shares} | {seconds} |")
-    return lines
+        if not results:
+            lines += kept_rows(old, f"| {name} | ")
+            continue
+        macro_f1, *c = [over_seeds(results, column) for column in ("dev_macro_f1", *columns)]
+        shown_shares = f"{c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]}"
+        seconds = over_seeds(results, "training_seconds", digits=0)
+        lines.append(f"| {name} | {len(results)} | {macro_f1} | {c[0]} | {c[1]} | {shown_shares} | {seconds} |")
+    return [*table(head.split(", "), []), *lines]
 
 
 def from_more(lines: Sequence[str]) -> str:
@@ -559,125 +622,128 @@ def from_more(lines: Sequence[str]) -> str:
     return "".join(f"; *{one.name}* learns from {one.learns}" for one in more)
 
 
-def not_computed(rows: Mapping[str, Any]) -> str:
-    missing = [name for name in ABLATIONS if not any(key.startswith(f"supervision/{name}/") for key in rows)]
+def not_computed(lines: Sequence[str]) -> str:
+    missing = [name for name in ABLATIONS if not any(line.startswith(f"| {name} |") for line in lines)]
     return f" Not computed yet: {', '.join(missing)}." if missing else ""
 
 
-def supervision_rates(rows: Mapping[str, Any]) -> str:
-    """The learning rates tried with everything switched on, and what each reached."""
-    tried = {
-        key.rpartition("/")[2]: row["macro_f1"] for key, row in rows.items() if key.startswith("supervision rate/")
-    }
-    return ", ".join(f"{rate}: {value:.3f}" for rate, value in tried.items())
+def tried(store: Store, separator: str) -> list[tuple[str, str, Result]]:
+    """What stands before and behind the separator in the names of settings, with the results."""
+    parts = ((setting.partition(separator), row) for (setting, _), row in store.rows.items())
+    return [(before, behind, row) for (before, said, behind), row in parts if said]
 
 
-def tried_rates(rows: Mapping[str, Any]) -> str:
-    found = [
-        f"{name} {rate} ({row['dev_loss']:.3f})"
-        for name, _, rate, row in ((*key.split("/"), row) for key, row in rows.items() if "/rate/" in key)
-    ]
-    return "; ".join(found) + " (least dev loss in brackets)"
-
-
-def write_page(rows: Mapping[str, Any], path: Path, small: bool) -> None:
-    lines = ["# The comparative evaluator on real data", ""]
-    if small:
-        lines += ["**A trial at small scale: these figures say nothing.**", ""]
-    lines += [
-        "Written by `docs/results/comparative.py` from its results; installed encoder (all-MiniLM-L6-v2), profile "
-        f"recommended, CPU. Intervals: 95 %, bootstrap over split groups. {code_line(list(rows.values()), CODE)}",
+def page(given: Given, store: Store) -> list[str]:
+    """The page, from what the store holds, and rows of the page before for what it does not."""
+    path = PAGES / "comparative.md"
+    old = path.read_text(encoding="utf-8") if path.is_file() and not given.quick else ""
+    computed = {setting.name: folds_of(given, setting, store) for setting in SETTINGS}
+    return [
+        "# The comparative evaluator on real data",
         "",
+        *(["**A trial at small scale: these figures say nothing.**", ""] if given.quick else []),
+        f"Encoder: {given.encoder or 'the installed MiniLM (all-MiniLM-L6-v2)'}. Profile: recommended. Intervals: "
+        "95 %, bootstrap over split groups.",
+        "",
+        f"Made by `docs/results/comparative.py`. {machine_line(store.figures(), store.code)}",
+        "",
+        "## Trained on people's comparisons",
+        "",
+        *(comparison_lines(computed, store, old) if any(computed.values()) else [ABSENT]),
+        "",
+        "## Strong and weak supervision alone",
+        "",
+        *(supervision_lines(given, store, old) or [ABSENT]),
+        "",
+        *selection_lines(store),
     ]
-    old = path.read_text(encoding="utf-8") if path.is_file() and not small else ""
-    compared = comparison_table(rows, old)
-    if compared:
-        lines += [
-            "## Trained on people's comparisons",
-            "",
-            f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part{from_more(compared)}). An "
-            "eighth of the training part chooses the epoch, and in the first fold, by the least dev loss, the learning "
-            "rate. The tokens of either text are pooled apart (`sides`, of profile recommended). A pair's truth is the "
-            "verdict most people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing "
-            "reaches .5; all pairs: three verdicts.",
-            "",
-            *compared,
-            "",
-            "Both ways alike: share of pairs with the same verdict whichever text comes first. In words, by the "
-            "intervals of the differences:",
-            "",
-            *verdicts_in_words(rows, old),
-            "",
-            f"Learning rates tried on dev: {tried_rates(rows)}. Where a figure is not above its floor the likely "
-            "reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences that "
-            "has to become a reader of pairs. Tried, and no help while the tokens of both texts were pooled together: "
-            "five times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
-            "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
-            "and larger encoders." + (EARLIER_SAID if EARLIER in "".join(compared) else ""),
-            "",
-        ]
-    systems = system_table(rows, old)
+
+
+def comparison_lines(computed: Computed, store: Store, old: str) -> list[str]:
+    compared = comparison_table(computed, store, old)
+    rates = "; ".join(f"{name} {rate} ({row['dev_loss']:.3f})" for name, rate, row in tried(store, "/rate/"))
+    lines = [
+        f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part{from_more(compared)}). An "
+        "eighth of the training part chooses the epoch, and in the first fold, by the least dev loss, the learning "
+        "rate. The tokens of either text are pooled apart (`sides`, of profile recommended). A pair's truth is the "
+        "verdict most people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing "
+        "reaches .5; all pairs: three verdicts.",
+        "",
+        *compared,
+        "",
+        "Both ways alike: share of pairs with the same verdict whichever text comes first. In words, by the "
+        "intervals of the differences:",
+        "",
+        *verdicts_in_words(computed, old),
+        "",
+        f"Learning rates tried on dev: {rates} (least dev loss in brackets). Where a figure is not above its floor the "
+        "likely reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences "
+        "that has to become a reader of pairs. Tried, and no help while the tokens of both texts were pooled together: "
+        "five times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
+        "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
+        "and larger encoders.",
+    ]
+    systems = system_table(computed, old)
     if systems:
-        lines += ["Order of the systems on held-out items against people's win rates:", "", *systems, ""]
-    supervision = supervision_table(rows)
-    if supervision:
-        floors = next(rows[key] for key in rows if key.startswith("supervision/floors/"))
-        lines += [
-            "## Strong and weak supervision alone",
-            "",
-            "No human judgement: dailydialog_pp's replies are better than its adversarial and random negatives and "
-            "than the demonstration's word n-gram model, whose later checkpoints are better than earlier ones. "
-            f"Held-out contexts: {floors['items']}; {floors['checkpoints']} checkpoints, rated with Glicko-2 over 20 "
-            f"seeds on {MEETINGS[1]} of them. The unseen model has another order and was not in training. A training "
-            f"has {SUPERVISION['epochs']} epochs of {SUPERVISION['pairs_per_epoch']} pairs; its learning rate was "
-            f"chosen by macro-F1 on dev pairs ({supervision_rates(rows)}). Where it is not said otherwise the tokens "
-            "of either text are pooled apart. Macro-F1 is over the three classes of a pair; over two without tie, and "
-            "without comparison over people's and machines' texts.",
-            "",
-            *supervision,
-            "",
-            "Read each line beside the floor of length: later checkpoints write longer texts, and "
-            f"{floors['length']['adversarial_over_people']:.0%} of the adversarial negatives are longer than people's "
-            "replies, so that a reader of no more than length is right about the checkpoints and wrong about people. A "
-            f"share of {floors['items']} contexts has a 95 % interval of at most ± {0.98 / floors['items'] ** 0.5:.2f}."
-            f"{not_computed(rows)}",
-            "",
-        ]
-    if "selection/demo" in rows:
-        found = rows["selection/demo"]
-        lines += [
-            "## Which checkpoint would each pick?",
-            "",
-            f"The demonstration project, {found['items']} held-out items in ten parts. **Its {found['simulated']:,} "
-            "ratings are simulated**: this shows the report at work, not a result.",
-            "",
-            found["table"],
-        ]
-    path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+        lines += ["", "Order of the systems on held-out items against people's win rates:", "", *systems]
+    return [*lines, *(["", EARLIER_SAID] if EARLIER in "".join(lines) else [])]
+
+
+def supervision_lines(given: Given, store: Store, old: str) -> list[str]:
+    supervision = supervision_table(store, given.seeds, old)
+    if not supervision:
+        return []
+    floors = store.of("supervision/floors", given.seeds)
+    items, checkpoints = floors[0]["items"], floors[0]["checkpoints"]
+    longer = np.mean([row["length"]["adversarial_over_people"] for row in floors])
+    rates = ", ".join(f"{rate}: {row['macro_f1']:.3f}" for _, rate, row in tried(store, "supervision rate/"))
+    return [
+        "No human judgement: dailydialog_pp's replies are better than its adversarial and random negatives and "
+        "than the demonstration's word n-gram model, whose later checkpoints are better than earlier ones. "
+        f"Held-out contexts of a seed: {items}; {checkpoints} checkpoints, rated with Glicko-2 over 20 "
+        f"seeds on {MEETINGS[1]} of them. The unseen model has another order and was not in training. A training "
+        f"has {SUPERVISION['epochs']} epochs of {SUPERVISION['pairs_per_epoch']} pairs; its learning rate was "
+        f"chosen by macro-F1 on dev pairs ({rates}). Where it is not said otherwise the tokens "
+        "of either text are pooled apart. Macro-F1 is over the three classes of a pair; over two without tie, and "
+        "without comparison over people's and machines' texts.",
+        "",
+        *supervision,
+        "",
+        "Read each line beside the floor of length: later checkpoints write longer texts, and "
+        f"{longer:.0%} of the adversarial negatives are longer than people's "
+        "replies, so that a reader of no more than length is right about the checkpoints and wrong about people. A "
+        f"share of {items} contexts has a 95 % interval of at most ± {0.98 / items**0.5:.2f}."
+        f"{not_computed(supervision)}",
+        *(["", EARLIER_SAID] if EARLIER in "".join(supervision) else []),
+    ]
+
+
+def selection_lines(store: Store) -> list[str]:
+    found = store.rows.get(("selection/demo", SPLIT_SEED))
+    if found is None:
+        return []
+    return [
+        "## Which checkpoint would each pick?",
+        "",
+        f"The demonstration project, {found['items']} held-out items in ten parts. **Its {found['simulated']:,} "
+        "ratings are simulated**: this shows the report at work, not a result.",
+        "",
+        found["table"],
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", nargs="+", help="settings; also supervision and selection")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[13, 14, 15], help="of supervision")
-    parser.add_argument("--small", action="store_true", help="a minute's trial; the page goes to the output folder")
-    given = parser.parse_args()
-    names = given.only or [*(setting.name for setting in SETTINGS), "supervision", "selection"]
-    store = Store(given.out / ("small.json" if given.small else "results.json"))
-    page = given.out / "comparative.md" if given.small else Path(__file__).with_suffix(".md")
-    for setting in SETTINGS:
-        if setting.name in names:
-            # Ratings of the same outputs, where there are any, stay out: it learns from comparisons here.
-            data = replace(read_dataset(given.data / setting.folder), ratings=())
-            run_comparisons(setting, data, given.out, store, given.small)
-            write_page(store.rows, page, given.small)
-    if "supervision" in names:
-        run_supervision(given.data, given.out, store, given.small, given.seeds[:1] if given.small else given.seeds)
-    if "selection" in names:
-        run_selection(given.out, store, given.small)
-    write_page(store.rows, page, given.small)
+    parts = (*(setting.name for setting in SETTINGS), "supervision", "ablations", "selection")
+    given = arguments(__doc__ or "", seeds=SEEDS, parts=parts, without=("items",))
+    store = store_of(given, "comparative", "comparative")
+    if not given.page_only:
+        for setting in SETTINGS:
+            if given.wants(setting.name):
+                run_comparisons(given, setting, read_compared(given, setting), store)
+        run_supervision(given, store)
+        if given.wants("selection"):
+            run_selection(given, store)
+    publish(given, "comparative", page(given, store))
 
 
 if __name__ == "__main__":

@@ -73,13 +73,14 @@ Chosen = dict[str, tuple[str, ...]]
 def compute(given: Given, store: Store, question: Question) -> None:
     data = rated_part(given, question)
     for seed in given.seeds:
-        for metric in METRICS:
-            # What each model chose is a result of its own, so that the other metric's part can read it.
+        missing = [metric for metric in METRICS if (f"{question.name}/{metric}", seed) not in store.rows]
+        # What each model chose is a result of its own, so that the other metric's part can read it.
+        for metric in METRICS if missing else ():
             store.once(
                 f"{question.name}/{metric}/chosen", seed,
-                lambda seed=seed, metric=metric: choose(given, data, question, metric, seed),
+                lambda seed=seed, metric=metric: choose(given, data, question, metric, seed), data=True,
             )  # fmt: skip
-        for metric in METRICS:
+        for metric in missing:
             store.once(
                 f"{question.name}/{metric}", seed,
                 lambda seed=seed, metric=metric: measure(store, data, question, metric, seed),
@@ -147,7 +148,8 @@ class Golds:
 def measure(store: Store, data: Dataset, question: Question, metric: str, seed: int) -> Result:
     """The metric against people with each set of references, and the differences on the same outputs."""
     other = next(name for name in METRICS if name != metric)
-    own = store.rows[f"{question.name}/{metric}/chosen", seed]["sets"]
+    choice = store.rows[f"{question.name}/{metric}/chosen", seed]
+    own = choice["sets"]
     theirs = store.rows[f"{question.name}/{other}/chosen", seed]["sets"]
     sets: dict[str, Mapping[str, Sequence[str]]] = {**own, "transfer": theirs["ream"]}
     sets["mix"] = {key: list(dict.fromkeys([*own["ream"][key], *theirs["ream"].get(key, ())])) for key in own["ream"]}
@@ -175,7 +177,8 @@ def measure(store: Store, data: Dataset, question: Question, metric: str, seed: 
     differences = {
         f"{a} - {b}": compare(values[a], values[b], human, item, system, cluster=cluster).as_dict() for a, b in PAIRS
     }
-    return {"sets": found, "differences": differences, "outputs": len(records)}
+    counted = {"outputs": len(records), "items": choice["items"], "counts": choice["counts"]}
+    return {"sets": found, "differences": differences, **counted}
 
 
 # What follows makes the page from the results.
@@ -196,7 +199,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         what_was_read(given),
         "",
-        f"Made by `docs/results/enhanced.py`. {machine_line(list(store.rows.values()), store.code)}",
+        f"Made by `docs/results/enhanced.py`. {machine_line(store.figures(), store.code)}",
         "",
         "Intervals: 95 %, resampled groups of items, first seed; mean ± SD over seeds. Within items: the mean of the",
         "correlations over the outputs of each item, undefined ones counted as 0. p: two-sided, by resamples that are",
@@ -209,13 +212,12 @@ def of_question(given: Given, store: Store, question: Question) -> list[str]:
     by_metric = found_of(given, store, question)
     if not any(by_metric.values()):
         return [ABSENT]
-    chosen = {metric: store.of(f"{question.name}/{metric}/chosen", given.seeds) for metric in METRICS}
-    some = next(metric for metric, found in by_metric.items() if found)
-    lines = [size_line(question, chosen[some][0]["items"], by_metric[some][0]["outputs"]), ""]
+    some = next(found[0] for found in by_metric.values() if found)
+    lines = [size_line(question, some["items"], some["outputs"]), ""]
     for metric, found in by_metric.items():
         if found:
             lines += [verdict(metric, found), ""]
-    lines += [*correlations(by_metric), "", *differences(by_metric), "", *shares(chosen)]
+    lines += [*correlations(by_metric), "", *differences(by_metric), "", *shares(by_metric)]
     return lines
 
 
@@ -283,10 +285,10 @@ def differences(by_metric: Mapping[str, Sequence[Result]]) -> list[str]:
     return table(head, rows)
 
 
-def shares(chosen: Mapping[str, Sequence[Result]]) -> list[str]:
+def shares(by_metric: Mapping[str, Sequence[Result]]) -> list[str]:
     """How many wrong references were offered and taken."""
     rows = []
-    for metric, found in chosen.items():
+    for metric, found in by_metric.items():
         if not found:
             continue
         counts = [result["counts"] for result in found]

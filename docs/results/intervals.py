@@ -380,7 +380,7 @@ def write(given: Given, store: Store) -> None:
 
 
 def main() -> None:
-    given = arguments(__doc__ or "", seeds=[0], parts=PARTS)
+    given = arguments(__doc__ or "", seeds=[0], parts=PARTS, without=("data", "seeds", "encoder", "items"))
     store = store_of(given, "intervals")
     if not given.page_only:
         compute(given, store)

@@ -83,6 +83,7 @@ def main() -> None:
     given = arguments(__doc__ or "", seeds=SEEDS, parts=tuple(MODELS))
     # One file for every number of dialogues: they stand side by side on the page.
     store = store_of(replace(given, items=None), "maude", "unreferenced")
+    store.once("people", 0, lambda: {name: people(judged) for name, judged in judged_sets(given.data)}, data=True)
     if not given.page_only:
         compute(given, store)
     publish(given, "maude", page(store, given.encoder or "the installed MiniLM"))
@@ -90,7 +91,6 @@ def main() -> None:
 
 def compute(given: Given, store: Store) -> None:
     whole = read_dataset(given.data / TRAIN)
-    store.once("people", 0, lambda: {name: people(judged) for name, judged in judged_sets(given.data)})
     store.once("floors", 0, lambda: floors(given.data))
     store.once("leakage", 0, lambda: {name: shared_texts(whole, data) for name, data in tested(given.data)})
     few = 40 if given.quick else given.items
@@ -197,7 +197,7 @@ def train_one(given: Given, model: str, seed: int, whole: Dataset) -> Result:
 
 
 def page(store: Store, encoder: str) -> list[str]:
-    known = store.of("people", [0])
+    known = store.rows["people", 0]
     lines = [
         "# MAUDE and its rivals on real data",
         "",
@@ -210,14 +210,14 @@ def page(store: Store, encoder: str) -> list[str]:
         f"Made by `docs/results/maude.py`. {machine_line(trained(store), store.code)}",
     ]
     parts = {
-        "Agreement with people": lambda: agreement(store, known[0]),
+        "Agreement with people": lambda: agreement(store, known),
         "Delta": lambda: delta_lines(store),
         "By length of context": lambda: bin_lines(store),
         "Training": lambda: training_lines(store),
         "Leakage": lambda: leakage_lines(store),
     }
     for title, part in parts.items():
-        lines += ["", f"## {title}", "", *(part() if known and trained(store) else [ABSENT])]
+        lines += ["", f"## {title}", "", *(part() if trained(store) else [ABSENT])]
     return lines
 
 

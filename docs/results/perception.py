@@ -85,9 +85,11 @@ PARTS = ("choice", "shared", "per_system", "ablations", "robustness")
 def main() -> None:
     given = arguments(__doc__ or "", seeds=SEEDS, parts=PARTS)
     store = store_of(given, "perception", "perception")
+    data = e2e(given)
+    store.once("human", 0, lambda: people(data), data=True)
     if not given.page_only:
         if not given.only or set(given.only) - {"robustness"}:
-            compute_e2e(given, store, e2e(given))
+            compute_e2e(given, store, data)
         if given.wants("robustness"):
             compute_robustness(given, store)
     publish(given, "perception", page(given, store))
@@ -112,9 +114,9 @@ def trial(given: Given) -> dict[str, Any]:
 
 
 def compute_e2e(given: Given, store: Store, data: Dataset) -> None:
-    """People's opinion and the floors first, then every training that is missing."""
+    """The floors first, then every training that is missing."""
     first = given.seeds[0]
-    human = store.once("human", 0, lambda: people(data))
+    human = store.rows["human", 0]
     for name in FLOORS:
         store.once(f"floor/{name}", 0, lambda name=name: floor(data, name))
     store.once("variety", 0, lambda: variety(data, human["systems"]))
@@ -424,7 +426,7 @@ HEAD = [f"{aspect}, {name}" for aspect in ASPECTS for name in ("Pearson", "Spear
 
 def page(given: Given, store: Store) -> list[str]:
     """The page, from what the store holds."""
-    known = store.of("human", [0])
+    known = store.rows["human", 0]
     size_of_trainings = (
         f" A training has {SHORT['max_steps']} steps of {SHORT['batch_size']} pairs, that of one system's own model "
         f"{SHORTER['max_steps']}: what two cores learn in an evening."
@@ -439,17 +441,17 @@ def page(given: Given, store: Store) -> list[str]:
         f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20)."
         + (size_of_trainings if given.items else ""),
         "",
-        f"Made by `docs/results/perception.py`. {machine_line(list(store.rows.values()), store.code)}",
+        f"Made by `docs/results/perception.py`. {machine_line(store.figures(), store.code)}",
     ]
-    human = {aspect: array(known[0][aspect]) for aspect in ASPECTS} if known else {}
+    human = {aspect: array(known[aspect]) for aspect in ASPECTS}
     parts = {
         "Learning rate": lambda: choice(given, store),
         f"System order, one model, {FOLDS} folds": lambda: order(given, store, human),
-        "One model per system": lambda: per_system(given, store, known[0]),
+        "One model per system": lambda: per_system(given, store, known),
         "Ablations": lambda: ablations(given, store, human),
     }
     for title, part in parts.items():
-        lines += ["", f"## {title}", "", *(part() if known else [ABSENT])]
+        lines += ["", f"## {title}", "", *part()]
     lines += ["", "## Robustness", "", *robust_page(given, store)]
     return lines
 

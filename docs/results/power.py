@@ -413,7 +413,7 @@ def write(given: Given, found: dict[str, Result]) -> None:
 
 
 def main() -> None:
-    given = arguments(__doc__ or "", seeds=[SEED])
+    given = arguments(__doc__ or "", seeds=[SEED], without=("seeds", "encoder", "items", "quick"))
     write(given, compute(given))
 
 

@@ -396,7 +396,7 @@ def simulation_page(store: Store) -> list[str]:
 
 
 def main() -> None:
-    given = arguments(__doc__ or "", seeds=SEEDS, parts=PARTS)
+    given = arguments(__doc__ or "", seeds=SEEDS, parts=PARTS, without=("encoder", "items"))
     store = store_of(given, "rankings")
     if not given.page_only:
         compute(given, store)

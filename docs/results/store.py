@@ -1,23 +1,26 @@
 """What the scripts of this folder share: results kept per setting and seed, arguments, figures as text.
 
-A script computes each (setting, seed) once, appends it as a line of JSON to the output folder, and writes its page from
-all lines; started again it goes on with what is missing.
+A script computes each (setting, seed) once, appends it as a line of JSON to `rows/` beside its page, and writes the
+page from all lines; started again it goes on with what is missing. Texts and judgements of a set are data, which stay
+out of `rows/`: what holds any is kept aside, in the output folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import hashlib
 import json
 import math
 import os
 import platform
+import re
 import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +40,9 @@ ESTIMATES = "estimate"
 #: Of a section that has no results; how the line on what was read begins; and a section of the page before.
 ABSENT = "Not computed yet."
 READ = "Encoder: "
-KEPT = "*Of an earlier run and state of the code"
+KEPT = "*Of an earlier run, whose rows were not kept."
+#: The sentences of `code_line`.
+CODE_SAID = re.compile(r"Code of the evaluators: state \w+\.|\*\*[^*]+ of these results were computed by .+? since\.")
 
 
 def state_of_code(*evaluators: str, root: Path = ROOT) -> str:
@@ -74,55 +79,68 @@ def estimates(node: ast.stmt) -> bool:
 
 
 class Store:
-    """Lines `{"setting", "seed", "result"}` of one file, without "result" when it was begun; a half-written last line
-    counts as absent."""
+    """Lines `{"setting", "seed", "result"}` of two files, `path` and `aside`; in the second also those without
+    "result", of what was begun. A half-written last line counts as absent."""
 
-    def __init__(self, path: Path, code: str = "") -> None:
-        self.path, self.code = path, code
+    def __init__(self, path: Path, aside: Path, code: str = "") -> None:
+        self.path, self.aside, self.code = path, aside, code
         self.rows: dict[tuple[str, int], Result] = {}
         self.begun: set[tuple[str, int]] = set()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError:
-                    continue
+        self.data: set[tuple[str, int]] = set()
+        for file in (path, aside):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            for row in lines_of(file):
                 key = (row["setting"], row["seed"])
                 self.begun.add(key)
                 if "result" in row:
                     self.rows[key] = row["result"]
+                    self.data |= {key} if file == aside else set()
 
-    def once(self, setting: str, seed: int, work: Callable[[], Result]) -> Result:
+    def once(self, setting: str, seed: int, work: Callable[[], Result], *, data: bool = False) -> Result:
         """The result that stands there, or that of `work`, kept with its seconds, the machine's load before it and the
-        state of the code; `resumed` where an earlier run was cut off in it, whose seconds are not known."""
+        state of the code; `resumed` where an earlier run was cut off in it, whose seconds are not known. `data`: it
+        holds texts or judgements of a set."""
         key = (setting, seed)
         if key not in self.rows:
             print(f"{setting}, seed {seed} ...", flush=True)
             resumed = {"resumed": True} if key in self.begun else {}
-            self._append({"setting": setting, "seed": seed})
+            append(self.aside, {"setting": setting, "seed": seed})
             load, began = round(os.getloadavg()[0], 1), time.monotonic()
             found = plain(work())
             seconds = round(time.monotonic() - began, 1)
             self.rows[key] = {**found, **resumed, "wall_seconds": seconds, "load": load, "code": self.code}
-            self._append({"setting": setting, "seed": seed, "result": self.rows[key]})
+            self.data |= {key} if data else set()
+            append(self.aside if data else self.path, {"setting": setting, "seed": seed, "result": self.rows[key]})
             print(f"  {seconds:.0f} s", flush=True)
         return self.rows[key]
-
-    def _append(self, content: Mapping[str, Any]) -> None:
-        ended = self.path.is_file() and not self.path.read_bytes().endswith(b"\n")
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write("\n" * ended + json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
 
     def of(self, setting: str, seeds: Iterable[int]) -> list[Result]:
         """The results that are there, in the order of the seeds."""
         return [self.rows[setting, seed] for seed in seeds if (setting, seed) in self.rows]
 
+    def figures(self) -> list[Result]:
+        """All results that hold no data."""
+        return [row for key, row in self.rows.items() if key not in self.data]
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The whole lines of a file; none where there is no file."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            yield json.loads(line)
+
+
+def append(path: Path, content: Mapping[str, Any]) -> None:
+    """One line more, on the disk when this returns; behind a half-written line it begins a new one."""
+    ended = path.is_file() and not path.read_bytes().endswith(b"\n")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" * ended + json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
 
 def plain(value: Any) -> Any:
-    """JSON's own types; nan and infinities become None."""
+    """JSON's own types, eight digits of each figure; nan and infinities become None."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -131,8 +149,8 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, np.generic):
         return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return float(f"{value:.8g}") if math.isfinite(value) else None
     return value
 
 
@@ -154,33 +172,48 @@ class Given:
         return not self.only or part in self.only
 
 
-def arguments(description: str, *, seeds: Sequence[int], parts: Sequence[str] = ()) -> Given:
-    """Reads the command line. `--quick` tries everything on few items and prints the page instead of writing it."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=PAGES.parents[2] / "shared/data", help="folder of the sets")
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of results and checkpoints")
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
-    parser.add_argument("--encoder", help="name or folder; without it the installed MiniLM")
-    parser.add_argument(
-        "--items", type=int, help="only about so many items, whole groups drawn by hash; the page says so"
-    )
-    parser.add_argument("--quick", action="store_true", help="few items, one epoch, no page written")
-    parser.add_argument("--page-only", action="store_true", help="write the page from the results that are there")
-    if parts:
-        parser.add_argument("--only", nargs="+", choices=parts, default=[], help="only these parts")
+def arguments(
+    description: str, *, seeds: Sequence[int], parts: Sequence[str] = (), without: Sequence[str] = ()
+) -> Given:
+    """Reads the command line; a script that makes nothing of some options says `without` which. `--quick` tries
+    everything on few items and prints the page instead of writing it."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options: dict[str, dict[str, Any]] = {
+        "data": {"type": Path, "default": PAGES.parents[2] / "shared/data", "help": "folder of the sets"},
+        "out": {
+            "type": Path, "default": Path("results"), "help": "folder of checkpoints, and of results that hold data",
+        },
+        "seeds": {"type": int, "nargs": "+", "default": list(seeds)},
+        "encoder": {"help": "name or folder; without it the installed MiniLM"},
+        "items": {
+            "type": int, "help": "only about so many items, whole groups drawn by hash; the page says so",
+        },
+        "quick": {"action": "store_true", "default": False, "help": "few items, one epoch, no page written"},
+        "page-only": {
+            "action": "store_true", "default": False, "help": "write the page from the results that are there",
+        },
+        "only": {"nargs": "+", "choices": parts, "default": [], "help": "only these parts"},
+    }  # fmt: skip
+    for name, how in options.items():
+        if name in without or (name == "only" and not parts):
+            parser.set_defaults(**{name.replace("-", "_"): how.get("default")})
+        else:
+            parser.add_argument(f"--{name}", **how)
     found = parser.parse_args()
-    if not found.data.is_dir():
+    if "data" not in without and not found.data.is_dir():
         parser.error(f"{found.data} is no folder: say with --data where the sets of human-rated text are")
-    only = tuple(found.only) if parts else ()
-    seeds_wanted = tuple(found.seeds[:2] if found.quick else found.seeds)
-    return Given(found.data, found.out, seeds_wanted, found.encoder, found.quick, found.page_only, only, found.items)
+    found.seeds = tuple(found.seeds[:2] if found.quick else found.seeds)
+    return Given(**{name: tuple(value) if name == "only" else value for name, value in vars(found).items()})
 
 
 def store_of(given: Given, name: str, *evaluators: str) -> Store:
-    """The file of a script's results, of these evaluators; trial runs and other encoders have files of their own."""
+    """The files of a script's results, of these evaluators; other encoders have files of their own, and trial runs,
+    which leave nothing among the rows."""
     suffix = "" if given.encoder is None else "-" + "".join(c if c.isalnum() else "_" for c in given.encoder)
     size = "" if given.items is None else f"-{given.items}-items"
-    return Store(given.out / f"{name}{suffix}{size}{'-quick' if given.quick else ''}.jsonl", state_of_code(*evaluators))
+    file = f"{name}{suffix}{size}{'-quick' if given.quick else ''}"
+    rows = given.out if given.quick else PAGES / "rows"
+    return Store(rows / f"{file}.jsonl", given.out / f"{file}-aside.jsonl", state_of_code(*evaluators))
 
 
 def work_folder(given: Given, *names: object) -> Path:
@@ -228,14 +261,15 @@ def publish(given: Given, name: str, lines: Sequence[str]) -> None:
 def with_kept(new: str, old: str) -> str:
     """The new page; sections that hold nothing yet are those of the old page, with a line on what that had read."""
     before = dict(sections_of(old))
-    source = next((line for line in old.splitlines() if line.startswith(READ)), "")
+    source = [next((line for line in old.splitlines() if line.startswith(READ)), "")]
+    source += CODE_SAID.findall(old)[:1]
     result = []
     for head, body in sections_of(new):
         kept = before.get(head, "").strip()
         if body.strip() != ABSENT or kept in ("", ABSENT):
             result.append(f"{head}\n{body}" if head else body)
             continue
-        said = "" if kept.startswith(KEPT) else f"{KEPT}: {source}*\n\n"
+        said = "" if kept.startswith(KEPT) else f"{' '.join([KEPT, *filter(None, source)])}*\n\n"
         result.append(f"{head}\n\n{said}{kept}\n")
     return "\n".join(part.rstrip("\n") + "\n" for part in result)
 

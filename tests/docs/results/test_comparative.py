@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,35 +19,70 @@ def comparative(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("comparative")
 
 
-def results(name: str, code: str) -> dict[str, Any]:
-    """One fold of a setting: in each of three groups a pair it gets right and one it gets wrong."""
-    rows = [[f"g{n // 2}", 1, 1 if n % 2 else -1, 0.5 if n % 2 else -0.5, 1, 1] for n in range(6)]
-    fold = {"choice": "5e-05", "train_pairs": 9, "training_seconds": 1.0, "swap_consistency": 0.5, "rows": rows}
-    return {
-        f"{name}/rate/5e-05": {"dev_loss": 0.7, "steps": 3, "code": code},
-        f"{name}/fold/0": {**fold, "systems": {}, "code": code},
-    }
+#: Six pairs of three groups: half of them right, the longer text always chosen.
+GROUPS = [f"g{n // 2}" for n in range(6)]
+TRUTH = np.array([1 if n % 2 else -1 for n in range(6)])
 
 
-def test_sets_of_an_earlier_run_stay_and_are_marked(comparative: ModuleType, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    comparative.write_page(results("pandalm", "before"), page, False)
-    first = page.read_text(encoding="utf-8")
-    assert "| pandalm, 1 of 3 folds | 6 | 0.500" in first
+@pytest.fixture
+def pages(comparative: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Writes the page of some results, each in a store of its own, and reads it."""
+    store = importlib.import_module("store")
+    monkeypatch.setattr(store, "PAGES", tmp_path)
+    monkeypatch.setattr(comparative, "PAGES", tmp_path)
+    # People said the same of the pairs of every setting.
+    monkeypatch.setattr(comparative, "read_compared", lambda given, setting: Dataset("d"))
+    monkeypatch.setattr(comparative, "people_win_rates", lambda data, aspect: {})
+    monkeypatch.setattr(comparative, "part_of", lambda *_: (None, None, None))
+    pairs = [(Record("longer"), Record("one"), int(sign), group) for sign, group in zip(TRUTH, GROUPS, strict=True)]
+    monkeypatch.setattr(comparative, "judged_pairs", lambda data, aspect: pairs)
+    given = comparative.Given(tmp_path, tmp_path, (13, 14), None, False, True, (), None)
+
+    def written(*results: tuple[str, int, dict[str, Any]]) -> str:
+        names = [tmp_path / f"{len(list(tmp_path.iterdir()))}-{kind}.jsonl" for kind in ("rows", "aside")]
+        kept = comparative.Store(*names, "abc")
+        for setting, seed, result in results:
+            kept.once(setting, seed, lambda result=result: result)
+        comparative.publish(given, "comparative", comparative.page(given, kept))
+        return (tmp_path / "comparative.md").read_text(encoding="utf-8")
+
+    return written
+
+
+def results(comparative: ModuleType, name: str) -> list[tuple[str, int, dict[str, Any]]]:
+    """One fold of a setting: of each group's pairs one is right."""
+    seed = comparative.SPLIT_SEED
+    fold = {"choice": "5e-05", "train_pairs": 9, "training_seconds": 1.0, "swap_consistency": 0.5, "usual": 1}
+    said = {"said": TRUTH.tolist(), "lean": [0.5] * 6, "systems": {}}
+    return [(f"{name}/rate/5e-05", seed, {"dev_loss": 0.7, "steps": 3}), (f"{name}/fold/0", seed, {**fold, **said})]
+
+
+def test_sets_of_an_earlier_run_stay_and_are_marked(comparative: ModuleType, pages: Callable[..., str]) -> None:
+    first = pages(*results(comparative, "pandalm"))
+    # A forced choice by lean: half right, as the longer text is; of all verdicts every one.
+    assert "| pandalm, 1 of 3 folds | 6 | 0.500 [0.500, 0.500] | 0.500" in first
+    assert "| 6 | 1.000 [1.000, 1.000] | 0.500" in first
+    assert "- pandalm: of decided pairs not told apart from *the longer wins*" in first
+    assert "of all pairs above the most frequent verdict" in first
     assert comparative.EARLIER not in first
-    comparative.write_page(results("scratchplot", comparative.CODE), page, False)
-    second = page.read_text(encoding="utf-8")
+    second = pages(*results(comparative, "scratchplot"))
     assert "| pandalm, † 1 of 3 folds | 6 | 0.500" in second
-    assert "- pandalm: † of decided pairs **below**" in second
+    assert "- pandalm: † of decided pairs not told apart" in second
     assert "| scratchplot, 1 of 3 folds | 6 | 0.500" in second
-    assert "† Of an earlier run and code, by" in second
-    assert f"Code of the evaluators: state {comparative.CODE}." in second
+    assert "† Of an earlier run, whose rows were not kept" in second
+    assert "Code of the evaluators: state abc." in second
     # Written once more it is the same page, and what is computed anew loses its mark.
-    comparative.write_page(results("scratchplot", comparative.CODE), page, False)
-    assert page.read_text(encoding="utf-8") == second
-    both = results("scratchplot", comparative.CODE) | results("pandalm", comparative.CODE)
-    comparative.write_page(both, page, False)
-    assert comparative.EARLIER not in page.read_text(encoding="utf-8")
+    assert pages(*results(comparative, "scratchplot")) == second
+    both = pages(*results(comparative, "scratchplot"), *results(comparative, "pandalm"))
+    assert comparative.EARLIER not in both
+    # Where nothing of a section is there, it stays as it was.
+    assert "| pandalm, 1 of 3 folds | 6" in pages()
+
+
+def test_verdicts_on_other_pairs_are_refused(comparative: ModuleType, pages: Callable[..., str]) -> None:
+    rate, (setting, seed, fold) = results(comparative, "pandalm")
+    with pytest.raises(ValueError, match="Fold 0 has 2 verdicts on 6 pairs"):
+        pages(rate, (setting, seed, {**fold, "said": [1, 1], "lean": [0.5, 0.5]}))
 
 
 def test_what_learns_from_more_is_measured_on_the_same_groups(comparative: ModuleType) -> None:
@@ -67,22 +103,27 @@ def test_what_learns_from_more_is_measured_on_the_same_groups(comparative: Modul
     assert "*e2e-quality-from-more* learns from 360" in comparative.from_more([f"| {more.name}, 1 of 1 folds | 9 |"])
 
 
-def test_supervision_stands_beside_its_floors(comparative: ModuleType, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+def test_supervision_stands_beside_its_floors(comparative: ModuleType, pages: Callable[..., str]) -> None:
     floors = {"items": 4, "checkpoints": 2, **{name: comparative.shares(spoken(), by_length) | SPEARMAN for name in
               comparative.FLOORS}}  # fmt: skip
-    comparative.write_page({"supervision/floors/13": floors}, page, False)
-    assert "supervision" not in page.read_text(encoding="utf-8")  # floors alone say nothing
-    found = floors["length"] | {"training_seconds": 5.0, "dev_macro_f1": 0.7, "code": comparative.CODE}
-    comparative.write_page({"supervision/floors/13": floors, "supervision/without tie/13": found}, page, False)
-    text = page.read_text(encoding="utf-8")
-    row = "0.500 | 0.250 | 0.750 / 0.000 | 0.250 / 0.500 | 1.000 / 0.000"
-    assert f"| without tie | 1 | 0.700 | {row} | 5 |" in text
-    assert f"| length (floor) | 1 | - | {row} | - |" in text
+    of_floors = [("supervision/floors", seed, floors) for seed in (13, 14)]
+    alone = pages(*of_floors).partition("## Strong and weak supervision alone")[2]
+    assert alone.strip() == "Not computed yet."  # floors alone say nothing
+    found = floors["length"] | {"training_seconds": 5.0, "dev_macro_f1": 0.7}
+    other = found | {"dev_macro_f1": 0.8}
+    text = pages(*of_floors, ("supervision/without tie", 13, found), ("supervision/without tie", 14, other))
+    row = "0.500 (SD 0.000) | 0.250 (SD 0.000) | 0.750 (SD 0.000) / 0.000 (SD 0.000)"
+    assert f"| without tie | 2 | 0.750 (SD 0.071) | {row} |" in text
+    assert f"| length (floor) | 2 | - | {row} |" in text
     assert "50% of the adversarial negatives are longer" in text
     assert "at most ± 0.49." in text
     missing = text.partition("Not computed yet: ")[2].partition(".")[0]
     assert missing.split(", ") == ", ".join(name for name in comparative.ABLATIONS if name != "without tie").split(", ")
+    # What is not computed the next time stays, marked.
+    whole = pages(*of_floors, ("supervision/strong and weak", 13, found))
+    assert "| without tie | † 2 | 0.750" in whole
+    assert "| strong and weak | 1 | 0.700 | 0.500" in whole
+    assert "† Of an earlier run" in whole.partition("## Strong and weak supervision alone")[2]
 
 
 SPEARMAN = {"ngram_spearman": 0.5, "unseen_spearman": 0.25}

@@ -45,7 +45,7 @@ def store(maude: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(maude, "RESAMPLES", 200)
     rng = np.random.default_rng(1)
     means = rng.normal(size=N)
-    kept = maude.Store(tmp_path / "maude.jsonl", "abc")
+    kept = maude.Store(tmp_path / "maude.jsonl", tmp_path / "aside.jsonl", "abc")
     kept.once("people", 0, lambda: {name: {"means": means, "groups": np.arange(N) // 2} for name in SETS})
     noisy = {name: dict.fromkeys(SETS, means + rng.normal(size=N) * 3) for name in ("length", "overlap")}
     kept.once("floors", 0, lambda: {**noisy, "token-f1": {SETS[0]: -means}})

@@ -55,7 +55,7 @@ def test_variety_is_told_without_a_cause(perception: ModuleType) -> None:
 
 
 def test_a_rate_that_was_not_chosen_is_asked_for(perception: ModuleType, tmp_path: Path) -> None:
-    kept = perception.Store(tmp_path / "x.jsonl")
+    kept = perception.Store(tmp_path / "x.jsonl", tmp_path / "aside.jsonl")
     kept.once("choice/0.1", 13, lambda: {"rate": 0.1, "loss": 0.7})
     kept.once("choice/0.2", 13, lambda: {"rate": 0.2, "loss": 0.6})
     assert perception.chosen_rate(kept, 13) == 0.2
@@ -82,7 +82,7 @@ def test_the_papers_pattern_is_asked_of_the_means_over_seeds(perception: ModuleT
 
 
 def test_the_longer_training_stands_on_the_page_of_few_items_alone(perception: ModuleType, tmp_path: Path) -> None:
-    kept = perception.Store(tmp_path / "x.jsonl")
+    kept = perception.Store(tmp_path / "x.jsonl", tmp_path / "aside.jsonl")
     found = robust(MGE=0.1, HWE=0.5, LDHWE=0.5, AE=0.4, **{"random reply": 0.3})
     kept.once(f"robustness/{perception.LONGER}", 13, lambda: found)
     given = perception.Given(Path(), tmp_path, (13, 14), None, False, True, (), 40)

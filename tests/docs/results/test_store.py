@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,10 @@ def store() -> ModuleType:
     return module
 
 
+def opened(store: ModuleType, folder: Path, code: str = "") -> Any:
+    return store.Store(folder / "x.jsonl", folder / "aside.jsonl", code)
+
+
 def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
     calls: list[int] = []
 
@@ -33,19 +38,19 @@ def test_a_result_is_computed_once(store: ModuleType, tmp_path: Path) -> None:
         calls.append(1)
         return {"value": np.float64(0.5), "none": float("nan"), "many": np.array([1, 2])}
 
-    kept = store.Store(tmp_path / "out" / "x.jsonl")
+    kept = opened(store, tmp_path / "out")
     first = kept.once("a", 13, work)
-    again = store.Store(tmp_path / "out" / "x.jsonl").once("a", 13, work)
+    again = opened(store, tmp_path / "out").once("a", 13, work)
     assert len(calls) == 1
     assert first == again
     assert (first["value"], first["none"], first["many"]) == (0.5, None, [1, 2])
     assert first["wall_seconds"] >= 0
-    store.Store(tmp_path / "out" / "x.jsonl").once("a", 14, work)
+    opened(store, tmp_path / "out").once("a", 14, work)
     assert len(calls) == 2
 
 
 def test_a_page_says_when_its_figures_are_of_older_code(store: ModuleType, tmp_path: Path) -> None:
-    kept = store.Store(tmp_path / "x.jsonl", "now")
+    kept = opened(store, tmp_path, "now")
     new = kept.once("a", 1, lambda: {"value": 1})
     assert new["code"] == "now"
     old = {name: value for name, value in new.items() if name != "code"}
@@ -81,13 +86,13 @@ def test_the_state_of_the_code_is_of_what_an_evaluator_does(store: ModuleType, t
 
 def test_a_half_written_line_is_computed_again(store: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    kept = store.Store(path)
+    kept = opened(store, tmp_path)
     kept.once("a", 1, lambda: {"value": 1})
     path.write_text(path.read_text(encoding="utf-8") + '{"setting": "b", "seed"', encoding="utf-8")
-    kept = store.Store(path)
+    kept = opened(store, tmp_path)
     assert list(kept.rows) == [("a", 1)]
     kept.once("b", 1, lambda: {"value": 2})
-    whole = store.Store(path)
+    whole = opened(store, tmp_path)
     assert [row["value"] for row in whole.of("b", [1, 2])] == [2]
     assert set(whole.rows) == {("a", 1), ("b", 1)}
 
@@ -98,13 +103,13 @@ def test_a_result_that_failed_is_not_kept_and_its_time_is_known_to_be_missing(
     def work() -> dict[str, object]:
         raise RuntimeError("out of luck")
 
-    kept = store.Store(tmp_path / "x.jsonl")
+    kept = opened(store, tmp_path)
     with pytest.raises(RuntimeError):
         kept.once("a", 1, work)
-    again = store.Store(tmp_path / "x.jsonl")
+    again = opened(store, tmp_path)
     assert not again.rows
     resumed = again.once("a", 1, lambda: {"value": 1})
-    assert resumed == store.Store(tmp_path / "x.jsonl").rows["a", 1]
+    assert resumed == opened(store, tmp_path).rows["a", 1]
     at_once = again.once("a", 2, lambda: {"value": 1})
     assert store.minutes([resumed, at_once]) == "≥ 0.0"
     assert store.minutes([at_once]) == "0.0"
@@ -157,12 +162,32 @@ def test_a_trial_run_writes_no_page_and_keeps_its_results_apart(
         store.arguments("what it does", seeds=(1,))
 
 
-def test_lines_of_the_file_are_json(store: ModuleType, tmp_path: Path) -> None:
-    kept = store.Store(tmp_path / "x.jsonl")
-    kept.once("a", 1, lambda: {"value": 1})
-    begun, done = (json.loads(line) for line in kept.path.read_text(encoding="utf-8").splitlines())
-    assert begun == {"setting": "a", "seed": 1}
-    assert (done["setting"], done["seed"], done["result"]["value"]) == ("a", 1, 1)
+def test_figures_are_kept_apart_from_data_and_from_what_was_only_begun(store: ModuleType, tmp_path: Path) -> None:
+    kept = opened(store, tmp_path)
+    kept.once("people", 0, lambda: {"means": [4.5]}, data=True)
+    kept.once("a", 1, lambda: {"value": 1 / 3})
+    (row,) = map(json.loads, kept.path.read_text(encoding="utf-8").splitlines())
+    assert (row["setting"], row["seed"], row["result"]["value"]) == ("a", 1, 0.33333333)
+    begun, people, also_begun = map(json.loads, kept.aside.read_text(encoding="utf-8").splitlines())
+    assert (begun, also_begun) == ({"setting": "people", "seed": 0}, {"setting": "a", "seed": 1})
+    assert people["result"]["means"] == [4.5]
+    again = opened(store, tmp_path)
+    for one in (kept, again):
+        assert [figure["value"] for figure in one.figures()] == [0.33333333]
+        assert set(one.rows) == {("people", 0), ("a", 1)}
+
+
+def test_an_option_that_a_script_makes_nothing_of_is_refused(
+    store: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["x.py", "--data", str(tmp_path), "--items", "5"])
+    assert store.arguments("what it does", seeds=(1,)).items == 5
+    with pytest.raises(SystemExit):
+        store.arguments("what it does", seeds=(1,), without=("items",))
+    assert "--items" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["x.py"])
+    read_nothing = store.arguments("what it does", seeds=(1, 2), without=("data", "items", "page-only"))
+    assert (read_nothing.items, read_nothing.page_only, read_nothing.seeds) == (None, False, (1, 2))
 
 
 def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: ModuleType) -> None:
@@ -172,8 +197,11 @@ def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: Mod
     assert page.count("Encoder: x. Seeds: 14.") == 1
     assert "new a" in page
     assert "old a" not in page
-    assert "## B\n\n*Of an earlier run and state of the code: Encoder: x. Seeds: 13.*\n\nold b\n\n### C\n" in page
+    assert "## B\n\n*Of an earlier run, whose rows were not kept. Encoder: x. Seeds: 13.*\n\nold b\n\n### C\n" in page
     assert page.endswith("### C\n\nNot computed yet.\n")
     # Once more: it is said once, of the run that it is of.
     assert store.with_kept(new.replace("14", "15"), page).count("Seeds: 13.") == 1
     assert store.with_kept(old, old) == old
+    for code in (store.code_line([{"code": "abc"}], "abc"), store.code_line([{"code": "abc"}, {"code": "d"}], "abc")):
+        said = store.with_kept(new, old.replace("Seeds: 13.\n", f"Seeds: 13.\n\nMade by a script. {code}\n"))
+        assert f"kept. Encoder: x. Seeds: 13. {code}*\n\nold b" in said
