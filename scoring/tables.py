@@ -168,7 +168,7 @@ def _evaluators_latex(table: Mapping[str, Any]) -> list[str]:
     lines += _remarks(table["rows"], "evaluator", names)
     ceiling, test = table.get("ceiling"), table.get("test")
     if test and test["names"]:
-        lines.append(f"% Evaluators that share a letter do not differ: {test['signature']}")
+        lines.append(f"% Evaluators that share a letter are not told apart: {test['signature']}")
     if ceiling and ceiling["value"] is not None:
         lines.append(f"% Noise ceiling of {table['coefficient']}: {ceiling['value']:.3f}")
     return lines

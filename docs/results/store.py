@@ -259,10 +259,11 @@ def publish(given: Given, name: str, lines: Sequence[str]) -> None:
 
 
 def with_kept(new: str, old: str) -> str:
-    """The new page; sections that hold nothing yet are those of the old page, with a line on what that had read."""
+    """The new page; sections that hold nothing yet are those of the old page, with a line on what that had read, where
+    it is not what the new page has, and on its code."""
     before = dict(sections_of(old))
-    source = [next((line for line in old.splitlines() if line.startswith(READ)), "")]
-    source += CODE_SAID.findall(old)[:1]
+    read = next((line for line in old.splitlines() if line.startswith(READ)), "")
+    source = ["" if read in new.splitlines() else read, *CODE_SAID.findall(old)[:1]]
     result = []
     for head, body in sections_of(new):
         kept = before.get(head, "").strip()

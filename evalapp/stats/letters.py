@@ -28,7 +28,7 @@ def rank_clusters(beats: BoolArray) -> tuple[int, ...]:
 
 
 def compact_letters(differs: BoolArray) -> tuple[str, ...]:
-    """A compact letter display of things given best first: two share a letter if and only if they do not differ.
+    """A compact letter display of things given best first: two share a letter if and only if they are not told apart.
 
     `differs` (m, m), read symmetrically. Insert and absorb (Piepho 2004): a set of all, split at every pair that
     differs, sets inside others dropped; named a, b, ... in the order of their best members.

@@ -43,9 +43,10 @@ class AllPairs:
     `p[a, b]` is the one-sided p-value that metric a is better than metric b, nan where it was not tested. `p_holm`:
     which of two is better the data say, so their p is two-sided, twice the one-sided one of the better (at most 1),
     adjusted over all pairs; 1 in the other direction. `rank` numbers the clusters of EVALUATORS 7.3: a metric opens a
-    new one when some metric already in the present one beats it. `letters`: metrics that share a letter do not differ
-    ("" = not tested). Both use p_holm, with which equal metrics are told apart with probability `alpha` at most, or,
-    where `adjust` is "none", the one-sided p as WMT does: then any two equal metrics are with probability 2 `alpha`.
+    new one when some metric already in the present one beats it. `letters`: metrics that share a letter are not told
+    apart ("" = not tested). Both use p_holm, with which equal metrics are told apart with probability `alpha` at most,
+    or, where `adjust` is "none", the one-sided p as WMT does: then any two equal metrics are with probability twice
+    `alpha`.
     `k_used` is the largest number of resamples of a pair, `k_each` that of every pair. `epsilons` are the tie
     thresholds of "acc-eq". `n_rows` outputs have all scores.
     """

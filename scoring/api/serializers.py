@@ -213,7 +213,7 @@ class EvaluatorRowSerializer(serializers.Serializer):
         child=serializers.FloatField(allow_null=True), required=False,
         help_text="Against a ranking: the evaluator’s value of each system that has one in `scores`, in their order.",
     )  # fmt: skip
-    letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter do not differ.")
+    letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter are not told apart.")
     cluster = serializers.IntegerField(allow_null=True, help_text="Rank cluster: a new one begins where one is beaten.")
     corrected = EstimateSerializer(allow_null=True, help_text="The coefficient divided by the noise ceiling.")
     whole = WholeSerializer(allow_null=True)

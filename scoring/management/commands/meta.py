@@ -124,7 +124,7 @@ class Command(commands.Command):
         head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
         self.stdout.write("\n".join(as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))))
         named = found["test"]["signature"]
-        told = "Evaluators that share a letter do not differ" if found["test"]["names"] else "Nothing was tested"
+        told = "Evaluators that share a letter are not told apart" if found["test"]["names"] else "Nothing was tested"
         self.stdout.write(f"{told} ({named}). {found['test']['note']}".rstrip())
         ceiling = found["ceiling"]
         if ceiling["value"] is not None:

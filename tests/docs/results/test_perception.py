@@ -84,13 +84,15 @@ def test_the_papers_pattern_is_asked_of_the_means_over_seeds(perception: ModuleT
 def test_the_longer_training_stands_on_the_page_of_few_items_alone(perception: ModuleType, tmp_path: Path) -> None:
     kept = perception.Store(tmp_path / "x.jsonl", tmp_path / "aside.jsonl")
     found = robust(MGE=0.1, HWE=0.5, LDHWE=0.5, AE=0.4, **{"random reply": 0.3})
-    kept.once(f"robustness/{perception.LONGER}", 13, lambda: found)
+    longer, without_penalty = perception.LONGER
+    kept.once(f"robustness/{longer}", 13, lambda: found)
     given = perception.Given(Path(), tmp_path, (13, 14), None, False, True, (), 40)
     lines = perception.robust_page(given, kept)
     text = "\n".join(lines)
     assert "| perception | .100 [-.096, .296] | .500 [" in text
     assert "| - | .400 [" in text  # HWEBQ has no text
     assert "chosen of 0.0001,0.0003 by dev log-loss in the short training; dev accuracy .700" in text
-    assert text.count("Not computed yet") == 2
+    assert text.count("Not computed yet") == 3
+    assert f"### Trained against {without_penalty}\n\nNot computed yet" in text
     everything = perception.robust_page(replace(given, items=None), kept)
-    assert perception.LONGER not in "\n".join(everything)
+    assert longer not in "\n".join(everything)

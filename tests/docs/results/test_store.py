@@ -203,5 +203,8 @@ def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: Mod
     assert store.with_kept(new.replace("14", "15"), page).count("Seeds: 13.") == 1
     assert store.with_kept(old, old) == old
     for code in (store.code_line([{"code": "abc"}], "abc"), store.code_line([{"code": "abc"}, {"code": "d"}], "abc")):
+        assert f"## B\n\n*Of an earlier run, whose rows were not kept. {code}*\n\nold b" in store.with_kept(
+            new.replace("14", "13"), old.replace("Seeds: 13.\n", f"Seeds: 13.\n\n{code}\n")
+        )
         said = store.with_kept(new, old.replace("Seeds: 13.\n", f"Seeds: 13.\n\nMade by a script. {code}\n"))
         assert f"kept. Encoder: x. Seeds: 13. {code}*\n\nold b" in said
