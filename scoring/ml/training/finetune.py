@@ -107,6 +107,8 @@ def finetune(
 
     Checkpoints stand in `job.folder_of(phase)`. Started again there it goes on from the last whole one and ends with
     the same weights (CPU; on a GPU up to its non-deterministic kernels); a phase that had ended is not repeated.
+    A loss or weights that are no numbers end it: the last row of its log says `diverged`, and in `kept` of which step
+    the best weights are, None where there are none; what is left in `network` is then of no use.
     `after_step(network, step)` may change buffers of the network, nothing else. `evaluate` is asked of the first of
     several processes alone; every other part of an evaluator does the same in each of them.
     """
@@ -145,6 +147,17 @@ def finetune(
     network.train()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return keeper.finish(network)
+
+
+def diverged_row(step: int, epoch: float, kept: int | None) -> dict[str, Any]:
+    """The last row of the log of a training that diverged; `kept` is the step of its best weights, None without any."""
+    return {"step": step, "epoch": epoch, "loss": None, "diverged": True, "kept": kept}
+
+
+def all_finite(network: torch.nn.Module) -> bool:
+    """Whether all weights are numbers."""
+    values = (value for value in network.state_dict().values() if value.is_floating_point())
+    return all(bool(torch.isfinite(value).all()) for value in values)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -280,6 +293,8 @@ class _Keeper(TrainerCallback):
         self.evaluate, self.after_step = evaluate, after_step
         self.log: list[dict[str, Any]] = []
         self.best: float | None = None
+        self.best_step: int | None = None
+        self.diverged = False
         self.metrics: dict[str, float] = {}
         self.latest: dict[str, float] = {}
         self.worse = 0
@@ -290,7 +305,7 @@ class _Keeper(TrainerCallback):
 
     # What must survive a restart beside weights, optimiser and generators.
     def state(self) -> dict[str, Any]:
-        keys = ("log", "best", "metrics", "latest", "worse")
+        keys = ("log", "best", "best_step", "metrics", "latest", "worse")
         return {**{key: getattr(self, key) for key in keys}, "seconds_before": self.seconds}
 
     def restore(self, checkpoint: Path | None, network: Network) -> None:
@@ -333,6 +348,11 @@ class _Keeper(TrainerCallback):
     ) -> None:
         self.steps = state.global_step
         network: Network = getattr(model, "module", model)
+        # The same in every process: it is a figure of the whole batch.
+        if network.last_loss is not None and not math.isfinite(network.last_loss):
+            self._diverge(state, control)
+            self._report(network, state, saving=True)
+            return
         if self.after_step is not None:
             self.after_step(network, state.global_step)
         every = self.settings.evaluate_every
@@ -347,7 +367,7 @@ class _Keeper(TrainerCallback):
     def on_epoch_end(
         self, args: Any, state: TrainerState, control: TrainerControl, model: Any = None, **more: Any
     ) -> None:
-        if self.settings.evaluate_every is None:
+        if self.settings.evaluate_every is None and not self.diverged:
             self._evaluate(getattr(model, "module", model), state, control)
         self._save_if_due(control)
 
@@ -370,14 +390,22 @@ class _Keeper(TrainerCallback):
         self.saved_at = time.monotonic()
 
     def _evaluate(self, network: Network, state: TrainerState, control: TrainerControl) -> None:
+        # A comparison of what is no number may have a figure, and look like the best one.
+        if not self.together.agree(lambda: all_finite(network)):
+            self._diverge(state, control)
+            return
         row: dict[str, Any] = {"step": state.global_step, "epoch": round(float(state.epoch or 0), 4)}
         row |= {"loss": network.mean_loss(), "seconds": round(self.seconds, 3)}
         if self.evaluate is not None:
             self.latest = self.together.agree(lambda: self._figures(network))
             drawn = self.settings.curve or tuple(self.latest)
             row |= {f"dev_{key}": _plain(self.latest[key]) for key in drawn}
-            self._keep(network, control)
+            self._keep(network, state, control)
         self.log.append(row)
+
+    def _diverge(self, state: TrainerState, control: TrainerControl) -> None:
+        self.log.append(diverged_row(state.global_step, round(float(state.epoch or 0), 4), self.best_step))
+        self.diverged = control.should_training_stop = True
 
     def _figures(self, network: Network) -> dict[str, float]:
         assert self.evaluate is not None
@@ -393,11 +421,11 @@ class _Keeper(TrainerCallback):
         if self.together.first:
             write_tensors(self.folder / BEST, network.state_dict())
 
-    def _keep(self, network: Network, control: TrainerControl) -> None:
+    def _keep(self, network: Network, state: TrainerState, control: TrainerControl) -> None:
         value = self.latest[self.settings.better]
         sign = -1.0 if self.settings.lower_is_better else 1.0
         if math.isfinite(value) and (self.best is None or sign * value > sign * self.best):
-            self.best, self.worse = value, 0
+            self.best, self.best_step, self.worse = value, state.global_step, 0
             self.metrics = {key: figure for key, figure in self.latest.items() if math.isfinite(figure)}
             self._write_best(network)
             return

@@ -16,7 +16,7 @@ from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, sile
 from scoring.ml.types import Dataset
 
 if TYPE_CHECKING:
-    from scoring.ml.network import Network
+    from scoring.ml.artefact import Artefact
     from scoring.ml.trained import TrainedEvaluator
 
 SENTINELS = ("length", "overlap", "random")
@@ -75,7 +75,8 @@ def fit(
     keywords are the evaluator's own options (`catalogue()` lists them). The same arguments give the same weights on
     the same kind of machine. With `processes` above 1 as many processes of this machine share the training; whatever
     ends this one ends them. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError`
-    before any training when the data lack what is needed; `ProcessDied` where one of several did not come to its end.
+    before any training when the data lack what is needed; `TrainingDiverged` where it came to no weights of use;
+    `ProcessDied` where one of several did not come to its end.
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
@@ -101,9 +102,10 @@ def run_job(job: FitJob) -> TrainedEvaluator:
 
         train_together(job)
     artefact = implementation.train(job)
-    _check_numbers(job, artefact.network)
+    notes = _check_numbers(job, artefact)
     seen = grouped_items(artefact.record, job.train, job.dev)
-    artefact = replace(artefact, record=replace(artefact.record, items=seen))
+    record = replace(artefact.record, items=seen, notes=(*artefact.record.notes, *notes))
+    artefact = replace(artefact, record=record)
     evaluator = implementation(job.entry, artefact)
     held_out = job.dev
     if held_out is not None and held_out.ratings and job.entry.level == "segment":
@@ -117,12 +119,19 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     return evaluator.with_fixtures(implementation.fixture_records(job))
 
 
-def _check_numbers(job: FitJob, network: Network) -> None:
-    import torch
+def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
+    """What is to be said of a training that diverged after its best evaluation. Raises `TrainingDiverged` where
+    nothing of use is left."""
+    from scoring.ml.training.finetune import all_finite
 
-    for tensor in network.state_dict().values():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise TrainingDiverged(job.name)
+    ends = [row for row in artefact.record.log if row.get("diverged")]
+    if any(row["kept"] is None for row in ends) or not all_finite(artefact.network):
+        raise TrainingDiverged(job.name)
+    return [
+        f"The training diverged at step {row['step']:,}; the weights are those of step {row['kept']:,}, the best "
+        "before. With a smaller learning_rate it would go on."
+        for row in ends
+    ]
 
 
 def _scoring(job: FitJob) -> Progress:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from scoring.ml.network import Network
-from scoring.ml.training.finetune import BEST, DONE, FinetuneResult
+from scoring.ml.training.finetune import BEST, DONE, FinetuneResult, all_finite, diverged_row
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.store import read_tensors, write_json, write_tensors
 from scoring.ml.training.threads import keep_threads
@@ -50,6 +50,7 @@ def train_loop(
 
     `epoch_losses(epoch)` yields the loss of each batch of an epoch and must depend on the epoch only; torch's
     generator is set anew for each, so that a training cut off goes on from its last whole epoch to the same weights.
+    One that diverges ends as with `finetune`.
     """
     folder = job.folder_of(phase)
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,8 @@ class _Loop:
         self.folder = job.folder_of(phase)
         self.optimiser = torch.optim.Adam(_groups(network, settings), weight_decay=settings.weight_decay)
         self.kept: dict[str, Any] = {
-            "epoch": 0, "steps": 0, "log": [], "best": None, "metrics": {}, "worse": 0, "seconds": 0.0, "ended": False
+            "epoch": 0, "steps": 0, "log": [], "best": None, "best_step": None, "metrics": {}, "worse": 0,
+            "seconds": 0.0, "ended": False,
         }  # fmt: skip
         self.began = time.monotonic()
         self.first_step = 0
@@ -117,9 +119,16 @@ class _Loop:
             total, n = total + value, n + 1
             self.kept["steps"] += 1
             self._report(value, epoch)
+            if not math.isfinite(value):
+                break
             if self.settings.max_steps is not None and self.kept["steps"] >= self.settings.max_steps:
                 self.kept["ended"] = True
                 break
+        # A comparison of what is no number may have a figure, and look like the best one.
+        if not math.isfinite(total) or not all_finite(self.network):
+            self.kept["log"].append(diverged_row(self.kept["steps"], epoch + 1, self.kept["best_step"]))
+            self.kept["ended"] = True
+            return
         row: dict[str, Any] = {"step": self.kept["steps"], "epoch": epoch + 1, "loss": total / n if n else None}
         if self.evaluate is not None:
             self.network.eval()
@@ -133,7 +142,8 @@ class _Loop:
         kept, value = self.kept, found[self.settings.better]
         sign = -1.0 if self.settings.lower_is_better else 1.0
         if math.isfinite(value) and (kept["best"] is None or sign * value > sign * kept["best"]):
-            kept |= {"best": value, "worse": 0, "metrics": {k: v for k, v in found.items() if math.isfinite(v)}}
+            kept |= {"best": value, "best_step": kept["steps"], "worse": 0}
+            kept["metrics"] = {k: v for k, v in found.items() if math.isfinite(v)}
             write_tensors(self.folder / BEST, self.network.state_dict())
             return
         kept["worse"] += 1
@@ -180,7 +190,7 @@ class _Loop:
             return
         content = json.loads(path.read_text(encoding="utf-8"))
         tensors = read_tensors(self.folder / content.pop("tensors"))
-        self.kept = content
+        self.kept |= content
         prefix = "network."
         self.network.load_state_dict({k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)})
         states: dict[int, dict[str, torch.Tensor]] = {}

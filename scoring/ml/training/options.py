@@ -30,7 +30,7 @@ RATINGS = Option(
 )
 BATCH_SIZE = Option("batch_size", "int", 32, "Examples in one step.", minimum=1)
 EPOCHS = Option("epochs", "int", 3, "Passes over the training data.", minimum=1)
-LEARNING_RATE = Option("learning_rate", "float", 2e-5, "Step size of the optimiser.", minimum=0)
+LEARNING_RATE = Option("learning_rate", "float", 2e-5, "Step size of the optimiser.", minimum=0, maximum=1)
 PATIENCE = Option(
     "patience",
     "int",

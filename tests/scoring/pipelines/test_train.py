@@ -109,6 +109,15 @@ def test_the_curve_and_the_log_are_stored(toy):
     assert f"Signature: {evaluator.signature}" in text
 
 
+def test_a_training_that_diverges_says_the_way_out(toy):
+    """The run said "Unexpected error ... retry, and report it"."""
+    wishes = Wishes("toy", options={"frozen": True, "epochs": 2, "learning_rate": 1e30}, folds=1)
+    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    assert run.state == Run.State.FAILED
+    assert "the training diverged" in run.error
+    assert "Take a smaller learning_rate" in run.error
+
+
 def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
     wishes = Wishes("toy", options={"frozen": True, "epochs": 6}, folds=1)
     whole = train(toy.project, options={"epochs": 6}, folds=1, name="whole")

@@ -21,7 +21,7 @@ from scoring.ml.training.record import data_hash
 from scoring.ml.training.together import Together
 from scoring.ml.types import Aspect, System
 from tests.scoring.ml.tiny import tiny_encoder
-from tests.scoring.ml.training.toy import ENTRY, Toy, toy_data
+from tests.scoring.ml.training.toy import ENTRY, Toy, ToyNetwork, toy_data
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +190,44 @@ def test_a_training_that_diverged_is_no_evaluator(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Toy, "train", classmethod(lambda cls, job: artefact))
     with pytest.raises(TrainingDiverged, match="smaller learning_rate"):
         fit("toy", toy_data(), epochs=1, frozen=True)
+
+
+@pytest.mark.parametrize("dev", [True, False])
+def test_a_training_at_too_large_a_rate_says_so(tmp_path: Path, encoder: str, frozen: bool, dev: bool) -> None:
+    """It ended in what JSON has no number for: "Out of range float values are not JSON compliant: nan"."""
+    held_out = toy_data(4, seed=9) if dev else None
+    given = {"encoder": encoder, "dev": held_out, "frozen": frozen, "learning_rate": 1e30, "folder": tmp_path}
+    steps: list[int] = []
+    with pytest.raises(TrainingDiverged, match="Take a smaller learning_rate"):
+        fit("toy", toy_data(), epochs=10, progress=lambda p: steps.append(p.done), **given)
+    assert max(steps) < 10  # not to the end of all epochs
+    with pytest.raises(TrainingDiverged):
+        fit("toy", toy_data(), epochs=10, progress=lambda p: pytest.fail("it was trained again"), **given)
+
+
+def test_a_training_that_diverges_after_its_best_evaluation_keeps_that(
+    encoder: str, frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note, steps = ToyNetwork.note_loss, 0
+
+    def at_last_no_number(self: ToyNetwork, loss: torch.Tensor) -> torch.Tensor:
+        nonlocal steps
+        steps += self.training
+        return note(self, loss * torch.nan if self.training and steps > 7 else loss)
+
+    monkeypatch.setattr(ToyNetwork, "note_loss", at_last_no_number)
+    found = fit("toy", toy_data(), dev=toy_data(4, seed=9), encoder=encoder, epochs=6, frozen=frozen)
+    # Epochs of three steps, or of six; the toy's evaluation on features has one figure, so that its first is the best.
+    *rows, last = found.record.log
+    assert [row["step"] for row in rows] == ([3, 6] if frozen else [6])
+    assert (last["step"], last["loss"], last["diverged"], last["kept"]) == (8, None, True, 3 if frozen else 6)
+    assert any("diverged at step 8" in note and "smaller learning_rate" in note for note in found.record.notes)
+    assert np.isfinite(found.score(toy_data().outputs_with_context())).all()
+
+
+def test_a_rate_beyond_all_measure_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="must be at most 1"):
+        plan("maude", toy_data(), learning_rate=1e38)
 
 
 def test_what_is_missing_is_said_before_training() -> None:

@@ -87,7 +87,8 @@ class Toy(TrainedEvaluator):
                 for rows in np.array_split(job.rng(f"epoch:{epoch}").permutation(len(labels)), 3):
                     yield network(features=features[rows], labels=labels[rows])["loss"]
 
-            settings = LoopSettings(0.05, job.integer("epochs"), max_steps=job.optional_integer("max_steps"))
+            rate = max(0.05, job.number("learning_rate"))
+            settings = LoopSettings(rate, job.integer("epochs"), max_steps=job.optional_integer("max_steps"))
             found = train_loop(network, losses, settings, job, steps_per_epoch=3, evaluate=lambda _: {"loss": 1.0})
         else:
             rows = [encoding.ids for encoding in PairTokenizer(job.encoder).records(rated.records).encodings]

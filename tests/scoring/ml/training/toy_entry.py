@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scoring.ml.catalogue import RECOMMENDED, Entry, Option, must_be_trained
-from scoring.ml.training.options import FINETUNING, SCORING
+from scoring.ml.training.options import FINETUNING, LEARNING_RATE, SCORING
 
 ENTRY = Entry(
     name="toy",
@@ -15,7 +17,12 @@ ENTRY = Entry(
     options=SCORING,
     profiles=(RECOMMENDED,),
     implementation="tests.scoring.ml.training.toy:Toy",
-    train_options=(*FINETUNING, Option("frozen", "bool", False, "Leave the encoder as it is.")),
+    train_options=(
+        *(option for option in FINETUNING if option != LEARNING_RATE),
+        # Without its maximum, so that a training can diverge.
+        replace(LEARNING_RATE, maximum=None),
+        Option("frozen", "bool", False, "Leave the encoder as it is."),
+    ),
     train_needs=("ratings",),
     aspect="one",
 )
