@@ -12,12 +12,14 @@ from scoring.ml.types import Dataset
 
 
 def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
-    """Raises `TrainingDataError` where ratings of these aspects are no numbers: files hold none, but a dataset that was
-    made in memory may."""
+    """Raises `TrainingDataError` where ratings of these aspects are nan or infinite: files hold none, but a dataset
+    that was made in memory may."""
     for aspect in aspects:
-        absent = sum(row.aspect == aspect and math.isnan(row.value) for row in dataset.ratings)
+        absent = sum(row.aspect == aspect and not math.isfinite(row.value) for row in dataset.ratings)
         if absent:
-            raise TrainingDataError(name, f"{absent} ratings of {aspect} are not numbers (nan): leave them out")
+            raise TrainingDataError(
+                name, f"{absent} ratings of {aspect} are not numbers (nan or infinite): leave them out"
+            )
 
 
 def check_processes(job: FitJob) -> int:

@@ -101,7 +101,7 @@ class SharedBert(TrainedEvaluator):
             runs += len(BETA_GRID) * len(labelled.aspects)
         steps = -(-n_pairs // job.integer("batch_size")) * job.integer("epochs")
         steps = min(steps, job.optional_integer("max_steps") or steps) * runs
-        notes = []
+        notes = _left_out(labelled)
         if labelled.n_merged:
             notes.append(f"{labelled.n_merged} outputs repeat another system's text and were pooled with it")
         if job.text("pooling") == "pooler" and job.options["encoder"] is None:
@@ -144,7 +144,7 @@ class SharedBert(TrainedEvaluator):
             seconds=trainer.seconds,
             steps=trainer.steps,
             metrics={key: value for key, value in metrics.items() if np.isfinite(value)},
-            notes=(*_leak(train, dev, test), *_notes(labelled, metrics)),
+            notes=(*_left_out(labelled), *_leak(train, dev, test), *_notes(labelled, metrics)),
             versions=library_versions(),
             log=found.log,
         )
@@ -349,7 +349,7 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
 
     whole = labelled(job.train)
     if not len(whole.outputs):
-        raise TrainingDataError(job.name, "none of the rated outputs has a reference: add references to the items")
+        raise TrainingDataError(job.name, _nothing_left(whole.labelled))
     nothing = whole.take(np.zeros(0, dtype=np.int64))
     if job.dev is not None:
         dev = labelled(job.dev) if job.dev.ratings else nothing
@@ -363,6 +363,30 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
         return whole, nothing, nothing
     train, dev_data = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
     return labelled(train), labelled(dev_data), nothing
+
+
+def _left_out(labelled: Labelled) -> list[str]:
+    """What it does not learn from, by cause."""
+    found = []
+    if labelled.n_empty:
+        found.append(f"{labelled.n_empty:,} rated outputs are empty: left out")
+    if labelled.n_alone:
+        found.append(f"{labelled.n_alone:,} rated outputs have no reference: left out")
+    return found
+
+
+def _nothing_left(labelled: Labelled) -> str:
+    """Why no rated output is left, and what to do."""
+    if not labelled.n_empty and not labelled.n_alone:
+        return "no output is rated, and it does not learn from ratings of dialogues: rate outputs"
+    if not labelled.n_alone:
+        return f"all {labelled.n_empty:,} rated outputs are empty: rate outputs with a text"
+    if not labelled.n_empty:
+        return "none of the rated outputs has a reference: add references to the items"
+    return (
+        f"{labelled.n_empty:,} rated outputs are empty and the other {labelled.n_alone:,} have no reference: add "
+        "references to the items"
+    )
 
 
 def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evalapp.stats import RatingMethod
 from scoring.ml.base import references_of
-from scoring.ml.training.gold import rated_records
+from scoring.ml.training.gold import Key, key_of, rated_records
 from scoring.ml.types import Dataset, Record
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +25,8 @@ THRESHOLD_SHARE = 0.7
 class Labelled:
     """Distinct rated outputs: `labels` (n, aspects) 1 = good, 0 = not, nan = not rated for that aspect.
 
-    `n_merged` outputs repeat the text of another system for the same item and were pooled with it.
+    `n_merged` outputs repeat the text of another system for the same item and were pooled with it; `n_empty` have no
+    text, `n_alone` a text but no reference: both are left out.
     """
 
     records: list[Record]
@@ -34,6 +35,8 @@ class Labelled:
     thresholds: tuple[float, ...]
     simulated: int
     n_merged: int
+    n_empty: int = 0
+    n_alone: int = 0
 
     def share_of_negatives(self, rows: npt.NDArray[np.int64] | None = None) -> Floats:
         """(aspects,) negatives / all, nan without any label. `rows`: of these, as often as each occurs, as an output
@@ -69,20 +72,27 @@ def label_outputs(
     """Median over judges; the judges of systems that wrote the same text for an item are pooled; raw medians are
     rounded up, so that 4.5 counts as 5; good from the threshold on.
 
-    `rules` None are those of the dataset, see `rule_of`. Outputs without references are left out.
+    `rules` None are those of the dataset, see `rule_of`. Outputs without text or references are left out.
     """
     rules = [rule_of(dataset, aspect, method) for aspect in aspects] if rules is None else rules
     pooled: dict[tuple[str, str], list[list[float]]] = {}
     record_of: dict[tuple[str, str], Record] = {}
-    simulated, keys = 0, set()
+    simulated = 0
+    keys: set[Key] = set()
+    empty: set[Key] = set()
+    alone: set[Key] = set()
     for place, aspect in enumerate(aspects):
         rated = rated_records(dataset, aspect, method)
         simulated += rated.simulated
         for record, values in zip(rated.records, rated.values, strict=True):
+            if not record.text.strip():
+                empty.add(key_of(record))
+                continue
             if not references_of(record):
+                alone.add(key_of(record))
                 continue
             key = (record.item, record.text)
-            keys.add((record.item, record.system, record.step))
+            keys.add(key_of(record))
             record_of.setdefault(key, record)
             pooled.setdefault(key, [[] for _ in aspects])[place].extend(values)
     labels = np.full((len(pooled), len(aspects)), np.nan)
@@ -91,7 +101,10 @@ def label_outputs(
             if ratings:
                 labels[row, place] = float(_level(ratings, rules[place]) >= rules[place].threshold)
     thresholds = tuple(rule.threshold for rule in rules)
-    return Labelled(list(record_of.values()), labels, tuple(aspects), thresholds, simulated, len(keys) - len(pooled))
+    merged = len(keys) - len(pooled)
+    return Labelled(
+        list(record_of.values()), labels, tuple(aspects), thresholds, simulated, merged, len(empty), len(alone)
+    )
 
 
 def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> float:

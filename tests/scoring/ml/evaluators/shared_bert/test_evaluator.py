@@ -19,7 +19,7 @@ from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balance
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
-from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
+from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import tiny_encoder
 
 GOOD, BAD = ["cat sat on mat", "you like tea", "the dog ran"], ["no", "tea tea", "yes yes no"]
@@ -287,8 +287,17 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
     with pytest.raises(TrainingDataError, match="there are: naturalness, quality"):
         plan("shared-bert", whole, encoder=encoder, aspect="taste")
     bare = tuple(replace(item, references=()) for item in whole.items)
-    with pytest.raises(TrainingDataError, match="add references"):
+    with pytest.raises(TrainingDataError, match="none of the rated outputs has a reference: add references"):
         plan("shared-bert", data(items=bare), encoder=encoder)
+    empty = tuple(replace(output, text=" ") for output in whole.outputs)
+    with pytest.raises(TrainingDataError, match="all 24 rated outputs are empty"):
+        plan("shared-bert", data(outputs=empty), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="12 rated outputs are empty and the other 12 have no reference"):
+        plan("shared-bert", data(outputs=(*empty[:12], *whole.outputs[12:]), items=bare), encoder=encoder)
+    of_dialogues = tuple(Rating("r1", "quality", n, dialogue=f"d{n}") for n in range(1, 7))
+    dialogues = tuple(Dialogue(f"d{n}", ("cat sat", "you like tea")) for n in range(1, 7))
+    with pytest.raises(TrainingDataError, match="no output is rated"):
+        plan("shared-bert", data(ratings=of_dialogues, dialogues=dialogues), encoder=encoder)
     with pytest.raises(TrainingDataError, match="it needs 2 of each"):
         plan("shared-bert", data(outputs=whole.outputs[::2], ratings=whole.ratings[::2][:1]), encoder=encoder)
     with pytest.raises(EncoderError, match="is neither a folder"):
@@ -302,6 +311,23 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
     absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
     with pytest.raises(TrainingDataError, match="1 ratings of naturalness are not numbers"):
         plan("shared-bert", data(ratings=absent), encoder=encoder)
+    endless = (replace(whole.ratings[0], value=float("inf")), *whole.ratings[1:])
+    with pytest.raises(TrainingDataError, match="1 ratings of naturalness are not numbers"):
+        plan("shared-bert", data(ratings=endless), encoder=encoder)
+
+
+def test_empty_outputs_are_left_out_and_said(encoder: str) -> None:
+    whole = data()
+    outputs = tuple(replace(output, text="" if output.item == "i0" else output.text) for output in whole.outputs)
+    items = tuple(replace(item, references=() if item.id == "i1" else item.references) for item in whole.items)
+    given = data(outputs=outputs, items=items)
+    said = {"2 rated outputs are empty: left out", "2 rated outputs have no reference: left out"}
+    assert said <= set(plan("shared-bert", given, dev=data(6, seed=4), encoder=encoder).notes)
+    found = fit("shared-bert", given, dev=data(6, seed=4), encoder=encoder, epochs=1, max_steps=1)
+    assert said <= set(found.record.notes)
+    assert found.record.examples["rated outputs"] == len(
+        {(output.item, output.text) for output in outputs if output.item not in ("i0", "i1")}
+    )
 
 
 def test_rows_are_parted_only_where_nothing_is_held_out_yet(encoder: str) -> None:

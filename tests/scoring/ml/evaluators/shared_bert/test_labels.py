@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,18 @@ def test_an_aspect_without_ratings_of_an_output_is_unknown() -> None:
 @pytest.mark.parametrize(("scale", "threshold"), [((1, 6), 5), ((1, 5), 4), ((0, 1), 1), ((1, 3), 3), ((0, 100), 70)])
 def test_the_default_threshold_lies_seven_tenths_up(scale: tuple[float, float], threshold: float) -> None:
     assert default_threshold(dataset({"a": ("x", [1])}, scale), "quality", "raw") == threshold
+
+
+def test_outputs_without_a_text_are_left_out_and_counted() -> None:
+    """They were learned from: an empty text against each reference, without a word."""
+    data = dataset({"a": ("x", [5]), "b": (" \n", [1]), "c": ("", [6])})
+    found = label_outputs(data, ["quality"])
+    assert [record.system for record in found.records] == ["a"]
+    assert found.labels[:, 0].tolist() == [1]
+    assert (found.n_empty, found.n_alone, found.n_merged) == (2, 0, 0)
+    bare = replace(data, items=(Item("i", references=(" ",)),))
+    found = label_outputs(bare, ["quality"])
+    assert (found.records, found.n_empty, found.n_alone) == ([], 2, 1)
 
 
 def test_instances_are_pairs_of_output_and_reference() -> None:
