@@ -6,6 +6,7 @@ taken. Several references count by their mean vector, which is the mean of their
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -52,8 +53,13 @@ class _Part:
     labels: Floats
     held: np.ndarray[Any, np.dtype[np.bool_]]
     simulated: int
-    left_out: int
+    #: How many rated outputs of the training data are not learned from, by what they lack.
+    left_out: Mapping[str, int]
     cut_off: bool = False
+
+    def omissions(self) -> list[str]:
+        """A note for each cause."""
+        return [f"{n:,} rated outputs {cause}: left out." for cause, n in self.left_out.items()]
 
 
 class Adem(TrainedEvaluator):
@@ -71,9 +77,7 @@ class Adem(TrainedEvaluator):
         if job.text("method") == "gradient":
             steps = -(-learned // job.integer("batch_size")) * job.integer("epochs")
             steps = min(steps, job.optional_integer("max_steps") or steps)
-        notes = []
-        if part.left_out:
-            notes.append(f"{part.left_out:,} rated outputs without context or reference are left out.")
+        notes = part.omissions()
         if part.cut_off:
             notes.append("A tenth of the groups is held out to choose the weight of the squares.")
         examples = {f"rated outputs ({aspect})": len(part.records)}
@@ -97,14 +101,13 @@ class Adem(TrainedEvaluator):
         network.beta.fill_(beta)
         solver = _gradient if job.text("method") == "gradient" else _ridge
         found = solver(network, job, components, part)
-        notes = () if not part.left_out else (f"{part.left_out} rated outputs had no context or no reference.",)
         groups, dev_groups = groups_of(job.train), groups_of(job.dev)
         if part.cut_off and job.text("method") == "gradient":
             dev_groups = _groups(part, part.held)
             groups = tuple(group for group in groups if group not in dev_groups)
         record = TrainingRecord(
             job.train.name, data_hash(job.train), {"rated outputs": len(part.records)}, groups,
-            dev_groups, part.simulated, found.seconds, found.steps, found.metrics, notes=notes,
+            dev_groups, part.simulated, found.seconds, found.steps, found.metrics, notes=tuple(part.omissions()),
             versions=library_versions(), log=found.log,
         )  # fmt: skip
         state = {"low": low, "high": high}
@@ -231,33 +234,55 @@ def _check(job: FitJob) -> tuple[str, _Part]:
         raise InvalidOption(job.name, "affine", "must be true where not all inputs are read: nothing would vary")
     aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
     method = cast(RatingMethod, job.text("ratings"))
-    records, labels, held, simulated, left_out = [], [], [], 0, 0
+    records, labels, held, simulated = [], [], [], 0
+    left_out: Counter[str] = Counter()
     for dataset, is_dev in ((job.train, False), (job.dev, True)):
         if dataset is None:
             continue
         rated = rated_records(dataset, aspect, method)
         simulated += 0 if is_dev else rated.simulated
         for record, label in zip(rated.records, rated.means(), strict=True):
-            if record.text.strip() and references_of(record) and _context(record):
+            lack = _lack(record)
+            if not lack:
                 records.append(record)
                 labels.append(float(label))
                 held.append(is_dev)
-            else:
-                left_out += not is_dev
+            elif not is_dev:
+                left_out[lack] += 1
     part = _Part(records, np.array(labels), np.array(held, dtype=np.bool_), simulated, left_out)
     _enough(job, aspect, part)
     return aspect, part if part.held.any() else _hold_out(part, job)
+
+
+def _lack(record: Record) -> str:
+    """Why a rated output cannot be learned from; empty where it can."""
+    if not record.text.strip():
+        return "are empty"
+    if references_of(record):
+        return "" if _context(record) else "have no context"
+    return "have no reference" if _context(record) else "have neither context nor reference"
+
+
+def _too_few(aspect: str, part: _Part, n: int) -> str:
+    """What is missing where `n` outputs are left, and what to do."""
+    if not n and not part.left_out:
+        return f"no output has a rating of {aspect!r}, and it does not learn from ratings of dialogues: rate outputs."
+    of_others = " and ".join(f"{lost:,} {cause}" for cause, lost in part.left_out.items())
+    others = f" Of the other rated outputs {of_others}." if of_others else ""
+    more = "Rate more outputs"
+    if set(part.left_out) - {"are empty"}:
+        more += ", or add references and contexts to their items"
+    return (
+        f"{n} outputs have a text, a rating of {aspect!r}, a context and a reference; {LEAST} are the least.{others} "
+        f"{more}."
+    )
 
 
 def _enough(job: FitJob, aspect: str, part: _Part) -> None:
     taught = ~part.held
     n = int(taught.sum())
     if n < LEAST:
-        raise TrainingDataError(
-            job.name,
-            f"{n} outputs have a rating of {aspect!r}, a context and a reference; {LEAST} are the least. Rate more "
-            "outputs, or add references and contexts to their items.",
-        )
+        raise TrainingDataError(job.name, _too_few(aspect, part, n))
     labels = part.labels[taught]
     if not np.isfinite(labels).all():
         raise TrainingDataError(job.name, f"ratings of {aspect!r} are not all numbers: correct or remove them")

@@ -190,6 +190,12 @@ def test_what_is_missing_is_said_before_training(encoder: str, rated: Dataset) -
         plan("adem", rated, aspect="taste", encoder=encoder)
     with pytest.raises(TrainingDataError, match="0 outputs have"):
         plan("adem", replace(rated, items=tuple(replace(item, references=()) for item in rated.items)), encoder=encoder)
+    empty = tuple(replace(output, text=" ") for output in rated.outputs)
+    with pytest.raises(TrainingDataError, match=r"Of the other rated outputs 48 are empty\. Rate more outputs\.$"):
+        plan("adem", replace(rated, outputs=empty), encoder=encoder)
+    of_dialogues = tuple(Rating("r1", "overall", n, dialogue=f"d{n}") for n in range(1, 5))
+    with pytest.raises(TrainingDataError, match="no output has a rating of 'overall'"):
+        plan("adem", replace(rated, ratings=of_dialogues), encoder=encoder)
     with pytest.raises(TrainingDataError, match="3 outputs have"):
         plan("adem", replace(rated, ratings=rated.ratings[:3]), encoder=encoder)
     with pytest.raises(TrainingDataError, match="every rating"):
@@ -202,6 +208,23 @@ def test_what_is_missing_is_said_before_training(encoder: str, rated: Dataset) -
     found = plan("adem", rated, encoder=encoder)
     assert found.examples == {"rated outputs (overall)": 48}
     assert found.steps == 8
+
+
+def test_what_is_left_out_is_told_by_its_cause(encoder: str, rated: Dataset) -> None:
+    """An empty text was "without context or reference"."""
+    changed = {"i1": {"references": ()}, "i2": {"context": ()}, "i3": {"references": (), "context": (" ",)}}
+    items = tuple(replace(item, **changed.get(item.id, {})) for item in rated.items)
+    data = replace(rated, items=items, outputs=(replace(rated.outputs[0], text=""), *rated.outputs[1:]))
+    said = {
+        "1 rated outputs are empty: left out.",
+        "3 rated outputs have no reference: left out.",
+        "3 rated outputs have no context: left out.",
+        "3 rated outputs have neither context nor reference: left out.",
+    }
+    assert said <= set(plan("adem", data, encoder=encoder).notes)
+    found = fit("adem", data, encoder=encoder, **SMALL)
+    assert said == set(found.record.notes)
+    assert found.record.examples == {"rated outputs": 38}
 
 
 def test_the_folds_share_their_vectors(
