@@ -29,7 +29,7 @@ OPTIONS = (
         "int",
         4,
         "References each text meets when it is not conditional: in training others in every epoch, in scoring the same "
-        "for all.",
+        "for all, none of which it has learned from.",
         minimum=1,
     ),
     replace(

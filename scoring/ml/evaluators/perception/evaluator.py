@@ -26,7 +26,7 @@ from scoring.ml.evaluators.perception.arithmetic import (
     system_weights,
 )
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
-from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_sides, meetings_of
+from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_pool, encode_sides, meetings_of
 from scoring.ml.layers.counter_dropout import monte_carlo, row_seeds
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
@@ -44,18 +44,22 @@ DEV_SHARE = 0.1
 PENALISED = 1.4
 # So many texts tell how long a text is, in the dry check.
 PROBED = 64
+# So many references each held-out text of an unconditional model meets.
+DEV_REFERENCES = 32
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Records that can be learned from: a text, and references that are not the same text."""
+    """Records that can be learned from: a text, and references that are not the same text. Of an unconditional model
+    a text alone, and the `pool` of references any of them may meet."""
 
     records: list[Record]
     n_same: int
+    pool: tuple[str, ...] = ()
 
     def of_system(self, name: str) -> Texts:
         """Those of one system."""
-        return Texts([record for record in self.records if label_of(record) == name], 0)
+        return Texts([record for record in self.records if label_of(record) == name], 0, self.pool)
 
     @property
     def systems(self) -> list[str]:
@@ -75,10 +79,12 @@ class Perception(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        texts = learnable(job.train)
-        systems = _checked_systems(job, texts)
+        whole = learnable_of(job, job.train)
+        _checked_systems(job, whole)
         check_architecture(job.encoder)
         _check_rates(job, *_parts(job))
+        _, texts = kept_apart(job, whole)
+        systems = texts.systems
         counts = {name: len(texts.of_system(name).records) for name in systems}
         shared = job.text("models") == "shared"
         times = meetings_of(job)
@@ -94,9 +100,7 @@ class Perception(TrainedEvaluator):
         )
         notes = []
         if texts.n_same:
-            notes.append(
-                f"{texts.n_same} texts that equal a reference of their own are left out: nothing tells them apart"
-            )
+            notes.append(f"{texts.n_same} texts that equal their only reference are left out: nothing tells them apart")
         few = [name for name, n in counts.items() if n < 100]
         if few and not shared:
             notes.append(f"fewer than 100 texts of {', '.join(few)}: its reader will know little")
@@ -107,12 +111,13 @@ class Perception(TrainedEvaluator):
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        _checked_systems(job, learnable(job.train))
+        _checked_systems(job, learnable_of(job, job.train))
         learned, held_out = _parts(job)
-        texts, dev = learnable(learned), None if held_out is None else learnable(held_out)
+        kept, texts = kept_apart(job, learnable_of(job, learned))
+        dev = None if held_out is None else learnable_of(job, held_out)
         # Without those all of whose texts are held out.
         systems = texts.systems
-        trainer = _Trainer(job, texts, dev)
+        trainer = _Trainer(job, texts, dev, kept)
         network, found = trainer.train(systems)
         record = TrainingRecord(
             dataset=job.train.name,
@@ -134,7 +139,7 @@ class Perception(TrainedEvaluator):
         per_system = job.text("models") == "per_system"
         state = {"systems": systems if per_system else [], "learning_rates": trainer.chosen}
         if not job.flag("conditional"):
-            state["references"] = _fixed_references(job, texts)
+            state["references"] = kept
         return Artefact(job.name, job.profile, job.seed, (), job.options, state, record, network, job.encoder)
 
     @property
@@ -262,11 +267,9 @@ class Perception(TrainedEvaluator):
         return [(tower, np.flatnonzero(of_record == tower)) for tower in np.unique(of_record)]
 
     def _read(self, records: Sequence[Record]) -> Reading:
-        with_context = bool(self.settings["conditional"]) and self.settings["inputs"] == "both"
         if not self.settings["conditional"]:
-            fixed = tuple(self.artefact.state["references"])
-            records = [replace(record, references=fixed, context=(), source=None) for record in records]
-        return Reading(encode_sides(self._tokenizer, records, with_context=with_context))
+            return Reading(encode_pool(self._tokenizer, records, self.artefact.state["references"]))
+        return Reading(encode_sides(self._tokenizer, records, with_context=self.settings["inputs"] == "both"))
 
 
 class Reading:
@@ -318,10 +321,9 @@ class Reading:
 class _Trainer:
     """The trainings of one job: a tower, or one per system, at each learning rate asked for."""
 
-    def __init__(self, job: FitJob, texts: Texts, dev: Texts | None) -> None:
-        self.job, self.texts, self.dev = job, texts, dev
+    def __init__(self, job: FitJob, texts: Texts, dev: Texts | None, kept: list[str]) -> None:
+        self.job, self.texts, self.dev, self.kept = job, texts, dev, kept
         self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
-        self.with_context = _reads_context(job)
         self.seconds, self.steps = 0.0, 0
         self.chosen: dict[str, float] = {}
 
@@ -361,13 +363,13 @@ class _Trainer:
         self, phase: str, texts: Texts, dev: Texts | None, rate: float
     ) -> tuple[PerceptionNetwork, FinetuneResult]:
         job = self.job
-        sides = encode_sides(self.tokenizer, texts.records, with_context=self.with_context)
+        sides = _sides(job, self.tokenizer, texts)
         systems = [label_of(record) for record in texts.records]
         batches = PairBatches(sides, systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
         network = self._network(1)
         judge = None
         if dev is not None:
-            reading = Reading(encode_sides(self.tokenizer, self._dev_records(dev), with_context=self.with_context))
+            reading = Reading(_sides(job, self.tokenizer, self._met(dev)))
 
             def judge(net: Network) -> dict[str, float]:
                 return _judge(cast(PerceptionNetwork, net), reading, self.tokenizer.pad_id)
@@ -389,12 +391,15 @@ class _Trainer:
         self.steps += found.steps
         return network, found
 
-    def _dev_records(self, dev: Texts) -> list[Record]:
-        """Without condition, four references of the training data each, the same at every evaluation."""
+    def _met(self, dev: Texts) -> Texts:
+        """Without condition, some references the reader does not learn from, the same at every evaluation: those of the
+        dev part, else those kept for scoring."""
         if self.job.flag("conditional"):
-            return dev.records
-        fixed = tuple(_fixed_references(self.job, self.texts))
-        return [replace(record, references=fixed, context=(), source=None) for record in dev.records]
+            return dev
+        learned = {text.strip() for text in self.texts.pool}
+        others = [text for text in dev.pool if text.strip() not in learned]
+        chosen = self.job.rng("dev references").permutation(len(others))[:DEV_REFERENCES]
+        return replace(dev, pool=tuple(others[int(place)] for place in chosen) or tuple(self.kept))
 
     def _network(self, towers: int) -> PerceptionNetwork:
         job = self.job
@@ -404,6 +409,11 @@ class _Trainer:
         # The fused attention kernels cannot be differentiated twice.
         eager = job.text("penalty") in ("pair", "interpolate")
         return PerceptionNetwork.from_source(job.encoder, settings, attention="eager" if eager else None)
+
+
+def learnable_of(job: FitJob, dataset: Dataset) -> Texts:
+    """What a job can learn from a dataset."""
+    return learnable(dataset) if job.flag("conditional") else unconditional(dataset)
 
 
 def learnable(dataset: Dataset) -> Texts:
@@ -421,6 +431,44 @@ def learnable(dataset: Dataset) -> Texts:
     return Texts(found, same)
 
 
+def unconditional(dataset: Dataset) -> Texts:
+    """All non-empty outputs, whether their items have references or not, and the different references of all items."""
+    pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
+    return Texts([record for record in dataset.outputs_with_context() if record.text.strip()], 0, tuple(pool.values()))
+
+
+def kept_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
+    """The references every text meets when an unconditional model scores, drawn once by the seed, and the texts with
+    the other references to learn from: one that was learned as a reference would be known for one again, and any text
+    beside it look worse than it is. ([], texts) of a conditional model.
+
+    Raises `TrainingDataError` where there are not enough."""
+    if job.flag("conditional"):
+        return [], texts
+    n = job.integer("n_references")
+    if len(texts.pool) <= n:
+        raise TrainingDataError(
+            job.name,
+            f"without condition it keeps {n} references to score with and learns from others; there are "
+            f"{len(texts.pool)} different ones: add references to the items, or take a smaller n_references",
+        )
+    order = job.rng("fixed references").permutation(len(texts.pool)).tolist()
+    rest = tuple(texts.pool[place] for place in sorted(order[n:]))
+    records = texts.records
+    if len(rest) == 1:
+        records = [record for record in records if record.text.strip() != rest[0].strip()]
+    n_same = len(texts.records) - len(records)
+    if not records:
+        raise TrainingDataError(job.name, "no output differs from the reference it could be told from: add references")
+    return [texts.pool[place] for place in order[:n]], Texts(records, n_same, rest)
+
+
+def _sides(job: FitJob, tokenizer: PairTokenizer, texts: Texts) -> Sides:
+    if job.flag("conditional"):
+        return encode_sides(tokenizer, texts.records, with_context=job.text("inputs") == "both")
+    return encode_pool(tokenizer, texts.records, texts.pool)
+
+
 def _parts(job: FitJob) -> tuple[Dataset, Dataset | None]:
     """What is learned from and what is held out; without a dev part a tenth of the groups, if there are ten."""
     if job.dev is None and len(groups_of(job.train)) >= 10:
@@ -433,24 +481,20 @@ def _check_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> Non
     """Raises `TrainingDataError` where a model has several learning rates and no held-out texts to choose by."""
     if len(_learning_rates(job)) < 2:
         return
-    dev = Texts([], 0) if held_out is None else learnable(held_out)
+    dev = Texts([], 0) if held_out is None else learnable_of(job, held_out)
     per_system = job.text("models") == "per_system"
-    lacking = [name for name in learnable(learned).systems if name not in dev.systems] if per_system else []
+    lacking = [name for name in learnable_of(job, learned).systems if name not in dev.systems] if per_system else []
     if lacking or not dev.records:
         of = f" with texts of {', '.join(lacking)}" if lacking and dev.records else ""
         raise TrainingDataError(job.name, f"learning_rates are chosen on held-out data: give a dev part{of}")
-
-
-def _reads_context(job: FitJob) -> bool:
-    return job.flag("conditional") and job.text("inputs") == "both"
 
 
 def _tokens_of_pair(job: FitJob, texts: Texts) -> float:
     """Tokens of a text and a reference, on average over some."""
     places = np.linspace(0, len(texts.records) - 1, min(PROBED, len(texts.records))).astype(int)
     tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
-    some = [texts.records[place] for place in places.tolist()]
-    sides = encode_sides(tokenizer, some, with_context=_reads_context(job))
+    some = Texts([texts.records[place] for place in places.tolist()], 0, texts.pool[:PROBED])
+    sides = _sides(job, tokenizer, some)
     return float(sides.generated.lengths.mean() + sides.references.lengths.mean())
 
 
@@ -492,13 +536,6 @@ def _learning_rates(job: FitJob) -> list[float]:
     if not rates or min(rates) <= 0:
         raise InvalidOption(job.name, "learning_rates", f"must be numbers above 0 with commas between, not {wish!r}")
     return rates
-
-
-def _fixed_references(job: FitJob, texts: Texts) -> list[str]:
-    """The references every text meets in an unconditional model: drawn once by the seed."""
-    every = list(dict.fromkeys(ref for record in texts.records for ref in references_of(record)))
-    chosen = job.rng("fixed references").permutation(len(every))[: job.integer("n_references")]
-    return [every[int(place)] for place in chosen]
 
 
 def _graded(

@@ -73,13 +73,16 @@ class PerceptionNetwork(Network):
         if penalised and mode == "pair":
             generated, reference = self._embedded(generated), self._embedded(reference)
         vector_gen, vector_ref = self.vectors(generated), self.vectors(reference)
-        if penalised and mode == "pooled":
-            vector_gen, vector_ref = (v if v.requires_grad else v.requires_grad_() for v in (vector_gen, vector_ref))
+        if penalised and mode == "pooled" and not vector_ref.requires_grad:
+            vector_ref.requires_grad_()
         grade_gen, grade_ref = self.grade(vector_gen), self.grade(vector_ref)
         p_ref = torch.sigmoid(grade_ref - grade_gen)
         loss, confidence_loss = self._likelihood(p_ref, vector_gen + vector_ref)
         if penalised:
-            penalty = self._penalty(mode, generated, reference, (vector_gen, vector_ref), grade_ref - grade_gen)
+            if mode == "pooled":
+                penalty = gradient_penalty(grade_ref, [vector_ref], [None])
+            else:
+                penalty = self._penalty(mode, generated, reference, grade_ref - grade_gen)
             loss = loss + float(self.settings["penalty_weight"]) * every * penalty
         if self.training:
             self.steps += 1
@@ -107,21 +110,12 @@ class PerceptionNetwork(Network):
         loss = -target.clamp(TINY, 1 - TINY).log().mean()
         return loss + self.confidence_weight * confidence_loss, confidence_loss
 
-    def _penalty(
-        self,
-        mode: str,
-        generated: Inputs,
-        reference: Inputs,
-        vectors: tuple[torch.Tensor, torch.Tensor],
-        difference: torch.Tensor,
-    ) -> torch.Tensor:
-        """mean over pairs of (||grad D|| - 1)^2 (eq 5); see the modes in EVALUATORS 3.3."""
+    def _penalty(self, mode: str, generated: Inputs, reference: Inputs, difference: torch.Tensor) -> torch.Tensor:
+        """mean over pairs of (||grad D|| - 1)^2 by embeddings (eq 5); see the modes in EVALUATORS 3.3."""
         if mode == "interpolate":
             inputs = _between(self._embedded(generated), self._embedded(reference))
             value = self.grade(self.vectors(inputs))
             return gradient_penalty(value, [inputs["inputs_embeds"]], [inputs["attention_mask"]])
-        if mode == "pooled":
-            return gradient_penalty(difference, list(vectors), [None, None])
         embeddings = [generated["inputs_embeds"], reference["inputs_embeds"]]
         return gradient_penalty(difference, embeddings, [generated["attention_mask"], reference["attention_mask"]])
 
@@ -154,7 +148,8 @@ def _side(inputs: Inputs, prefix: str) -> Inputs:
 
 
 def _between(one: Inputs, two: Inputs) -> Inputs:
-    """eps E(x) + (1 - eps) E(x^), eps ~ U(0, 1) per pair, both padded to the longer with the union of their masks."""
+    """eps E(x) + (1 - eps) E(x^), eps ~ U(0, 1) per pair, both padded with zeros to the longer, and the union of their
+    masks: what else is in the batch does not count."""
     longest = max(one["inputs_embeds"].shape[1], two["inputs_embeds"].shape[1])
     first, second = _padded(one, longest), _padded(two, longest)
     share = torch.rand(len(first["inputs_embeds"]), 1, 1, device=first["inputs_embeds"].device)
@@ -170,10 +165,10 @@ def _between(one: Inputs, two: Inputs) -> Inputs:
 def _padded(inputs: Inputs, longest: int) -> Inputs:
     more = longest - inputs["attention_mask"].shape[1]
     pad = torch.nn.functional.pad
-    return {
-        name: pad(value, (0, 0, 0, more)) if name == "inputs_embeds" else pad(value, (0, more))
-        for name, value in inputs.items()
-    }
+    # The word vector of padding inside a batch need not be zero.
+    words = inputs["inputs_embeds"] * inputs["attention_mask"].unsqueeze(-1)
+    rest = {name: pad(value, (0, more)) for name, value in inputs.items() if name != "inputs_embeds"}
+    return {"inputs_embeds": pad(words, (0, 0, 0, more)), **rest}
 
 
 def _copy(module: torch.nn.Module) -> torch.nn.Module:

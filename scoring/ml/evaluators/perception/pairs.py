@@ -20,13 +20,14 @@ from scoring.ml.types import Record
 
 @dataclass(frozen=True)
 class Sides:
-    """Generations and the references each may meet: generation i meets `references[first[i] : first[i] + n[i]]` in a
-    conditional model, any reference otherwise."""
+    """Generations and the references each may meet: generation i meets `references[first[i] : first[i] + n[i]]`,
+    without that at `same[i]`, which is the same text (-1: none is)."""
 
     generated: Encodings
     references: Encodings
     first: Ints
     n: Ints
+    same: Ints
     truncated: Any
     reference_truncated: Any
 
@@ -54,8 +55,25 @@ def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_co
         references_read.encodings,
         np.array(first, dtype=np.int64),
         np.array(n, dtype=np.int64),
+        np.full(len(n), -1),
         generated.truncated,
         references_read.truncated,
+    )
+
+
+def encode_pool(tokenizer: PairTokenizer, records: Sequence[Record], pool: Sequence[str]) -> Sides:
+    """The texts of records without what they answer, and references any of them may meet, all different."""
+    generated, references = tokenizer.texts([record.text for record in records]), tokenizer.texts(list(pool))
+    places = {text.strip(): place for place, text in enumerate(pool)}
+    n = len(records)
+    return Sides(
+        generated.encodings,
+        references.encodings,
+        np.zeros(n, dtype=np.int64),
+        np.full(n, len(pool)),
+        np.array([places.get(record.text.strip(), -1) for record in records], dtype=np.int64),
+        generated.truncated,
+        references.truncated,
     )
 
 
@@ -70,7 +88,6 @@ class PairBatches:
 
     def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
         self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase
-        self.conditional = job.flag("conditional")
         self.times = meetings_of(job)
         codes = np.unique(np.asarray(systems, dtype=object).astype(str), return_inverse=True)[1]
         self.of_system = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
@@ -85,11 +102,10 @@ class PairBatches:
         rng = self.job.rng(f"{self.phase}:pairs:{epoch}")
         most = max(len(rows) for rows in self.of_system)
         generated = np.concatenate([_repeated(rows, most, rng) for rows in self.of_system])
-        if self.conditional:
-            references = self.sides.first[generated] + rng.integers(0, self.sides.n[generated])
-        else:
-            generated = np.repeat(generated, self.times)
-            references = rng.integers(0, len(self.sides.references), len(generated))
+        generated = np.repeat(generated, self.times)
+        first, same = self.sides.first[generated], self.sides.same[generated]
+        references = first + rng.integers(0, self.sides.n[generated] - (same >= 0))
+        references += (same >= 0) & (references >= same)
         lengths = self.sides.generated.lengths[generated] + self.sides.references.lengths[references]
         groups = length_grouped(lengths, self.job.integer("batch_size"), rng)
         self.batches = [(generated[rows], references[rows]) for rows in groups]

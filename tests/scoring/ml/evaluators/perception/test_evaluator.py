@@ -13,8 +13,8 @@ import torch
 from scoring.ml import EncoderError, InvalidOption, TrainingDataError, cross_fit, fit, load, plan
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.perception.arithmetic import system_weights
-from scoring.ml.evaluators.perception.evaluator import Perception, _Trainer, learnable
-from scoring.ml.evaluators.perception.pairs import PairBatches, encode_sides
+from scoring.ml.evaluators.perception.evaluator import Perception, _Trainer, kept_apart, learnable, unconditional
+from scoring.ml.evaluators.perception.pairs import PairBatches, encode_pool
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.finetune import FinetuneResult
@@ -173,8 +173,21 @@ def test_a_system_may_have_any_name(encoder: str, tmp_path: Path) -> None:
     assert len(list(folder.glob("*/best.safetensors"))) == 2
 
 
+def any_item(n_items: int = 12, n_references: int = 20, seed: int = 3) -> Dataset:
+    """Texts on some items, references on others; both are drawn from the same few words."""
+    rng = np.random.default_rng(seed)
+    words = ["cat", "sat", "on", "mat", "you", "like", "tea", "the", "dog", "ran", "no", "yes"]
+    texts = [" ".join(rng.permutation(words)[:5]) for _ in range(n_items + n_references)]
+    written = tuple(Item(f"i{n}", (), group=f"g{n}") for n in range(n_items))
+    others = tuple(
+        Item(f"r{n}", (), references=(text,), group=f"h{n}") for n, text in enumerate(texts[n_items:])
+    )  # fmt: skip
+    outputs = tuple(Output(item.id, "near", text) for item, text in zip(written, texts, strict=False))
+    return Dataset("any", items=(*written, *others), outputs=outputs)
+
+
 def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
-    found = fit("perception", data(12), encoder=encoder, conditional=False, n_references=2, **QUICK)
+    found = fit("perception", any_item(), encoder=encoder, conditional=False, n_references=2, **QUICK)
     records = data(4, seed=6).outputs_with_context()
     other = [replace(record, context=("you no",), references=("mat mat",)) for record in records]
     np.testing.assert_allclose(found.score(records), found.score(other), atol=1e-6)
@@ -183,23 +196,73 @@ def test_unconditional_texts_meet_fixed_references(encoder: str) -> None:
     assert len(found.artefact.state["references"]) == 2
 
 
+def test_an_unconditional_reader_did_not_learn_from_the_references_it_scores_with(encoder: str) -> None:
+    job = make_job("perception", any_item(), None, "recommended", encoder, 13, None, Path(), silent,
+                   {"conditional": False, **QUICK})  # fmt: skip
+    kept, texts = kept_apart(job, unconditional(any_item()))
+    assert len(kept) == 4
+    assert sorted([*kept, *texts.pool]) == sorted(item.references[0] for item in any_item().items if item.references)
+    # The dev part meets neither: others of its own, or those kept where it has no others.
+    trainer = _Trainer(job, texts, None, kept)
+    dev = unconditional(any_item(seed=4))
+    met = trainer._met(replace(dev, pool=(*dev.pool, *texts.pool))).pool
+    assert set(met) == set(dev.pool) - set(texts.pool)
+    assert trainer._met(replace(dev, pool=texts.pool)).pool == tuple(kept)
+
+
+def test_texts_that_are_written_as_references_are_stand_near_one_half(encoder: str) -> None:
+    """Texts and references of one kind: no reader can tell unseen ones apart, whatever it remembers of those it saw."""
+    scores, accuracies = [], []
+    for seed in (1, 2, 3):
+        found = fit("perception", any_item(30, 40, seed), dev=any_item(30, 40, seed + 10), encoder=encoder, seed=seed,
+                    conditional=False, confidence=False, penalty="none", epochs=12, batch_size=32,
+                    learning_rate=5e-3, n_references=12)  # fmt: skip
+        # The last epoch's dev figure: the reader knows its own references by heart then.
+        accuracies.append(found.record.log[-1]["dev_accuracy"])
+        scores.append(found.system_score(any_item(60, 0, seed + 20).outputs_with_context()))
+    assert np.mean(scores) == pytest.approx(0.5, abs=0.1)
+    assert np.mean(accuracies) == pytest.approx(0.5, abs=0.15)
+
+
+def test_an_unconditional_reader_wants_more_references_than_it_keeps(encoder: str) -> None:
+    few = any_item(n_references=4)
+    with pytest.raises(TrainingDataError, match=r"keeps 4 references.* there are 4 different ones"):
+        plan("perception", few, encoder=encoder, conditional=False, **QUICK)
+    one_left = replace(few, outputs=tuple(replace(row, text=few.items[-1].references[0]) for row in few.outputs))
+    said = []
+    for seed in range(20):
+        # Only where the seed keeps the three others.
+        try:
+            plan("perception", one_left, encoder=encoder, conditional=False, n_references=3, seed=seed, **QUICK)
+        except TrainingDataError as error:
+            said.append(str(error))
+    assert said
+    assert all("no output differs from the reference" in message for message in said)
+
+
 def test_without_condition_a_text_meets_several_references_an_epoch(encoder: str, tmp_path: Path) -> None:
     """EVALUATORS 3.4: each generation is paired with r = 4 random references, fresh ones in each epoch."""
     given = {"conditional": False, "n_references": 3, **QUICK}
-    job = make_job("perception", data(12), None, "recommended", encoder, 13, None, tmp_path, silent, given)
-    texts = learnable(data(12))
-    sides = encode_sides(PairTokenizer(job.encoder), texts.records, with_context=False)
+    whole = any_item()
+    # The third text repeats a reference: nothing tells the two apart, so that they do not meet.
+    same = whole.items[-1].references[0]
+    outputs = (*whole.outputs[:2], replace(whole.outputs[2], text=same), *whole.outputs[3:])
+    texts = unconditional(replace(whole, outputs=outputs))
+    job = make_job("perception", whole, None, "recommended", encoder, 13, None, tmp_path, silent, given)
+    sides = encode_pool(PairTokenizer(job.encoder), texts.records, texts.pool)
     batches = PairBatches(sides, [record.system for record in texts.records], job, pad_id=0, phase="x")
-    drawn = []
-    for epoch in (0, 1):
+    drawn, met_by_third = [], set()
+    for epoch in range(40):
         batches.set_epoch(epoch)
         met = np.concatenate([generated for generated, _ in batches.batches])
-        assert np.bincount(met).tolist() == [3] * 24
-        drawn.append(np.concatenate([references for _, references in batches.batches]).tolist())
+        assert np.bincount(met).tolist() == [3] * 12
+        references = np.concatenate([references for _, references in batches.batches])
+        met_by_third |= {texts.pool[place] for place in references[met == 2]}
+        drawn.append(references.tolist())
     assert drawn[0] != drawn[1]
-    # 24 texts three times each, 8 in a step.
-    assert plan("perception", data(12), encoder=encoder, **given).steps == 9
-    assert plan("perception", data(12), encoder=encoder, **given, models="per_system").steps == 2 * 5
+    assert met_by_third == set(texts.pool) - {same}
+    # 12 texts three times each, 8 in a step.
+    assert plan("perception", whole, encoder=encoder, **given).steps == 5
 
 
 def test_text_alone_does_not_see_the_context(encoder: str) -> None:
@@ -234,7 +297,7 @@ def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
 def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"learning_rates": "1,2,3"}
     job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, given)
-    trainer = _Trainer(job, learnable(data()), learnable(data(4)))
+    trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
     losses: dict[float, dict[str, float]] = {1.0: {"loss": 0.7}, 2.0: {"loss": 0.6}, 3.0: {}}
     made = {rate: (trainer._network(1), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()}
     monkeypatch.setattr(trainer, "_finetune", lambda phase, texts, dev, rate: made[rate])
