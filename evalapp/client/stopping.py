@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from evalapp.client.errors import ClientError
 from evalapp.client.evaluators import Record
-from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, StoppingRule
+from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, StoppingRule, from_either_side
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -186,13 +186,9 @@ class Monitor:
 
         def work() -> np.ndarray:
             new = self._records(texts)
-            found = [np.asarray(self.comparer.compare(new, self._records(old)), dtype=np.float64) for old in earlier]
-            return np.stack(found)
+            return np.stack([from_either_side(self.comparer.compare, new, self._records(old)) for old in earlier])
 
-        verdicts = self.worker.call(work, seconds)
-        if verdicts.shape != (len(earlier), len(texts)):
-            raise ValueError(f"compare gave verdicts of shape {verdicts.shape[1:]} for {len(texts)} pairs")
-        return verdicts
+        return self.worker.call(work, seconds)
 
     def _records(self, texts: tuple[str, ...]) -> list[Record]:
         return [Record(text, context=context) for text, context in zip(texts, self._contexts, strict=True)]

@@ -3,12 +3,12 @@ training are elsewhere: `evalapp.client.callback` uses the rule while a model tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 #: What names a checkpoint: its training step, or any name.
 Checkpoint: TypeAlias = int | str
@@ -16,6 +16,19 @@ Checkpoint: TypeAlias = int | str
 #: With how many earlier checkpoints the newest is compared, and how many checks in a row must be lost.
 PREVIOUS = 2
 PATIENCE = 5
+
+
+def from_either_side(
+    compare: Callable[[list[Any], list[Any]], ArrayLike], a: Sequence[Any], b: Sequence[Any], *, seed: int = 13
+) -> NDArray[np.float64]:
+    """(n,) verdicts of a[i] over b[i] as `compare` gives them, half of the pairs, drawn by seed, asked the other way
+    round. A comparer that favours the first place would else always favour the newest, or hold it back."""
+    turned = np.random.default_rng(seed).random(len(a)) < 0.5
+    sides = [(y, x) if turn else (x, y) for x, y, turn in zip(a, b, turned.tolist(), strict=True)]
+    verdicts = np.asarray(compare([x for x, _ in sides], [y for _, y in sides]), dtype=np.float64)
+    if verdicts.shape != turned.shape:
+        raise ValueError(f"compare gave verdicts of shape {verdicts.shape} for {len(a)} pairs")
+    return np.where(turned, -verdicts, verdicts)
 
 
 @dataclass(frozen=True)

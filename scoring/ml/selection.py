@@ -11,14 +11,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
 
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.skill import VerdictTable, rank_by_games
-from evalapp.stats.stopping import PREVIOUS, Check, early_stop
+from evalapp.stats.stopping import PREVIOUS, Check, early_stop, from_either_side
 from scoring.ml.base import Evaluator
 from scoring.ml.errors import ScoringError
 from scoring.ml.training.gold import compared_records, key_of, rated_records
@@ -33,7 +35,7 @@ Tick: TypeAlias = Callable[[int, int], object]
 RUNS = 10
 #: Systems of one architecture with different settings name it so in their meta.
 VARIANT_OF = "variant_of"
-_SEEDS = 20
+_SEEDS = 100
 _Outputs: TypeAlias = dict[str, dict[str, Record]]
 
 
@@ -335,8 +337,10 @@ class _ByComparison:
 
     def __init__(self, evaluator: Any, choice: Choice, tick: Tick | None) -> None:
         self.choice = choice
+        self.tie_rule: TieRule = getattr(evaluator, "tie_rule", "half")
         # What only compares and is no evaluator of the catalogue tells no progress.
         told: dict[str, Any] = {"progress": tick} if isinstance(evaluator, Evaluator) else {}
+        compare = partial(evaluator.compare, **told)
         self.verdicts: dict[tuple[int, int], dict[str, int]] = {}
         names = choice.candidates
         for i in range(len(names)):
@@ -344,8 +348,8 @@ class _ByComparison:
             for j in range(i + 1, reach):
                 one, two = choice.outputs[names[i]], choice.outputs[names[j]]
                 items = sorted(one.keys() & two.keys())
-                signs = np.asarray(evaluator.compare([two[x] for x in items], [one[x] for x in items], **told))
-                self.verdicts[(i, j)] = dict(zip(items, signs.tolist(), strict=True))
+                signs = from_either_side(compare, [two[x] for x in items], [one[x] for x in items])
+                self.verdicts[(i, j)] = dict(zip(items, signs.astype(int).tolist(), strict=True))
 
     def pick(self, items: Sequence[str], seed: int) -> str | None:
         names = self.choice.candidates
@@ -358,7 +362,7 @@ class _ByComparison:
             return names[0] if best is None else str(best)
         rows = [(i, j, sign[x]) for (i, j), sign in self.verdicts.items() for x in items]
         table = VerdictTable.of(names, [j for _, j, _ in rows], [i for i, _, _ in rows], [s for _, _, s in rows])
-        return rank_by_games(table, seeds=_SEEDS, seed=seed).order[0]
+        return rank_by_games(table, seeds=_SEEDS, seed=seed, tie=self.tie_rule).order[0]
 
 
 def _chooser(evaluator: Evaluator, choice: Choice, tick: Tick | None) -> _ByScore | _ByComparison:

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from evalapp.stats.stopping import Check, StoppingRule, early_stop
+from evalapp.stats.stopping import Check, StoppingRule, early_stop, from_either_side
 
 
 def checks(signs: str) -> list[Check]:
@@ -76,3 +76,22 @@ def test_nothing_is_added_after_the_stop():
 def test_the_package_needs_no_django():
     code = "import sys, evalapp, evalapp.stats.stopping; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_a_comparer_that_favours_a_place_favours_no_checkpoint():
+    asked: list[tuple[list[int], list[int]]] = []
+
+    def first_wins(a, b):
+        asked.append((a, b))
+        return [1] * len(a)
+
+    found = from_either_side(first_wins, range(1000), range(1000, 2000))
+    assert abs(found.mean()) < 0.1
+    # Each pair once, whichever way round, and the verdict said of the first.
+    for place, (one, two, sign) in enumerate(zip(*asked[0], found, strict=True)):
+        assert (one, two) == ((place, place + 1000) if sign > 0 else (place + 1000, place))
+    larger = from_either_side(lambda a, b: np.sign(np.subtract(a, b)), [3, 1, 2, 5], [1, 3, 2, 4])
+    assert larger.tolist() == [1, -1, 0, 1]
+    assert np.isnan(from_either_side(lambda a, b: [np.nan] * len(a), [1, 2], [3, 4])).all()
+    with pytest.raises(ValueError, match="shape"):
+        from_either_side(lambda a, b: [1], [1, 2], [3, 4])

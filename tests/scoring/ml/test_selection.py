@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scoring.ml import load
+from scoring.ml import load, selection
 from scoring.ml.selection import SelectionError, find_choices, selection_report
 from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating, Record, System
 
@@ -115,3 +115,33 @@ def test_nothing_to_choose_or_nobody_to_ask():
         selection_report(plain, {}, aspect="good")
     with pytest.raises(SelectionError, match="people judged no candidate"):
         selection_report(dataset(), {}, aspect="other")
+
+
+class First:
+    """Prefers whatever it reads first, and has the paper's rule of draws."""
+
+    tie_rule = "paper"
+
+    def compare(self, a: Sequence[Record], b: Sequence[Record]) -> np.ndarray:
+        return np.ones(len(a), dtype=np.int8)
+
+
+def test_no_candidate_is_always_read_first():
+    for choice in find_choices(dataset()):
+        found = selection._ByComparison(First(), choice, None).verdicts
+        assert found
+        for signs in found.values():
+            assert set(signs.values()) == {-1, 1}, choice.name
+
+
+def test_variants_are_rated_by_the_evaluators_own_rule_of_draws(monkeypatch):
+    asked: list[dict] = []
+
+    def rank(table, **options):
+        asked.append(options)
+        return selection_rank(table, **options)
+
+    selection_rank = selection.rank_by_games
+    monkeypatch.setattr(selection, "rank_by_games", rank)
+    selection_report(dataset(), {"first": First(), "shorter": Shorter()}, aspect="good", runs=2)
+    assert [(options["tie"], options["seeds"]) for options in asked] == [("paper", 100)] * 2 + [("half", 100)] * 2

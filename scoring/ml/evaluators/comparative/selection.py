@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from evalapp.stats.skill import SkillRatings
-from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, Stop, early_stop
+from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, Stop, early_stop, from_either_side
 from scoring.ml.types import Record
 
 #: Comparisons with each earlier checkpoint.
@@ -42,7 +42,8 @@ def checks_of(
 ) -> list[Check]:
     """Each checkpoint, in the order of its steps, against the `previous` ones before it, on the same inputs.
 
-    At most `pairs` inputs that both have, drawn by seed. The first checkpoint has nothing to be compared with.
+    At most `pairs` inputs that both have, drawn by seed, as is which half of them has the newest text second. The first
+    checkpoint has nothing to be compared with.
     """
     steps = sorted(checkpoints)
     texts = {step: {record.item: record for record in checkpoints[step]} for step in steps}
@@ -55,7 +56,7 @@ def checks_of(
                 chosen = np.random.default_rng(seed).choice(len(items), pairs, replace=False)
                 items = [items[number] for number in sorted(chosen.tolist())]
             newest, before = [texts[step][item] for item in items], [texts[earlier][item] for item in items]
-            verdicts.append(np.asarray(evaluator.compare(newest, before)))
+            verdicts.append(from_either_side(evaluator.compare, newest, before, seed=seed))
         found.append(Check.from_verdicts(step, np.concatenate(verdicts) if verdicts else []))
     return found
 
