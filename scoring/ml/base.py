@@ -78,6 +78,8 @@ class Partial:
     values: Floats
     truncated: npt.NDArray[np.bool_] | None = None
     components: Mapping[str, Floats] = field(default_factory=dict)
+    #: Why a value is nan, by its place.
+    reasons: Mapping[int, str] = field(default_factory=dict)
 
 
 class Evaluator(ABC):
@@ -177,6 +179,8 @@ class Evaluator(ABC):
             truncated = np.zeros(len(records), dtype=np.bool_)
             truncated[rows] = partial.truncated[index]
         values[rows] = partial.values[index]
+        for row, place in zip(rows, places, strict=True):
+            reasons[row] = partial.reasons.get(place, "")
         for name, column in partial.components.items():
             components[name][rows] = column[index]
         return Scores(

@@ -283,7 +283,9 @@ class Comparative(TrainedEvaluator, PairJudge):
         """
         n = len(records)
         if n < 2:
-            return Partial(np.full(n, 1500.0))
+            return Partial(
+                np.full(n, np.nan), reasons=dict.fromkeys(range(n), "there is no other text to play against")
+            )
         order = sorted(range(n), key=lambda row: repr(self.identity(records[row])))
         records = [records[row] for row in order]
         plays = self.options["plays"]
@@ -301,8 +303,14 @@ class Comparative(TrainedEvaluator, PairJudge):
         ratings = play_games(n, low, high, scores, tie=self.tie_rule)
         cut = np.zeros(n, dtype=np.bool_)
         cut[np.concatenate([keys[verdicts.truncated] // n, keys[verdicts.truncated] % n])] = True
+        # A rating that no game has moved is not a text's.
+        games = np.bincount(np.concatenate([low, high]), minlength=n)
+        values = np.where(games > 0, ratings.rating, np.nan)
+        never = f"none of {n_games} games came to it: take more plays"
         places = np.argsort(order)
-        return Partial(ratings.rating[places], cut[places])
+        return Partial(
+            values[places], cut[places], reasons=dict.fromkeys(np.flatnonzero(games[places] == 0).tolist(), never)
+        )
 
 
 def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:

@@ -6,13 +6,15 @@ n. Pairs from people's judgements are in `human.py`.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from scoring.ml.errors import TrainingDataError
 from scoring.ml.types import Dataset, Record
 
 Target: TypeAlias = tuple[float, float, float]
@@ -55,6 +57,10 @@ def _grouped(records: Sequence[Record]) -> dict[str, list[int]]:
     return dict(of_item)
 
 
+def _differ(records: Sequence[Record], places: Iterable[int]) -> bool:
+    return len({records[place].text for place in places}) > 1
+
+
 def _pick(rng: np.random.Generator, n: int) -> int:
     return int(rng.integers(n))
 
@@ -94,9 +100,10 @@ class Samples:
 class StrongPairs:
     """Real against generated texts (better, worse), and ties within each.
 
-    The three classes are equally frequent, without ties the two. Of ties half are real with real and half generated
-    with generated, these of one checkpoint of one system. `same_context` is the share of pairs within one item, as
-    far as items hold both texts; one checkpoint has one text for an item, so generated ties cross contexts.
+    The three classes are equally frequent, without ties the two, however often texts repeat. Of ties half are real with
+    real and half generated with generated, these of one checkpoint of one system; one kind alone where the other has no
+    two different texts. `same_context` is the share of pairs within one item, as far as items hold both texts; one
+    checkpoint has one text for an item, so generated ties cross contexts.
     """
 
     def __init__(self, samples: Samples, *, same_context: float, tie: bool) -> None:
@@ -104,11 +111,13 @@ class StrongPairs:
         self.same_context, self.tie = same_context, tie
         self._real_of, self._generated_of = _grouped(self.real), _grouped(self.generated)
         self._both = [item for item in self._real_of if item in self._generated_of]
-        self._several = [item for item, places in self._real_of.items() if len(places) > 1]
+        self._several = [item for item, places in self._real_of.items() if _differ(self.real, places)]
         makers: dict[tuple[str, int | None], list[int]] = defaultdict(list)
         for place, record in enumerate(self.generated):
             makers[(record.system, record.step)].append(place)
-        self._makers = [places for places in makers.values() if len(places) > 1]
+        self._makers = [places for places in makers.values() if _differ(self.generated, places)]
+        self._real_tie = _differ(self.real, range(len(self.real)))
+        self._ties = tie and (self._real_tie or bool(self._makers))
 
     def __bool__(self) -> bool:
         return bool(self.real) and bool(self.generated)
@@ -118,13 +127,15 @@ class StrongPairs:
         return [self._one(rng) for _ in range(n)]
 
     def _one(self, rng: np.random.Generator) -> Pair:
-        pair = self._decisive(rng)
+        # What kind of pair is drawn once: drawing it anew where texts repeat would make that kind rarer.
+        kind = _pick(rng, 3 if self._ties else 2)
+        draw = self._decisive if kind < 2 else self._tie_of(rng)
         for _ in range(_ATTEMPTS):
-            kind = _pick(rng, 3 if self.tie else 2)
-            pair = self._tied(rng) if kind == 2 else self._decisive(rng)
+            pair = draw(rng)
             if pair.a.text != pair.b.text:
                 return pair.mirrored() if kind == 1 else pair
-        return pair
+        # People and machines write the same here.
+        return pair._replace(target=TIE_TARGET) if self.tie else pair
 
     def _decisive(self, rng: np.random.Generator) -> Pair:
         if self._both and rng.random() < self.same_context:
@@ -138,12 +149,17 @@ class StrongPairs:
         real = self.real[_pick(rng, len(self.real))]
         return Pair(real, self.generated[_pick(rng, len(self.generated))], BETTER_TARGET)
 
-    def _tied(self, rng: np.random.Generator) -> Pair:
-        among_real = rng.random() < 0.5 if self._makers else True
-        if not among_real:
-            places = self._makers[_pick(rng, len(self._makers))]
-            one, two = rng.choice(len(places), 2, replace=False).tolist()
-            return Pair(self.generated[places[one]], self.generated[places[two]], TIE_TARGET)
+    def _tie_of(self, rng: np.random.Generator) -> Callable[[np.random.Generator], Pair]:
+        if self._makers and (not self._real_tie or rng.random() < 0.5):
+            return self._generated_tie
+        return self._tie_of_people
+
+    def _generated_tie(self, rng: np.random.Generator) -> Pair:
+        places = self._makers[_pick(rng, len(self._makers))]
+        one, two = rng.choice(len(places), 2, replace=False).tolist()
+        return Pair(self.generated[places[one]], self.generated[places[two]], TIE_TARGET)
+
+    def _tie_of_people(self, rng: np.random.Generator) -> Pair:
         if self._several and rng.random() < self.same_context:
             places = self._real_of[self._several[_pick(rng, len(self._several))]]
             one, two = rng.choice(len(places), 2, replace=False).tolist()
@@ -215,7 +231,7 @@ class WeakPairs:
         self.steps: dict[str, list[int]] = {system: sorted(found) for system, found in steps.items()}
         self.rungs: dict[str, list[Rung]] = {}
         for system, found in self.steps.items():
-            rungs = _rungs(system, found, margin, _losses(metas.get(system, {})))
+            rungs = _rungs(system, found, margin, _losses(system, metas.get(system, {})))
             if rungs:
                 self.rungs[system] = rungs
         self._systems = sorted(self.rungs)
@@ -257,11 +273,19 @@ class WeakPairs:
         return pair.mirrored() if rng.random() < 0.5 else pair
 
 
-def _losses(meta: Mapping[str, object]) -> dict[int, float] | None:
+def _losses(system: str, meta: Mapping[str, object]) -> dict[int, float] | None:
+    """The dev losses a system's meta tells, without those that are no finite number: a step whose loss is not known."""
     said = meta.get("dev_losses")
-    if not isinstance(said, Mapping) or not said:
+    if said is None:
         return None
-    return {int(step): float(loss) for step, loss in said.items()}
+    try:
+        found = {int(step): float(loss) for step, loss in said.items()}  # type: ignore[attr-defined]
+    except (AttributeError, TypeError, ValueError):
+        raise TrainingDataError(
+            "comparative",
+            f'dev_losses of {system} must be numbers by training step, such as {{"100": 2.5}}, not {said!r}',
+        ) from None
+    return {step: loss for step, loss in found.items() if math.isfinite(loss)} or None
 
 
 def _rungs(system: str, steps: Sequence[int], margin: float, losses: Mapping[int, float] | None) -> list[Rung]:

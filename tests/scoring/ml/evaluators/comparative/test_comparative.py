@@ -153,7 +153,16 @@ def test_skill_of_single_texts(trained):
     assert len(others | {skill.signature}) == 4
     assert not np.array_equal(again(trained, by="skill", plays=99).score(records), values)
     assert not np.array_equal(again(trained, by="skill", seed=1).score(records), values)
-    assert skill.score(records[:1]).tolist() == [1500.0]
+    alone = skill.evaluate(records[:1])
+    assert np.isnan(alone.values).all()
+    assert alone.reasons == ("there is no other text to play against",)
+    # Two games reach at most four of the texts: what never played has no rating.
+    few = again(trained, by="skill", plays=2).evaluate(records)
+    assert len(records) - 4 <= np.isnan(few.values).sum() < len(records)
+    assert {reason for reason, value in zip(few.reasons, few.values, strict=True) if np.isnan(value)} == {
+        "none of 2 games came to it: take more plays"
+    }
+    assert not any(reason for reason, value in zip(few.reasons, few.values, strict=True) if not np.isnan(value))
     np.testing.assert_allclose(skill.score(records[::-1])[::-1], values)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from scoring.ml import TrainingDataError
 from scoring.ml.evaluators.comparative.pairs import (
     BETTER_TARGET,
     TIE_TARGET,
+    WORSE_TARGET,
     Pair,
     Samples,
     StrongPairs,
@@ -19,7 +22,7 @@ from scoring.ml.evaluators.comparative.pairs import (
     margin_floor,
     smoothed,
 )
-from scoring.ml.types import Dataset, Output, System
+from scoring.ml.types import Dataset, Item, Output, System
 from tests.scoring.ml.evaluators.comparative.data import make
 
 OPTIONS = {"margin": 0.1, "curriculum": True, "same_context": 0.8, "smoothing": 0.1, "tie": True}
@@ -63,6 +66,43 @@ def test_strong_pairs_are_balanced_and_true():
     assert np.mean(decisive) == pytest.approx(0.81, abs=0.04)
     ties = [(id(pair.a) in real) for pair in pairs if pair.target == TIE_TARGET]
     assert np.mean(ties) == pytest.approx(0.5, abs=0.07)
+
+
+def collapsed(generated: Callable[[int], str], real: Callable[[int], str] = "people said {}".format) -> Dataset:
+    """Forty items with one text of people and one of a generator each."""
+    items = tuple(Item(f"i{n}", ("so",), references=(real(n),)) for n in range(40))
+    outputs = tuple(Output(item.id, "dull", generated(n)) for n, item in enumerate(items))
+    return Dataset("collapsed", systems=(System("dull"),), items=items, outputs=outputs)
+
+
+@pytest.mark.parametrize(
+    ("generated", "real", "generated_ties"),
+    [
+        pytest.param("it said {}".format, "people said {}".format, 0.5, id="all different"),
+        pytest.param(
+            lambda n: f"it said {n}" if n < 4 else "i do not know", "people said {}".format, 0.5, id="9 in 10"
+        ),
+        pytest.param(lambda n: "i do not know", "people said {}".format, 0.0, id="one generated text"),
+        pytest.param("it said {}".format, lambda n: "yes", 1.0, id="one text of people"),
+    ],
+)
+def test_classes_are_equally_frequent_however_often_a_generator_repeats_itself(generated, real, generated_ties):
+    """EVALUATORS 1.2: classes are sampled uniformly, half of the ties among generated texts where those differ."""
+    strong = StrongPairs(Samples.of(collapsed(generated, real)), same_context=0.8, tie=True)
+    pairs = strong.draw(np.random.default_rng(1), 3000)
+    # Twenty draws in a row may all give the text that nine in ten have.
+    assert np.mean([pair.a.text == pair.b.text for pair in pairs]) < 0.01
+    counts = Counter(pair.target for pair in pairs)
+    assert [counts[target] / 3000 for target in (WORSE_TARGET, TIE_TARGET, BETTER_TARGET)] == pytest.approx(
+        [1 / 3] * 3, abs=0.04
+    )
+    ties = [pair.a.system == "dull" for pair in pairs if pair.target == TIE_TARGET]
+    assert np.mean(ties) == pytest.approx(generated_ties, abs=0.06)
+
+
+def test_equal_texts_are_never_called_better():
+    strong = StrongPairs(Samples.of(collapsed(lambda n: "yes", lambda n: "yes")), same_context=0.8, tie=True)
+    assert {pair.target for pair in strong.draw(np.random.default_rng(1), 50)} == {TIE_TARGET}
 
 
 def test_without_ties_there_are_none():
@@ -120,6 +160,18 @@ def test_two_almost_converged_checkpoints_are_not_paired():
         data, systems=(System("ngram", meta={"dev_losses": {"100": 3.0, "400": 2.0, "700": 2.0, "1000": 2.01}}),)
     )
     assert {(r.earlier, r.later) for r in weak(with_losses).rungs["ngram"]} == {(100, 400), (100, 700), (100, 1000)}
+    # A loss that is no finite number is not known: the rest decides.
+    unknown = {"dev_losses": {"100": float("nan"), "400": 2.0, "700": float("inf"), "1000": 2.01}}
+    found = weak(replace(data, systems=(System("ngram", meta=unknown),)))
+    assert (400, 1000) not in {(r.earlier, r.later) for r in found.rungs["ngram"]}
+    assert (100, 400) in {(r.earlier, r.later) for r in found.rungs["ngram"]}
+
+
+@pytest.mark.parametrize("said", [{"100": None}, {"100": "n/a"}, {"final": 2.0}, [2.0, 1.9], 3, {"100": [1]}])
+def test_dev_losses_that_cannot_be_read_are_named(said):
+    data = replace(make(6), systems=(System("ngram", meta={"dev_losses": said}),))
+    with pytest.raises(TrainingDataError, match="dev_losses of ngram must be numbers by training step"):
+        weak(data)
 
 
 def test_smoothing():
