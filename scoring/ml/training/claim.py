@@ -25,6 +25,8 @@ def claim_folder(job: FitJob) -> None:
         "aspect": job.aspect,
         "train": data_hash(job.train),
         "dev": None if job.dev is None else data_hash(job.dev),
+        # Metrics that a model learns from cut words by it.
+        "language": job.train.lang,
         "encoder": job.encoder.weights if "encoder" in job.options else None,
         "options": {key: value for key, value in job.options.items() if key not in _FREE},
     }
@@ -32,7 +34,7 @@ def claim_folder(job: FitJob) -> None:
     if not path.is_file():
         write_json(path, said)
         return
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = {"language": job.train.lang, **json.loads(path.read_text(encoding="utf-8"))}
     # An option that only one of them knows came or went with a version; before there was a choice, one process trained.
     options = {**said["options"], "processes": 1, **found["options"]}
     differing = [key for key, value in said.items() if key != "options" and found.get(key) != value]

@@ -39,7 +39,14 @@ PATIENCE = Option(
     minimum=1,
     optional=True,
 )
-MAX_STEPS = Option("max_steps", "int", None, "Stop after so many steps; none is no limit.", minimum=1, advanced=True)
+MAX_STEPS = Option(
+    "max_steps",
+    "int",
+    None,
+    "Stop each part of the training after so many steps; none is no limit.",
+    minimum=1,
+    advanced=True,
+)
 TRAIN_DTYPE = Option(
     "train_dtype", "str", "fp32", "Number format of training.", choices=("fp32", "bf16"), advanced=True
 )

@@ -113,7 +113,8 @@ class _Ahead:
 
 
 def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation]:
-    """The union of what two models chose for each item, the first model's order first; reliability is the first's.
+    """The union of what two models chose for each item, the first model's order first. What either started from was not
+    added; the reliability is that of the first model's own choice, by itself.
 
     Raises ValueError when they are not of the same items in the same order.
     """
@@ -122,7 +123,7 @@ def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation
     found = []
     for a, b in zip(one, two, strict=True):
         union = tuple(dict.fromkeys([*a.references, *b.references]))
-        start = tuple(text for text in a.start if text in b.start)
+        start = tuple(dict.fromkeys([*a.start, *b.start]))
         found.append(Annotation(a.item, union, start, a.reliability, (*a.trace, *b.trace)))
     return found
 

@@ -36,7 +36,6 @@ from scoring.ml.types import Dataset, Item, Record, assign_groups
 
 #: Held out to choose the epoch where no other data are: a tenth of the groups, if there are ten.
 DEV_SHARE, LEAST_GROUPS = 0.1, 10
-DENSE_LIMIT = 256
 # Pairs a second that two cores encode with MiniLM, and sets a second that they train.
 PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
 
@@ -126,9 +125,13 @@ class Ream(TrainedEvaluator):
             SignatureField("use", "u", str(self.options["use"])),
         ]
 
-    def reliability(self, context: Sequence[str], references: Sequence[str], *, source: str | None = None) -> float:
-        """s(q, R) of one query and its references; independent of their order. Raises `ScoringError` without any."""
-        return float(self.reliabilities(Record("", context=tuple(context), source=source), [references])[0])
+    def reliability(
+        self, context: Sequence[str] | str, references: Sequence[str], *, source: str | None = None
+    ) -> float:
+        """s(q, R) of one query, one text or the turns of a dialogue, and its references; independent of their order.
+        Raises `ScoringError` without any."""
+        turns = (context,) if isinstance(context, str) else tuple(context)
+        return float(self.reliabilities(Record("", context=turns, source=source), [references])[0])
 
     def reliabilities(self, query: Record, sets: Sequence[Sequence[str]]) -> Floats:
         """(n,) s(q, R) of several sets of references for one query, whose text does not matter. Texts that were read

@@ -56,7 +56,7 @@ class Prepared:
 
 
 def query_items(dataset: Dataset, aspect: str, method: RatingMethod) -> list[QueryItem]:
-    """Items with references and at least three rated, distinct outputs whose means are not all alike."""
+    """Items with references and at least three rated outputs whose means are not all alike."""
     rated = rated_records(dataset, aspect, method)
     by_item: dict[str, list[int]] = {}
     for row, record in enumerate(rated.records):
@@ -109,7 +109,7 @@ def foreign_answers(items: Sequence[QueryItem], n: int, rng: np.random.Generator
     for place, item in enumerate(items):
         own = set(item.references)
         chosen: dict[str, None] = {}
-        for at in rng.permutation(len(pool))[: 4 * n]:
+        for at in rng.permutation(len(pool)):
             other, text = pool[int(at)]
             if other != place and text not in own:
                 chosen[text] = None

@@ -288,6 +288,7 @@ def test_a_folder_is_of_one_training(tmp_path: Path) -> None:
         ("other seed", toy_data(), {"seed": 2}),
         ("other learning_rate", toy_data(), {"seed": 1, "learning_rate": 0.5}),
         ("other train", replace(toy_data(), aspects=()), {"seed": 1}),
+        ("other language", replace(toy_data(), lang="zh"), {"seed": 1}),
     ):
         with pytest.raises(InvalidOption, match=f"{named}: take another folder"):
             fit("toy", data, **arguments, **changes)

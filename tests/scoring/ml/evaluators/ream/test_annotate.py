@@ -99,5 +99,9 @@ def test_mix_is_the_union() -> None:
     (found,) = mix([one], [two])
     assert found.references[: len(one.references)] == one.references
     assert set(found.references) == {*one.references, *two.references}
+    # Models of different seeds begin with different references of the item; neither was added.
+    (other,) = mix([one], [choose(["a"], ["c", "b"], most=3)])
+    assert other.start == ("start", "a")
+    assert set(other.added) == set(other.references) - {"start", "a"}
     with pytest.raises(ValueError, match="not of the same items"):
         mix([one], [])

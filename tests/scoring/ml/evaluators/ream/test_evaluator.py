@@ -238,14 +238,17 @@ def test_options_do_what_they_say(encoder: str) -> None:
     assert isinstance(blind, Ream)
     assert isinstance(deaf, Ream)
     assert blind.reliability(("no",), ["cat"]) == pytest.approx(blind.reliability(("yes tea",), ["cat"]), abs=1e-6)
+    assert blind.reliability("no", ["cat"]) == blind.reliability(("no",), ["cat"])
+    assert deaf.reliability("yes tea", ["cat"]) == deaf.reliability(("yes tea",), ["cat"])
     assert deaf.reliability(("no",), ["cat"]) == pytest.approx(deaf.reliability(("no",), ["dog ran"]), abs=1e-6)
     assert (len(blind.record.groups), len(blind.record.dev_groups), len(blind.trained_on)) == (11, 1, 12)
-    lower = fit("ream", data(), encoder=encoder, layer=-2, **QUICK)
-    assert lower.signature != blind.signature
-    golden = fit("ream", data(), encoder=encoder, gold_margin=True, negatives="remove", **QUICK)
-    assert not np.allclose(
-        golden.evaluate(records).components["reliability"], lower.evaluate(records).components["reliability"]
-    )
+    plain = fit("ream", data(), encoder=encoder, **QUICK)
+    for other in ({"layer": -2}, {"gold_margin": True}, {"negatives": "remove"}):
+        changed = fit("ream", data(), encoder=encoder, **QUICK, **other)
+        assert changed.signature != plain.signature
+        assert not np.allclose(
+            changed.evaluate(records).components["reliability"], plain.evaluate(records).components["reliability"]
+        ), other
     paper = fit("ream", data(), encoder=encoder, profile="paper", **{**QUICK, "heads": 1})
     assert paper.settings["attention_kind"] == "gat"
     assert paper.settings["sizes"] == "3,5,7,10"

@@ -18,6 +18,8 @@ from scoring.ml.evaluators.ream.gold import (
     pearson_columns,
     worse_by_removal,
 )
+from scoring.ml.evaluators.ream.training import QueryItem, foreign_answers
+from scoring.ml.types import Record
 
 
 def item(n_outputs: int = 14, n_references: int = 6, n_foreign: int = 3, seed: int = 1) -> ItemGold:
@@ -73,6 +75,16 @@ def test_only_removals_that_really_lower_the_gold_are_negatives() -> None:
         assert [n for n, _ in found] == [n for n in every if one.reliabilities([n])[0] < sample.gold]
         assert all(gold < sample.gold for _, gold in found)
     assert worse_by_removal(Sample(0, (1,), 0.5), one) == []
+
+
+def test_an_item_with_nearly_all_references_gets_answers_of_the_others() -> None:
+    def query(name: str, n: int) -> QueryItem:
+        texts = tuple(f"{name}{k}" for k in range(n))
+        return QueryItem(Record("", item=name), texts, ("x", "y", "z"), np.array([1.0, 2.0, 3.0]))
+
+    rich, *others = foreign_answers([query("rich", 500), query("a", 1), query("b", 1)], 2, np.random.default_rng(1))
+    assert set(rich) == {"a0", "b0"}
+    assert [len(chosen) for chosen in others] == [2, 2]
 
 
 def test_foreign_answers_are_added_or_take_a_place() -> None:
