@@ -135,12 +135,14 @@ def rank_by_games(
     A game: a pair drawn uniformly among those with verdicts, then one of its verdicts. When every player has 50 plays
     the order is noted; games go on until every one has 50 more; an unchanged order ends the simulation, else the
     window repeats, up to `max_games` (default 200 K^2). `fixed_games` plays just so many instead. One seed alone
-    gives the same as the same seed among others.
+    gives the same as the same seed among others. Raises ValueError without verdicts, or games to play.
     """
     n = len(table.systems)
     if not table.n_pairs:
         raise ValueError("the table holds no verdict between two systems")
-    cap = fixed_games if fixed_games is not None else max_games or GAMES_CAP * n * n
+    cap = next((games for games in (fixed_games, max_games) if games is not None), GAMES_CAP * n * n)
+    if cap < 1:
+        raise ValueError(f"at least one game must be played, not {cap}")
     states = start(seeds, n)
     streams = [_Stream(table, np.random.default_rng([seed, number]), cap, fixed_games is not None)
                for number in range(seeds)]  # fmt: skip

@@ -148,3 +148,15 @@ def test_as_the_glicko2_package_where_its_formula_is_mended():
     as_it_is = glicko2.Player(1500, 200)
     as_it_is.update_player([1400, 1550, 1700], [30, 100, 300], [1, 0, 0])
     assert as_it_is.vol != pytest.approx(0.0599960, abs=1e-9)
+
+
+@pytest.mark.parametrize("tie", ["half", "paper"])
+@pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
+def test_players_far_apart(tie, score):
+    """Some 6,000 points apart 1 - E is 0 in doubles."""
+    strong, weak = Player(9000, 30), Player(1500, 30)
+    for a, b in (play(strong, weak, score, tie=tie), play(weak, strong, score, tie=tie)):
+        assert all(math.isfinite(x) for p in (a, b) for x in (p.rating, p.deviation, p.volatility))
+    assert math.isfinite(update(Player(1e6, 30), [(weak, score)]).rating)
+    # The sure win changes next to nothing.
+    assert play(strong, weak, 1.0)[0].rating == pytest.approx(9000, abs=1e-6)
