@@ -320,7 +320,7 @@ def run_supervision(given: Given, store: Store) -> None:
     wanted = [(whole, seed) for seed in seeds] if given.wants("supervision") else []
     wanted += [(name, seeds[0]) for name in others] if given.wants("ablations") else []
     for name, seed in wanted:
-        if (f"supervision/{name}", seed) not in store.rows:
+        if store.lacks(f"supervision/{name}", seed):
             parts = supervision_data(given.data, seed, given.quick)
             store.once("supervision/floors", seed, lambda test=parts[2]: floors_of(test))
             rate = chosen_on_dev(given, store)
@@ -645,7 +645,7 @@ def page(given: Given, store: Store) -> list[str]:
         f"Encoder: {given.encoder or 'the installed MiniLM (all-MiniLM-L6-v2)'}. Profile: recommended. Intervals: "
         "95 %, bootstrap over split groups.",
         "",
-        f"Made by `docs/results/comparative.py`. {machine_line(store.figures(), store.code)}",
+        f"Made by `docs/results/comparative.py`. {machine_line(store.figures(), store.code, store.checks)}",
         "",
         "## Trained on people's comparisons",
         "",

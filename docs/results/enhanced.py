@@ -199,7 +199,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         what_was_read(given),
         "",
-        f"Made by `docs/results/enhanced.py`. {machine_line(store.figures(), store.code)}",
+        f"Made by `docs/results/enhanced.py`. {machine_line(store.figures(), store.code, store.checks)}",
         "",
         "Intervals: 95 %, resampled groups of items, first seed; mean ± SD over seeds. Within items: the mean of the",
         "correlations over the outputs of each item, undefined ones counted as 0. p: two-sided, by resamples that are",

@@ -207,7 +207,7 @@ def page(store: Store, encoder: str) -> list[str]:
         f"USR sets, as in the published row. Encoder of maude and bert-nli: {encoder}, frozen. Profile:",
         "recommended.",
         "",
-        f"Made by `docs/results/maude.py`. {machine_line(trained(store), store.code)}",
+        f"Made by `docs/results/maude.py`. {machine_line(trained(store), store.code, store.checks)}",
     ]
     parts = {
         "Agreement with people": lambda: agreement(store, known),

@@ -449,7 +449,7 @@ def page(given: Given, store: Store) -> list[str]:
         f"{what_was_read(given)} The model's certainty is of {PASSES} passes with dropout (usual: 20)."
         + (size_of_trainings if given.items else ""),
         "",
-        f"Made by `docs/results/perception.py`. {machine_line(store.figures(), store.code)}",
+        f"Made by `docs/results/perception.py`. {machine_line(store.figures(), store.code, store.checks)}",
     ]
     human = {aspect: array(known[aspect]) for aspect in ASPECTS}
     parts = {

@@ -201,7 +201,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         what_was_read(given),
         "",
-        f"Made by `docs/results/ream.py`. {machine_line(store.figures(), store.code)}",
+        f"Made by `docs/results/ream.py`. {machine_line(store.figures(), store.code, store.checks)}",
         "",
         "R2 = 1 − MSE / constant; the constant predictor is the mean gold of each size on the test items themselves.",
         "Accuracy: how often the better of a set and the same set with one reference removed, one answer to another",

@@ -155,7 +155,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         what_was_read(given),
         "",
-        f"Made by `docs/results/shared_bert.py`. {machine_line(every, store.code)}",
+        f"Made by `docs/results/shared_bert.py`. {machine_line(every, store.code, store.checks)}",
     ]
     tried = sorted(tried_rates(store, given.seeds[0]), key=lambda row: row["rate"])
     if tried:

@@ -41,6 +41,8 @@ ESTIMATES = "estimate"
 ABSENT = "Not computed yet."
 READ = "Encoder: "
 KEPT = "*Of an earlier run, whose rows were not kept."
+#: What is no figure of a result; nor is any name that ends in "seconds".
+ASIDE_FROM_FIGURES = ("load", "code", "resumed")
 #: The sentences of `code_line`.
 CODE_SAID = re.compile(r"Code of the evaluators: state \w+\.|\*\*[^*]+ of these results were computed by .+? since\.")
 
@@ -80,10 +82,12 @@ def estimates(node: ast.stmt) -> bool:
 
 class Store:
     """Lines `{"setting", "seed", "result"}` of two files, `path` and `aside`; in the second also those without
-    "result", of what was begun. A half-written last line counts as absent."""
+    "result", of what was begun, and in the first those with "again", of what was computed once more to compare. A
+    half-written last line counts as absent. `again`: what shall be compared so, each as SETTING@SEED."""
 
-    def __init__(self, path: Path, aside: Path, code: str = "") -> None:
-        self.path, self.aside, self.code = path, aside, code
+    def __init__(self, path: Path, aside: Path, code: str = "", again: Iterable[str] = ()) -> None:
+        self.path, self.aside, self.code, self.again = path, aside, code, set(again)
+        self.checks: list[Result] = []
         self.rows: dict[tuple[str, int], Result] = {}
         self.begun: set[tuple[str, int]] = set()
         self.data: set[tuple[str, int]] = set()
@@ -91,6 +95,9 @@ class Store:
             file.parent.mkdir(parents=True, exist_ok=True)
             for row in lines_of(file):
                 key = (row["setting"], row["seed"])
+                if "again" in row:
+                    self.checks.append({"setting": row["setting"], "seed": row["seed"], **row["again"]})
+                    continue
                 self.begun.add(key)
                 if "result" in row:
                     self.rows[key] = row["result"]
@@ -101,6 +108,8 @@ class Store:
         state of the code; `resumed` where an earlier run was cut off in it, whose seconds are not known. `data`: it
         holds texts or judgements of a set."""
         key = (setting, seed)
+        if f"{setting}@{seed}" in self.again and key in self.rows:
+            self._compare(setting, seed, work)
         if key not in self.rows:
             print(f"{setting}, seed {seed} ...", flush=True)
             resumed = {"resumed": True} if key in self.begun else {}
@@ -114,6 +123,24 @@ class Store:
             print(f"  {seconds:.0f} s", flush=True)
         return self.rows[key]
 
+    def lacks(self, setting: str, seed: int) -> bool:
+        """Whether a result is missing, or to be compared."""
+        return (setting, seed) not in self.rows or f"{setting}@{seed}" in self.again
+
+    def _compare(self, setting: str, seed: int, work: Callable[[], Result]) -> None:
+        """Compute a result once more and note how far the largest difference of its figures is."""
+        print(f"{setting}, seed {seed}, again ...", flush=True)
+        self.again.discard(f"{setting}@{seed}")
+        began = time.monotonic()
+        most = farthest(self.rows[setting, seed], plain(work()))
+        seconds = round(time.monotonic() - began, 1)
+        if not math.isfinite(most):
+            raise SystemExit(f"{setting}, seed {seed}: other results than the row has; remove the row to keep the new")
+        found = {"difference": float(f"{most:.1g}"), "wall_seconds": seconds, "code": self.code}
+        self.checks.append({"setting": setting, "seed": seed, **found})
+        append(self.path, {"setting": setting, "seed": seed, "again": found})
+        print(f"  {seconds:.0f} s, largest difference {most:.1g}", flush=True)
+
     def of(self, setting: str, seeds: Iterable[int]) -> list[Result]:
         """The results that are there, in the order of the seeds."""
         return [self.rows[setting, seed] for seed in seeds if (setting, seed) in self.rows]
@@ -121,6 +148,25 @@ class Store:
     def figures(self) -> list[Result]:
         """All results that hold no data."""
         return [row for key, row in self.rows.items() if key not in self.data]
+
+
+def farthest(one: Any, two: Any) -> float:
+    """The largest absolute difference of two results' figures; infinite where they are not of one form."""
+    if isinstance(one, Mapping) and isinstance(two, Mapping):
+        kept = [
+            {name: value for name, value in each.items() if name not in ASIDE_FROM_FIGURES and "seconds" not in name}
+            for each in (one, two)
+        ]
+        if kept[0].keys() != kept[1].keys():
+            return math.inf
+        return max((farthest(value, kept[1][name]) for name, value in kept[0].items()), default=0.0)
+    if isinstance(one, list) and isinstance(two, list):
+        if len(one) != len(two):
+            return math.inf
+        return max((farthest(*pair) for pair in zip(one, two, strict=True)), default=0.0)
+    if isinstance(one, int | float) and isinstance(two, int | float):
+        return float(abs(one - two))
+    return 0.0 if one == two else math.inf
 
 
 def lines_of(path: Path) -> Iterator[dict[str, Any]]:
@@ -166,6 +212,7 @@ class Given:
     page_only: bool
     only: tuple[str, ...]
     items: int | None
+    again: tuple[str, ...] = ()
 
     def wants(self, part: str) -> bool:
         """Whether a part of the script shall run."""
@@ -193,6 +240,10 @@ def arguments(
             "action": "store_true", "default": False, "help": "write the page from the results that are there",
         },
         "only": {"nargs": "+", "choices": parts, "default": [], "help": "only these parts"},
+        "again": {
+            "nargs": "+", "default": [], "metavar": "SETTING@SEED",
+            "help": "compute these results of the rows once more, say how far their figures are, keep that",
+        },
     }  # fmt: skip
     for name, how in options.items():
         if name in without or (name == "only" and not parts):
@@ -203,7 +254,9 @@ def arguments(
     if "data" not in without and not found.data.is_dir():
         parser.error(f"{found.data} is no folder: say with --data where the sets of human-rated text are")
     found.seeds = tuple(found.seeds[:2] if found.quick else found.seeds)
-    return Given(**{name: tuple(value) if name == "only" else value for name, value in vars(found).items()})
+    return Given(**{
+        name: tuple(value) if name in ("only", "again") else value for name, value in vars(found).items()
+    })  # fmt: skip
 
 
 def store_of(given: Given, name: str, *evaluators: str) -> Store:
@@ -213,7 +266,7 @@ def store_of(given: Given, name: str, *evaluators: str) -> Store:
     size = "" if given.items is None else f"-{given.items}-items"
     file = f"{name}{suffix}{size}{'-quick' if given.quick else ''}"
     rows = given.out if given.quick else PAGES / "rows"
-    return Store(rows / f"{file}.jsonl", given.out / f"{file}-aside.jsonl", state_of_code(*evaluators))
+    return Store(rows / f"{file}.jsonl", given.out / f"{file}-aside.jsonl", state_of_code(*evaluators), given.again)
 
 
 def work_folder(given: Given, *names: object) -> Path:
@@ -286,7 +339,7 @@ def sections_of(text: str) -> list[tuple[str, str]]:
     return [(head, "\n".join(body)) for head, body in found]
 
 
-def machine_line(results: Sequence[Result], code: str) -> str:
+def machine_line(results: Sequence[Result], code: str, checks: Sequence[Result] = ()) -> str:
     """Where, under what load and by which code the results were computed, with their whole time."""
     import torch
     import transformers
@@ -299,7 +352,7 @@ def machine_line(results: Sequence[Result], code: str) -> str:
     return (
         f"Page written on {platform.machine()}, {device}, torch {torch.__version__}, transformers "
         f"{transformers.__version__}; {len(results)} results {took} {hours:.2f} h together, {load}. "
-        f"{code_line(results, code)}"
+        f"{code_line(results, code)} {again_line(checks, code)}"
     ).rstrip()
 
 
@@ -313,6 +366,17 @@ def code_line(results: Sequence[Result], code: str) -> str:
         f"**{many} of these results were computed by an earlier state of the evaluators' code** than this page's "
         f"({code}): CHANGELOG, under Changed and Fixed, says what has changed since."
     )
+
+
+def again_line(checks: Sequence[Result], code: str) -> str:
+    """Which results this code computed again, and how far their figures were from what stands on the page."""
+    ours = [row for row in checks if row["code"] == code]
+    if not ours:
+        return ""
+    names = "; ".join(f"{row['setting']} (seed {row['seed']})" for row in ours)
+    most = max(row["difference"] for row in ours)
+    said = "every figure came out the same" if most == 0 else f"no figure differs by more than {most:.0e}"
+    return f"Computed again by this page's code, to see whether it still gives the same: {names}; {said}."
 
 
 def number(value: float | None, digits: int = 3) -> str:

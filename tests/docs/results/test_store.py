@@ -208,3 +208,29 @@ def test_what_was_not_computed_this_time_stays_and_says_of_what_it_is(store: Mod
         )
         said = store.with_kept(new, old.replace("Seeds: 13.\n", f"Seeds: 13.\n\nMade by a script. {code}\n"))
         assert f"kept. Encoder: x. Seeds: 13. {code}*\n\nold b" in said
+
+
+def test_a_result_is_computed_again_to_compare(store: ModuleType, tmp_path: Path) -> None:
+    first = opened(store, tmp_path, "before")
+    first.once("a", 13, lambda: {"value": 0.5, "many": [1, 2], "training_seconds": 3.0})
+    first.once("b", 13, lambda: {"value": 1.0})
+
+    def again(*names: str, code: str = "now") -> Any:
+        return store.Store(tmp_path / "x.jsonl", tmp_path / "aside.jsonl", code, names)
+
+    kept = again("a@13", "b@13")
+    assert kept.lacks("a", 13)
+    assert kept.once("a", 13, lambda: {"value": 0.5 + 3e-7, "many": [1, 2], "training_seconds": 9.0})["value"] == 0.5
+    assert not kept.lacks("a", 13)
+    rows = list(again().rows.values())
+    assert len(rows) == 2
+    said = store.machine_line(rows, "now", again().checks)
+    assert "**All of these results were computed by an earlier state" in said
+    assert said.endswith("a (seed 13); no figure differs by more than 3e-07.")
+    kept.once("b", 13, lambda: {"value": 1.0})
+    assert "a (seed 13); b (seed 13)" in store.machine_line(rows, "now", again().checks)
+    # Of another code nothing is said; another form is no small difference.
+    assert "again" not in store.machine_line(rows, "later", again().checks)
+    for other in ({"value": 1.0, "more": 1}, {"value": [1.0]}, {"value": None}):
+        with pytest.raises(SystemExit, match="other results than the row has"):
+            again("b@13").once("b", 13, lambda other=other: other)
