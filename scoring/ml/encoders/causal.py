@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from scoring.ml.encoders.loading import load_pretrained, load_tokenizer
 from scoring.ml.encoders.source import EncoderSource
+from scoring.ml.encoders.tokenizing import encode_texts
 from scoring.ml.encodings import Encoding
 from scoring.ml.engine import Batch, Dtype, Engine
 from scoring.ml.errors import EncoderError
@@ -128,7 +129,7 @@ class CausalModel:
         return -chosen.view(wanted.shape)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        found = self.tokenizer.backend_tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        found = encode_texts(self.tokenizer.backend_tokenizer, texts)
         return [list(encoding.ids) for encoding in found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from scoring.ml.encoders.source import EncoderSource
@@ -14,29 +15,31 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Attention: TypeAlias = Literal["sdpa", "eager"]
-AutoKind: TypeAlias = Literal["AutoModel", "AutoModelForSequenceClassification", "AutoModelForCausalLM"]
+AutoKind: TypeAlias = Literal[
+    "AutoModel", "AutoModelForSequenceClassification", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM"
+]
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model")
+#: Of a bare encoder: what none of our readings uses. Who does use it asks for it (`shared_bert.checks`).
+_UNUSED = "pooler."
+_AGAIN = "copy the folder again, or take another encoder"
 
 
 def load_tokenizer(source: EncoderSource) -> Any:
     """The encoder's own tokenizer of transformers.
 
-    Raises `EncoderError` where there is none, or none that transformers has in its fast form.
+    Raises `EncoderError` where there is none, one that cannot be read, or none that transformers has in its fast form.
     """
     from transformers import AutoTokenizer
 
-    missing = f"{source.folder} holds no tokenizer: copy its tokenizer.json there"
     # Without any file transformers makes one that knows no word.
     if not any(any(source.folder.glob(pattern)) for pattern in _TOKENIZER_FILES):
-        raise EncoderError(source.name, missing)
+        raise EncoderError(source.name, f"{source.folder} holds no tokenizer: copy its tokenizer.json there")
     # Told of the encoder, transformers need not take the config.json beside it, in an artefact the evaluator's own.
     config = _config_of(source)
-    try:
+    with foreign_files(source.name, f"the tokenizer in {source.folder} cannot be read", _AGAIN):
         tokenizer = AutoTokenizer.from_pretrained(
             str(source.folder), local_files_only=True, trust_remote_code=False, config=config
         )
-    except (OSError, ValueError) as error:
-        raise EncoderError(source.name, missing) from error
     if not tokenizer.is_fast:
         raise EncoderError(source.name, "its tokenizer has no fast form: save one as tokenizer.json beside the weights")
     return tokenizer
@@ -49,7 +52,8 @@ def _config_of(source: EncoderSource) -> Any:
     if source.model_type not in CONFIG_MAPPING:
         return None
     plain = {key: value for key, value in source.config.items() if key not in ("model_type", "auto_map")}
-    return AutoConfig.for_model(source.model_type, **plain)
+    with foreign_files(source.name, f"the config.json of {source.folder} cannot be used", _AGAIN):
+        return AutoConfig.for_model(source.model_type, **plain)
 
 
 def load_pretrained(
@@ -58,26 +62,108 @@ def load_pretrained(
     """A model of transformers, on the CPU, in evaluation mode: the one place where weights of others are read.
 
     Local files, safetensors and no code from the folder, whatever the head. Raises `EncoderError` where transformers
-    does not know its kind or cannot read its weights.
+    does not know its kind, cannot read its weights, or finds some missing or of another size.
     """
     import torch
-    import transformers
-    from safetensors import SafetensorError
 
-    with without_progress_bar():
-        try:
-            model: PreTrainedModel = getattr(transformers, kind).from_pretrained(
-                str(source.folder),
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-                attn_implementation=attention or source.attention,
-                dtype=torch.bfloat16 if dtype == "bf16" else torch.float32,
-            )
-        except (OSError, ValueError, SafetensorError) as error:
-            message = f"{source.folder} cannot be loaded ({error}): copy the folder again, or take another encoder"
-            raise EncoderError(source.name, message) from error
-    return model.eval()
+    return read_model(
+        source.name,
+        source.folder,
+        kind,
+        attn_implementation=attention or source.attention,
+        dtype=torch.bfloat16 if dtype == "bf16" else torch.float32,
+    )
+
+
+def check_encoder(source: EncoderSource) -> None:
+    """Raises `EncoderError` for what `load_tokenizer` and `load_model` would refuse, in some hundredths of a second:
+    of the weights only names and sizes are read."""
+    tokenizer = load_tokenizer(source)
+    model = check_model(source.name, source.folder, "AutoModel", attn_implementation=source.attention)
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    words = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    if isinstance(words, int) and largest >= words:
+        raise EncoderError(source.name, foreign_tokenizer(largest, words))
+
+
+def foreign_tokenizer(largest: int, words: int) -> str:
+    """What is wrong with a tokenizer that gives a larger number than the encoder has word vectors for."""
+    return (
+        f"its tokenizer gives the token number {largest}, but it has {words} word vectors: copy the tokenizer that "
+        "belongs to it"
+    )
+
+
+def check_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
+    """The model without its weights. Raises `EncoderError` for what `read_model` would refuse."""
+    with _without_report():
+        return read_model(name, folder, kind, device_map="meta", **options)
+
+
+def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
+    """A folder's model in evaluation mode; `options` as transformers has them.
+
+    Raises `EncoderError`, also where a weight is missing: transformers would draw it at random and say so in a log.
+    """
+    import transformers
+
+    with without_progress_bar(), foreign_files(name, f"{folder} cannot be loaded", _AGAIN):
+        model, found = getattr(transformers, kind).from_pretrained(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+            **options,
+        )
+    missing = sorted(key for key in found["missing_keys"] if not (kind == "AutoModel" and key.startswith(_UNUSED)))
+    if missing:
+        message = f"{folder} lacks {_some(missing)} of the weights of a {type(model).__name__}: {_AGAIN}"
+        raise EncoderError(name, message)
+    other = sorted(f"{key} {_size(there)} for {_size(wanted)}" for key, there, wanted in found["mismatched_keys"])
+    if other:
+        message = f"{folder} holds weights of other sizes than its config.json says, {_some(other)}: {_AGAIN}"
+        raise EncoderError(name, message)
+    read: PreTrainedModel = model.eval()
+    return read
+
+
+def weight_names(source: EncoderSource) -> frozenset[str]:
+    """The names of an encoder's weights as its files have them. Raises `EncoderError` for a file that is damaged."""
+    from safetensors import safe_open
+
+    names: set[str] = set()
+    for path in sorted(source.folder.glob("model*.safetensors")):
+        with (
+            foreign_files(source.name, f"{path} cannot be read", _AGAIN),
+            safe_open(str(path), framework="np") as file,
+        ):
+            names.update(file.keys())
+    return frozenset(names)
+
+
+@contextmanager
+def foreign_files(name: str, what: str, way_out: str) -> Iterator[None]:
+    """Makes an `EncoderError` of everything that is raised while files of others are read: transformers and what it
+    stands on raise whatever they stumble over, and Exception itself."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise EncoderError(name, f"{what} ({type(error).__name__}: {said}): {way_out}") from error
+
+
+def _some(names: list[str]) -> str:
+    """The first three of a list, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
+
+
+def _size(shape: Any) -> str:
+    return "x".join(map(str, shape))
 
 
 def load_model(
@@ -125,3 +211,16 @@ def without_progress_bar() -> Iterator[None]:
     finally:
         if enabled:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def _without_report() -> Iterator[None]:
+    """transformers logs a table of the weights it found and did not find; who only checks reads it himself."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

@@ -73,12 +73,17 @@ class EncoderSource:
     def type_vocabulary(self) -> int:
         """How many token types the encoder tells apart; fewer than 2 are none."""
         default = 2 if self.model_type in _TYPED_BY_DEFAULT else 0
-        return int(self.config.get("type_vocab_size", default))
+        return self._number("type_vocab_size", default)
 
     @property
     def width(self) -> int:
         """Numbers in a token's vector."""
-        return int(self.config.get("hidden_size") or self.config.get("dim") or 1024)
+        return self._number("hidden_size", 0) or self._number("dim", 0) or 1024
+
+    @property
+    def words(self) -> int | None:
+        """How many word vectors the encoder has, None where its config.json does not say."""
+        return self._number("vocab_size", 0) or None
 
     @property
     def attention(self) -> str:
@@ -96,10 +101,19 @@ class EncoderSource:
             limits.append(tokenizer_limit)
         positions = self.config.get("max_position_embeddings")
         if isinstance(positions, int) and positions > 0:
-            offset = int(self.config.get("pad_token_id") or 0) + 1 if self.model_type in _OFFSET_POSITIONS else 0
+            offset = self._number("pad_token_id", 0) + 1 if self.model_type in _OFFSET_POSITIONS else 0
             limits.append(positions - offset)
         longest = min(limits)
         return 512 if math.isinf(longest) else int(longest)
+
+    def _number(self, key: str, default: int) -> int:
+        """A whole number of config.json; null is as good as absent."""
+        value = self.config.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
+            raise EncoderError(self.name, f"its config.json says {key}: {value!r}, which is no whole number")
+        return int(value)
 
 
 def find_encoder(name: str | None = None) -> EncoderSource:
@@ -159,7 +173,9 @@ def _read_json(name: str, path: Path, *, required: bool) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise EncoderError(name, f"{path} cannot be read ({error}): copy the encoder's folder again") from error
-    return content if isinstance(content, dict) else {}
+    if not isinstance(content, dict):
+        raise EncoderError(name, f"{path} holds no JSON object: copy the encoder's folder again")
+    return content
 
 
 @lru_cache(maxsize=32)

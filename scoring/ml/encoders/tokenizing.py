@@ -1,11 +1,13 @@
 """Texts, pairs and triples as an encoder reads them: its own special tokens, token types, and one rule of cutting.
 
 Every distinct text is tokenised once without special tokens; what is too long loses tokens, and the tokenizer's own
-template is laid around the rest. A special token written in a text stays text.
+template is laid around the rest. A special token written in a text stays text; half a surrogate pair, which is no
+character, is read as U+FFFD.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
@@ -14,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml.encoders.loading import load_tokenizer
+from scoring.ml.encoders.loading import foreign_tokenizer, load_tokenizer
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encodings import Encodings, Ints, TokenIds, Tokenized, ragged_places
 from scoring.ml.errors import EncoderError
@@ -25,6 +27,7 @@ Context: TypeAlias = str | Sequence[str]
 Cut: TypeAlias = Literal["left", "right"]
 # Texts handed to the tokenizer at a time: what it returns is far larger than the numbers kept.
 _TEXTS_AT_A_TIME = 4096
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Segment(NamedTuple):
@@ -175,7 +178,7 @@ class PairTokenizer:
         parts: list[TokenIds] = []
         sizes: list[int] = []
         for start in range(0, len(unique), _TEXTS_AT_A_TIME):
-            found = backend.encode_batch_fast(unique[start : start + _TEXTS_AT_A_TIME], add_special_tokens=False)
+            found = encode_texts(backend, unique[start : start + _TEXTS_AT_A_TIME])
             rows = [encoding.ids for encoding in found]
             sizes += map(len, rows)
             parts.append(np.fromiter(chain.from_iterable(rows), np.int32))
@@ -209,6 +212,9 @@ class PairTokenizer:
             if types is not None:
                 types[places] = part.type_id
             free = free + part.lengths
+        words = self.source.words
+        if words is not None and len(ids) and int(ids.max()) >= words:
+            raise EncoderError(self.source.name, foreign_tokenizer(int(ids.max()), words))
         cut = np.zeros(n, dtype=np.bool_)
         for before, after in zip(whole, kept, strict=True):
             cut |= after.lengths < before.lengths
@@ -244,6 +250,20 @@ class PairTokenizer:
             raise EncoderError(self.source.name, "its tokenizer does not know the letter a: it reads no texts")
         rows = (np.array(ids, dtype=np.int32) for ids in marks)
         return _Template(tuple(zip(rows, mark_types, strict=True)), tuple(types))
+
+
+def encode_texts(backend: Any, texts: Sequence[str]) -> Any:
+    """What a tokenizer makes of texts, without special tokens; see `well_formed` for what is no text."""
+    try:
+        return backend.encode_batch_fast(list(texts), add_special_tokens=False)
+    except TypeError:
+        # Looked for only now: nearly no text has any, and looking costs.
+        return backend.encode_batch_fast([well_formed(text) for text in texts], add_special_tokens=False)
+
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair: JSON can say one, but no tokenizer takes it."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def context_of(record: Record) -> tuple[Context, Cut]:

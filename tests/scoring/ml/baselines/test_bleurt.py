@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from scoring.ml import EncoderError, InvalidOption, Query, Record, load
-from tests.scoring.ml.tiny import save_tokenizer
+from tests.scoring.ml.tiny import save_tokenizer, tiny_encoder
 
 FAMILIES = ("bert", "roberta", "deberta-v2")
 RECORDS = [
@@ -120,3 +120,17 @@ def test_signature_and_saving(checkpoint, tmp_path):
     evaluator.save_pretrained(tmp_path)
     assert json.loads((tmp_path / "evaluator.json").read_text())["options"]["encoder"] == checkpoint
     np.testing.assert_array_equal(load(tmp_path).score(RECORDS), evaluator.score(RECORDS))
+
+
+def test_an_encoder_that_only_calls_itself_a_checkpoint_is_refused(tmp_path):
+    """Its head would be drawn at random, anew each time it is loaded."""
+    folder = tiny_encoder("bert", tmp_path)
+    path = tmp_path / "config.json"
+    said = {
+        "architectures": ["BertForSequenceClassification"],
+        "id2label": {"0": "LABEL_0"},
+        "label2id": {"LABEL_0": 0},
+    }
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **said}), encoding="utf-8")
+    with pytest.raises(EncoderError, match=r"lacks classifier\.bias, classifier\.weight"):
+        load("bleurt", encoder=folder, device="cpu").score(RECORDS)

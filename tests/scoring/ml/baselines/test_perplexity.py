@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
-from scoring.ml import InvalidOption, Record, ScoringError, load, read_dataset
+from scoring.ml import EncoderError, InvalidOption, Record, ScoringError, load, read_dataset
 from scoring.ml.baselines.perplexity import CrossFit, group_of, ppl_reference
 from scoring.ml.text.word_ngrams import WordNgrams
 from tests.scoring.ml.causal import plain_log_likelihood, tiny_causal
@@ -138,3 +139,13 @@ def test_people_are_more_fluent_than_shuffled_people(shared_data: Path):
     shuffled = [Record(" ".join(rng.permutation(r.text.split())), r.references, item=r.item) for r in records]
     evaluator = load("perplexity")
     assert evaluator.system_score(records) > evaluator.system_score(shuffled)
+
+
+def test_weights_of_other_names_are_refused(tmp_path):
+    """They would be drawn at random, anew each time the model is loaded."""
+    folder = tiny_causal("gpt2", tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = {f"other.{name}": value for name, value in load_file(path).items()}
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(EncoderError, match="of the weights of a GPT2LMHeadModel"):
+        load("perplexity", encoder=folder, device="cpu").score(RECORDS)

@@ -90,3 +90,9 @@ def test_the_window_is_the_models_unless_less_is_asked_for(folder):
 def test_an_encoder_is_no_causal_model(tiny_encoder):
     with pytest.raises(EncoderError, match="is no causal language model but a BertModel"):
         CausalModel(find_encoder(tiny_encoder()))
+
+
+def test_half_a_surrogate_pair_is_read_as_a_character_that_is_none(folder):
+    model = CausalModel(find_encoder(folder), device="cpu")
+    broken, whole = model.log_likelihoods(["the \ud800 cat"]), model.log_likelihoods(["the \ufffd cat"])
+    assert [part.tolist() for part in broken] == [part.tolist() for part in whole]

@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+import transformers
+from safetensors.torch import load_file, save_file
 from transformers import AlbertConfig, AutoModel, ElectraConfig, MPNetConfig
 
 from scoring.ml import EncoderError
-from scoring.ml.encoders.loading import load_model, load_tokenizer
-from scoring.ml.encoders.source import find_encoder
+from scoring.ml.encoders.loading import (
+    check_encoder,
+    load_model,
+    load_pretrained,
+    load_tokenizer,
+    weight_names,
+)
+from scoring.ml.encoders.source import EncoderSource, find_encoder
+from tests.scoring.ml.causal import tiny_causal
 from tests.scoring.ml.tiny import FAMILIES
+
+
+@pytest.fixture
+def copied(tiny_family, tmp_path) -> Path:
+    """A BERT whose files may be damaged."""
+    return Path(shutil.copytree(tiny_family("bert"), tmp_path / "copied"))
+
+
+def renamed(folder: Path, name) -> EncoderSource:
+    """The folder with other names of its weights, without those that get none."""
+    weights = {name(key): value for key, value in load_file(folder / "model.safetensors").items() if name(key)}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return find_encoder(str(folder))
+
+
+def changed(folder: Path, **entries: object) -> EncoderSource:
+    """The folder with other entries of its config.json."""
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **entries}), encoding="utf-8")
+    return find_encoder(str(folder))
+
+
+def refused(source: EncoderSource, message: str) -> None:
+    """Both by the check and by loading itself."""
+    with pytest.raises(EncoderError, match=message):
+        check_encoder(source)
+    with pytest.raises(EncoderError, match=message):
+        load_model(source)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -104,3 +144,90 @@ def test_a_tokenizer_in_an_artefact_is_loaded_as_its_encoders(tiny_family, tmp_p
     assert warnings == []
     assert type(found) is type(own)
     assert found("the cat sat")["input_ids"] == own("the cat sat")["input_ids"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_passes_the_check_which_reads_no_weights(tiny_family, family):
+    check_encoder(find_encoder(tiny_family(family)))
+
+
+def test_the_installed_encoder_passes_the_check():
+    check_encoder(find_encoder())
+
+
+def test_weights_of_other_names_are_refused_and_not_drawn_at_random(copied):
+    message = r"lacks embeddings\.LayerNorm\.bias, .* and 34 more of the weights of a BertModel: copy the folder again"
+    refused(renamed(copied, lambda name: f"other.{name}"), message)
+
+
+def test_a_layer_that_is_missing_is_named(copied):
+    refused(
+        renamed(copied, lambda name: "" if ".layer.1." in name else name), r"lacks encoder\.layer\.1\.\S+, .*13 more"
+    )
+
+
+def test_a_folder_that_calls_itself_another_kind_is_refused(copied):
+    refused(changed(copied, model_type="gpt2"), "of the weights of a GPT2Model")
+
+
+def test_sizes_that_do_not_fit_the_weights_are_named(copied):
+    refused(changed(copied, hidden_size=64), r"other sizes than its config\.json says, .*LayerNorm\.bias 32 for 64")
+    refused(changed(copied, hidden_size=32, vocab_size=10), r"word_embeddings\.weight \d+x32 for 10x32")
+
+
+def test_a_configuration_that_is_none_is_refused(copied):
+    refused(changed(copied, num_attention_heads=5), "cannot be loaded .*multiple of the number of attention heads")
+    source = changed(copied, num_attention_heads=4, num_hidden_layers="2")
+    refused(source, "config.json of .* cannot be used .*expected int|cannot be loaded .*expected int")
+
+
+@pytest.mark.parametrize("content", [b"garbage" * 100, b"", None], ids=["garbage", "empty", "cut off"])
+def test_damaged_weights_are_refused_as_all_else(copied, content):
+    path = copied / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-50] if content is None else content)
+    source = find_encoder(str(copied))
+    refused(source, r"cannot be loaded \(SafetensorError: .*copy the folder again")
+    with pytest.raises(EncoderError, match=r"model\.safetensors cannot be read \(SafetensorError"):
+        weight_names(source)
+
+
+@pytest.mark.parametrize(
+    "kind", ["BertForMaskedLM", "RobertaForMaskedLM", "DistilBertForMaskedLM", "AlbertForMaskedLM", "MPNetForMaskedLM"]
+)
+def test_the_encoder_of_a_masked_language_model_is_taken_without_its_pooler(kind, tmp_path):
+    """Its weights stand under another name, and of the pooler, which no reading uses, there are none."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    made = getattr(transformers, kind)
+    saved = made(made.config_class(**sizes, vocab_size=60))
+    saved.save_pretrained(tmp_path)
+    found = load_model(find_encoder(str(tmp_path)))
+    for name, weight in saved.base_model.named_parameters():
+        torch.testing.assert_close(found.get_parameter(name), weight, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_tied_weights_are_not_missing(family, tmp_path):
+    load_pretrained(find_encoder(tiny_causal(family, tmp_path)), "AutoModelForCausalLM")
+
+
+def test_a_head_that_is_missing_is_refused(tiny_family):
+    source = find_encoder(tiny_family("bert"))
+    with pytest.raises(EncoderError, match=r"lacks classifier\.bias, classifier\.weight of the weights of a Bert"):
+        load_pretrained(source, "AutoModelForSequenceClassification")
+    with pytest.raises(EncoderError, match=r"lacks cls\.predictions\.bias, .* of the weights of a BertLMHeadModel"):
+        load_pretrained(source, "AutoModelForCausalLM")
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]", "null", ""])
+def test_a_tokenizer_that_is_there_but_broken_is_not_called_absent(copied, content):
+    (copied / "tokenizer.json").write_text(content, encoding="utf-8")
+    with pytest.raises(EncoderError, match=r"the tokenizer in \S+ cannot be read .*: copy the folder again"):
+        load_tokenizer(find_encoder(str(copied)))
+
+
+def test_the_tokenizer_of_another_encoder_is_found_out(copied, tiny_family):
+    shutil.copy(Path(tiny_family("roberta")) / "tokenizer.json", copied)
+    with pytest.raises(
+        EncoderError, match=r"gives the token number \d+, but it has \d+ word vectors: copy the tokenizer"
+    ):
+        check_encoder(find_encoder(str(copied)))

@@ -46,6 +46,24 @@ def test_a_folder_whose_configuration_cannot_be_read_is_none(tmp_path):
         find_encoder(name)
 
 
+@pytest.mark.parametrize("content", ["[1]", "null", '"bert"'])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_a_configuration_that_is_no_object_is_none(tmp_path, file, content):
+    name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
+    (tmp_path / "mine" / file).write_text(content, encoding="utf-8")
+    with pytest.raises(EncoderError, match=r"\.json holds no JSON object: copy the encoder's folder again"):
+        find_encoder(name)
+
+
+@pytest.mark.parametrize("wrong", ["32", [32], 1.5, True, float("inf")])
+def test_sizes_that_are_no_whole_numbers_are_named(tmp_path, wrong):
+    source = find_encoder(make(tmp_path / "mine", {"hidden_size": wrong, "type_vocab_size": wrong}))
+    with pytest.raises(EncoderError, match=r"says hidden_size: .*, which is no whole number"):
+        _ = source.width
+    with pytest.raises(EncoderError, match="says type_vocab_size: "):
+        _ = source.type_vocabulary
+
+
 def test_changed_weights_change_the_hash(tmp_path):
     name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
     before = find_encoder(name).weights

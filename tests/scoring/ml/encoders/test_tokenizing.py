@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -179,3 +181,19 @@ def test_nothing_to_tokenise(tiny_family):
     made = PairTokenizer(find_encoder(tiny_family("bert")))
     assert len(made.pairs([], [], cut="left").encodings) == 0
     assert made.texts([]).truncated.dtype == np.bool_
+
+
+def test_half_a_surrogate_pair_is_read_as_a_character_that_is_none(source):
+    """JSON can say one, as `"\\ud800"`; no tokenizer takes it."""
+    made = PairTokenizer(source)
+    broken, whole = ["the \ud800 cat", "tea \udc00\ud800", ONE], ["the \ufffd cat", "tea \ufffd\ufffd", ONE]
+    found, expected = made.pairs(broken, broken, cut="left"), made.pairs(whole, whole, cut="left")
+    assert [list(e.ids) for e in found.encodings] == [list(e.ids) for e in expected.encodings]
+    assert [list(e.ids) for e in made.texts(broken).encodings] == [list(e.ids) for e in made.texts(whole).encodings]
+
+
+def test_a_token_the_encoder_has_no_vector_for_is_named(tiny_family):
+    source = find_encoder(tiny_family("bert"))
+    made = PairTokenizer(replace(source, config={**source.config, "vocab_size": 6}))
+    with pytest.raises(EncoderError, match=r"gives the token number .*, but it has 6 word vectors"):
+        made.texts(["the cat"])
