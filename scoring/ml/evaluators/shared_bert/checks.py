@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoring.ml.encoders.loading import weight_names
 from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
 
@@ -29,13 +30,9 @@ def beta_numbers(name: str, text: str, n: int) -> tuple[float, ...]:
 
 
 def check_pooler(job: FitJob) -> None:
-    """Raises `EncoderError` where the encoder's own pooler is asked for and it has none."""
+    """Raises `EncoderError` where the encoder's own pooler is asked for and it has none, and one would be drawn."""
     if job.text("pooling") != "pooler":
         return
-    from safetensors import safe_open
-
-    for path in sorted(job.encoder.folder.glob("model*.safetensors")):
-        with safe_open(str(path), framework="np") as file:
-            if any(name.endswith("pooler.dense.weight") for name in file.keys()):  # noqa: SIM118
-                return
-    raise EncoderError(job.encoder.name, "has no pooler of its own: take pooling=mean or pooling=cls")
+    names = weight_names(job.encoder)
+    if not all(any(name.endswith(f"pooler.dense.{part}") for name in names) for part in ("weight", "bias")):
+        raise EncoderError(job.encoder.name, "has no pooler of its own: take pooling=mean or pooling=cls")

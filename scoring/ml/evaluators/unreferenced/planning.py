@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scoring.ml.engine import resolve_device
-from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
     Conversation,
     conversations_of,
     split_conversations,
 )
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
-from scoring.ml.evaluators.unreferenced.tools import ToolJob
+from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob
 from scoring.ml.training.estimate import matrix_rate, scoring_seconds
 from scoring.ml.training.job import FitJob, Plan
 
@@ -51,7 +51,9 @@ def sets_of(job: FitJob) -> Sets:
 
 def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
     """Counts, steps, seconds and warnings. Raises `TrainingDataError` naming what is missing, and `InvalidOption`
-    for tools that are no folders or do not fit together."""
+    for tools that are no folders or do not fit together; `EncoderError` for folders that hold no such model."""
+    if reads == "tokens" and job.encoder.words is None:
+        raise EncoderError(job.encoder.name, "its config.json does not say vocab_size: copy the folder again")
     _check_tools(job)
     sets = sets_of(job)
     n = sum(one.n_replies for one in sets.train)
@@ -114,6 +116,8 @@ def _check_tools(job: FitJob) -> None:
         folder = job.options[option]
         if folder and not (Path(str(folder)) / "config.json").is_file():
             raise InvalidOption(job.name, option, f"{folder!r} is no folder of a transformers model")
+        if folder:
+            LocalTextModel(str(folder), device=job.text("train_device")).check()
 
 
 def _there(job: FitJob, kind: str) -> bool:

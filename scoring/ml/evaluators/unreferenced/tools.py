@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import torch
 
-from scoring.ml.encoders.loading import without_progress_bar
+from scoring.ml.encoders.loading import AutoKind, check_model, foreign_files, read_model
+from scoring.ml.encoders.tokenizing import well_formed
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import EncoderError
 from scoring.ml.signature import text_hash
@@ -23,6 +24,7 @@ from scoring.ml.training.job import FitJob, TrainingProgress
 TextMaker: TypeAlias = Callable[[list[str]], list[str]]
 #: Texts a maker gets at a time; after each lot they are kept and progress is told.
 LOT = 8
+_OTHER = "copy the folder again, or take another model"
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,11 @@ class LocalTextModel:
         room = longest - new if causal else longest
         lead = "\n" if causal else ""
         inputs = tokenizer(
-            [text + lead for text in texts], return_tensors="pt", padding=True, truncation=True, max_length=room
+            [well_formed(text) + lead for text in texts],
+            return_tensors="pt",
+            padding=True,
+            truncation=True,
+            max_length=room,
         ).to(self.device)
         inputs.pop("token_type_ids", None)
         with torch.inference_mode():
@@ -88,27 +94,38 @@ class LocalTextModel:
         found = [str(text).strip() for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
         return [text.splitlines()[0].strip() if causal and text else text for text in found]
 
+    def check(self) -> None:
+        """Raises the `EncoderError` that the first call would raise; weights are not read."""
+        kind = self._kind()
+        self._tokenizer()
+        check_model(str(self.folder), self.folder, kind)
+
     def _load(self) -> tuple[Any, Any, bool]:
         if self._loaded is None:
             self._loaded = self._read()
         return self._loaded
 
     def _read(self) -> tuple[Any, Any, bool]:
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-
-        local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        try:
-            with without_progress_bar():
-                causal = not AutoConfig.from_pretrained(str(self.folder), **local).is_encoder_decoder
-                kind: Any = AutoModelForCausalLM if causal else AutoModelForSeq2SeqLM
-                model = kind.from_pretrained(str(self.folder), use_safetensors=True, **local)
-                tokenizer = AutoTokenizer.from_pretrained(str(self.folder), **local)
-        except (OSError, ValueError, KeyError) as error:
-            raise EncoderError(str(self.folder), f"holds no language model that can be read: {error}") from error
+        kind, tokenizer = self._kind(), self._tokenizer()
+        causal = kind == "AutoModelForCausalLM"
+        model: Any = read_model(str(self.folder), self.folder, kind)
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
         tokenizer.padding_side = tokenizer.truncation_side = "left" if causal else "right"
-        return tokenizer, model.to(self.device).eval(), causal
+        return tokenizer, model.to(self.device), causal
+
+    def _kind(self) -> AutoKind:
+        from transformers import AutoConfig
+
+        with foreign_files(str(self.folder), "holds no language model that can be read", _OTHER):
+            config = AutoConfig.from_pretrained(str(self.folder), local_files_only=True, trust_remote_code=False)
+        return "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
+
+    def _tokenizer(self) -> Any:
+        from transformers import AutoTokenizer
+
+        with foreign_files(str(self.folder), "holds no tokenizer that can be read", _OTHER):
+            return AutoTokenizer.from_pretrained(str(self.folder), local_files_only=True, trust_remote_code=False)
 
 
 def tools_of(job: FitJob) -> Tools:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scoring.ml import EncoderError, fit
+from scoring.ml import EncoderError, fit, plan
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob, Tools, make_texts
 from scoring.ml.registry import get_entry
 from scoring.ml.training.fit import run_job
@@ -115,3 +115,31 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(EncoderError, match="no language model"):
         LocalTextModel(tmp_path)(["a"])
+
+
+def test_an_encoder_is_no_generator(encoder: str, dialogues: Dataset) -> None:
+    """It would speak by a head that was drawn at random; the dry check says so, too."""
+    with pytest.raises(EncoderError, match="of the weights of a BertLMHeadModel"):
+        LocalTextModel(encoder)(["the cat"])
+    with pytest.raises(EncoderError, match="of the weights of a BertLMHeadModel"):
+        plan("maude", dialogues, encoder=encoder, generator=encoder)
+
+
+@pytest.mark.parametrize("kind", ["causal", "seq2seq"])
+def test_the_dry_check_takes_models_that_can_be_used(tmp_path: Path, kind: str) -> None:
+    LocalTextModel(tiny_causal("gpt2", tmp_path) if kind == "causal" else tiny_seq2seq(tmp_path)).check()
+
+
+def test_the_dry_check_refuses_tools_that_cannot_be_read(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(EncoderError, match="no language model that can be read"):
+        plan("maude", dialogues, encoder=encoder, generator=str(tmp_path))
+    folder = Path(tiny_causal("gpt2", tmp_path / "lm"))
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(EncoderError, match="no tokenizer that can be read"):
+        plan("maude", dialogues, encoder=encoder, translator=str(folder), back_translator=str(folder))
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_stop(tmp_path: Path) -> None:
+    model = LocalTextModel(tiny_causal("gpt2", tmp_path), max_new_tokens=3)
+    assert model(["the \ud800 cat"]) == model(["the \ufffd cat"])
