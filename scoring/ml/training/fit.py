@@ -43,9 +43,12 @@ def plan(
 
 def dry_check(job: FitJob) -> Plan:
     """What the evaluator says of the training before it begins. Raises what is refused."""
+    from scoring.ml.encoders.loading import check_encoder
     from scoring.ml.training.checks import check_processes
 
     devices = check_processes(job)
+    if "encoder" in job.entry.needs:
+        check_encoder(job.encoder)
     found = job.entry.load_implementation().plan(job)
     if devices < job.processes:
         note = f"{job.processes} processes that share a processor take no less time than one"

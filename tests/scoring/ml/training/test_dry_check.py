@@ -1,0 +1,108 @@
+"""What the dry check says of an encoder: it refuses all that the training would refuse, whatever is trained."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from scoring.ml import EncoderError, Plan, plan
+from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, System
+from tests.scoring.ml.tiny import tiny_encoder
+
+LEARNERS = ("adem", "adversarial", "bert-nli", "infersent", "maude", "ruber", "shared-bert")
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    """Enough of everything for each of them."""
+    numbers = range(12)
+    return Dataset(
+        "all",
+        aspects=(Aspect("good", 1, 5),),
+        systems=(System("a"), System("b")),
+        items=tuple(
+            Item(f"i{n}", context=(f"you like tea {n}", "yes"), references=(f"dog {n} ran", f"no {n}")) for n in numbers
+        ),
+        outputs=tuple(Output(f"i{n}", s, f"cat {n} sat {s}") for n in numbers for s in "ab"),
+        ratings=tuple(
+            Rating("r", "good", float(1 + (n + k) % 5), item=f"i{n}", system=s)
+            for n in numbers
+            for k, s in enumerate("ab")
+        ),
+        dialogues=tuple(Dialogue(f"d{n}", (f"tea {n} you", f"cat sat on {n}", f"i like the mat {n}")) for n in numbers),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(tiny_encoder("bert", tmp_path / "encoder"))
+
+
+def no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+
+
+def broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+
+
+def another_tokenizer(folder: Path) -> None:
+    shutil.copy(Path(tiny_encoder("roberta", folder.parent / "other")) / "tokenizer.json", folder)
+
+
+def unknown_kind(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "bort"}), encoding="utf-8")
+
+
+def damaged_weights(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"garbage" * 100)
+
+
+def foreign_weights(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    weights = {f"other.{name}": value for name, value in load_file(path).items()}
+    save_file(weights, path, metadata={"format": "pt"})
+
+
+def checked(name: str, data: Dataset, folder: Path) -> Plan:
+    return plan(name, data, encoder=str(folder))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_encoder_that_can_be_used_is_taken(name: str, data: Dataset, folder: Path) -> None:
+    assert checked(name, data, folder).steps > 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (no_tokenizer, r"holds no tokenizer: copy its tokenizer\.json"),
+        (broken_tokenizer, "the tokenizer in .* cannot be read"),
+        (another_tokenizer, "gives the token number"),
+        (unknown_kind, "bort"),
+        (damaged_weights, "SafetensorError"),
+        (foreign_weights, "of the weights of a BertModel"),
+    ],
+)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_encoder_that_cannot_be_used_is_refused(
+    name: str, data: Dataset, folder: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(folder)
+    with pytest.raises(EncoderError, match=message):
+        checked(name, data, folder)
+
+
+@pytest.mark.parametrize("name", ["infersent", "ruber"])
+def test_what_reads_words_needs_to_know_how_many_there_are(name: str, data: Dataset, folder: Path) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({key: value for key, value in config.items() if key != "vocab_size"}), encoding="utf-8")
+    with pytest.raises(EncoderError):
+        checked(name, data, folder)
