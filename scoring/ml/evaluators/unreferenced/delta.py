@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,7 +84,10 @@ def _changed(
     chosen: Sequence[Record], everyone: Sequence[Record], rng: np.random.Generator, tools: Tools
 ) -> Iterator[tuple[str, list[Record | None]]]:
     """Each kind with its changed records; None where the reply cannot be changed so."""
-    other = [_other(record, everyone, rng) for record in chosen]
+    by_group: dict[str, list[Record]] = {}
+    for record in everyone:
+        by_group.setdefault(record.group, []).append(record)
+    other = [_other(record, everyone, by_group, rng) for record in chosen]
     if tools.back_translate is not None:
         yield "back_translation", _with(chosen, tools.back_translate([record.text for record in chosen]))
     yield "rand_utt", _with(chosen, [record.text for record in other])
@@ -101,13 +104,16 @@ def _with(records: Sequence[Record], texts: Sequence[str | None]) -> list[Record
     return [replace(record, text=text) if text else None for record, text in zip(records, texts, strict=True)]
 
 
-def _other(record: Record, everyone: Sequence[Record], rng: np.random.Generator) -> Record:
-    """A reply of another group with another text, if one turns up."""
-    found = record
+def _other(
+    record: Record, everyone: Sequence[Record], by_group: Mapping[str, Sequence[Record]], rng: np.random.Generator
+) -> Record:
+    """A reply of another group, with another text if one turns up."""
     for attempt in range(100):
         found = everyone[int(rng.integers(len(everyone)))]
         if found.group != record.group and found.text != record.text:
             return found
         if attempt >= TRIES and found.group != record.group:
             return found
-    return found
+    # Nearly all replies are of its own group.
+    rest = [reply for group, replies in by_group.items() if group != record.group for reply in replies]
+    return rest[int(rng.integers(len(rest)))]

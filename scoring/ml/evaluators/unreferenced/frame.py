@@ -24,6 +24,7 @@ from scoring.ml.evaluators.unreferenced.conversations import (
     prepare,
     reply_records,
 )
+from scoring.ml.evaluators.unreferenced.losses import check_loss
 from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
 from scoring.ml.evaluators.unreferenced.planning import check, sets_of
 from scoring.ml.evaluators.unreferenced.samples import TextTable
@@ -50,7 +51,8 @@ class UnreferencedEvaluator(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        """Counts, steps, time; see `planning.check`."""
+        """Counts, steps, time; see `planning.check`. Raises `InvalidOption` for options the loss does not read."""
+        check_loss(job)
         return check(job, reads=cls.network_class.reads, flat=cls.network_class.flat)
 
     @classmethod

@@ -1,10 +1,26 @@
-"""What is minimised over one true reply and its false ones."""
+"""What is minimised over one true reply and its false ones, and which options each loss reads."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from scoring.ml.errors import InvalidOption
+from scoring.ml.training.job import FitJob
+
+#: These change how true replies count, which the hinge loss sets against the false ones of their row, each alike.
+_OF_NCE = ("positive_weight", "paraphrased")
+
+
+def check_loss(job: FitJob) -> None:
+    """Raises `InvalidOption` for an option that the loss would not read."""
+    if job.text("loss") != "hinge":
+        return
+    default = job.entry.parse_train_options(job.profile, {})
+    for name in _OF_NCE:
+        if job.options[name] != default[name]:
+            raise InvalidOption(job.name, name, "is not read by loss=hinge: leave it out, or take loss=nce")
 
 
 def nce_loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

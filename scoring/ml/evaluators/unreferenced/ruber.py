@@ -2,12 +2,13 @@
 
 s_U = sigmoid(MLP([q, q' M r, r])), q and r the largest values of recurrent readers' outputs. s_R = cosine of the
 reply's and the reference's word vectors, largest and least value of each feature side by side; the words' vectors are
-the input embeddings of the encoder. The blend combines both after bringing each to 0..1 over the texts scored
-together, so that a blended score holds within its call only.
+the input embeddings of the encoder, whatever a text's length. The blend combines both after bringing each to 0..1 over
+the texts scored together, so that a blended score holds within its call only.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
@@ -129,6 +130,8 @@ class Ruber(UnreferencedEvaluator):
         """(texts, 2 width) unit vectors: largest and least value of each feature over a text's words."""
         source = self.source
         tokenizer = PairTokenizer(source)
+        # What the encoder can read at once is no limit here: its words are looked up, each by itself.
+        tokenizer.max_length = sys.maxsize
         found = tokenizer.texts(texts).encodings
         special = np.array(tokenizer.tokenizer.all_special_ids)
         embeddings = cast(nn.Embedding, load_model(source, layer=1).get_input_embeddings()).weight

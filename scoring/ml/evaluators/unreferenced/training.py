@@ -190,7 +190,7 @@ class Epochs:
         for number, examples in enumerate(batches):
             found = self._run(cast(UnreferencedNetwork, network), samples, replies, examples)
             losses.append(float(found["loss"]))
-            sizes.append(float(replies.weights[examples].sum()))
+            sizes.append(self._counted(replies, examples))
             parts.append(found["logits"].float().cpu().numpy())
             order.append(examples)
             self.job.report(TrainingProgress(number + 1, len(batches), phase="evaluating"))
@@ -205,6 +205,13 @@ class Epochs:
             "false": float(scores[false].mean()) if false.any() else float("nan"),
             "below": float(below.sum() / false.sum()) if false.any() else float("nan"),
         }
+
+    def _counted(self, replies: Replies, examples: Ints) -> float:
+        """Over how many replies the loss of these examples is a mean, by weight: hinge is one over false replies."""
+        weights = replies.weights[examples]
+        if self.job.text("loss") == "hinge":
+            weights = weights[:, replies.targets < 0.5]
+        return float(weights.sum())
 
     def _drawn(self, samples: Samples, purpose: str, paraphrased: float) -> Replies:
         weight = self.job.options["positive_weight"]

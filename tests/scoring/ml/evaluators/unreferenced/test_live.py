@@ -110,6 +110,16 @@ def test_the_delta_table_is_mean_and_sd_of_the_differences() -> None:
         delta_table(Words(), talk[:1])
 
 
+def test_random_replies_are_of_another_group_however_few_those_are() -> None:
+    """Of 2,999 replies of one group and 1 of another nearly all got one of their own."""
+    talk = [Conversation(f"c{n}", "most", ("hi there", f"a{n} a{n}")) for n in range(2999)]
+    talk.append(Conversation("one", "one", ("hi there", "x y")))
+    rows = {row.kind: row for row in delta_table(Words(), talk, n=300)}
+    # The own reply has one different word of two, the only one of another group two of two; its own other has one.
+    assert rows["rand_utt"].n == 300
+    assert rows["rand_utt"].mean <= -0.5 + 2 / 300
+
+
 def test_bins_of_context_length() -> None:
     records = [Record("x", context=("a",) * n) for n in (1, 1, 2, 3, 3, 4, 20)]
     values = [0.0, 1.0, 0.5, 0.1, 0.2, 0.3, float("nan")]

@@ -16,8 +16,11 @@ from scoring.ml.encoders import kept
 from scoring.ml.evaluators.unreferenced.conversations import conversations_of, dialogue_records, reply_records
 from scoring.ml.evaluators.unreferenced.dialogues import score_dialogues
 from scoring.ml.evaluators.unreferenced.ruber import Ruber
+from scoring.ml.evaluators.unreferenced.samples import Replies
+from scoring.ml.evaluators.unreferenced.training import Epochs
 from scoring.ml.training.cross_fit import CrossFitted
-from scoring.ml.training.job import TrainingProgress
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import TrainingProgress, silent
 from scoring.ml.types import Dataset, Dialogue, Item, Record
 from tests.scoring.ml.evaluators.unreferenced.conftest import SMALL
 
@@ -267,6 +270,48 @@ def test_ruber_by_reference_and_blended(trained: dict[str, Any], tmp_path: Path)
     assert "form:blended-arithmetic" in blended.signature
     with pytest.raises(InvalidOption, match="one of min"):
         load(tmp_path, form="blended", blend="mean")
+
+
+def test_ruber_reads_a_reference_of_any_length(trained: dict[str, Any]) -> None:
+    """It was cut at what the encoder can read at once, and nothing said so."""
+    whole = trained["ruber"]
+    longest = whole.source.max_length()
+    long = Record("cat " * 2 * longest + "tea", references=("cat tea",), context=CONTEXT)
+    short = replace(long, text="cat tea")
+    found = Ruber(whole.entry, whole.artefact, {**whole.options, "form": "referenced"}).evaluate([long, short])
+    # The largest and least values are of the same two words.
+    np.testing.assert_allclose(found.values, [1, 1], atol=1e-6)
+    assert found.n_truncated == 0
+    blended = Ruber(whole.entry, whole.artefact, {**whole.options, "form": "blended"}).evaluate([long, short])
+    assert blended.truncated.tolist() == [True, False]
+    np.testing.assert_allclose(blended.components["referenced"], [1, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("profile", ["recommended", "paper"])
+def test_what_hinge_does_not_read_is_refused(encoder: str, dialogues: Dataset, profile: str) -> None:
+    """Both changed nothing."""
+    plan("ruber", dialogues, encoder=encoder, profile=profile, loss="hinge")
+    for option in ({"positive_weight": 3.0}, {"paraphrased": 0.5}):
+        with pytest.raises(InvalidOption, match="is not read by loss=hinge"):
+            plan("ruber", dialogues, encoder=encoder, profile=profile, loss="hinge", **option)
+
+
+def test_the_held_out_loss_counts_what_the_loss_counts(
+    encoder: str, dialogues: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hinge and the paper's weight 1 a batch counted by its true replies, too."""
+    given = {"loss": "hinge", **SMALL["maude"]}
+    job = make_job("maude", dialogues, None, "paper", encoder, 13, None, tmp_path, silent, given)
+    replies = Replies(
+        np.zeros((2, 4), dtype=np.int64),
+        np.array([[1, 1, 1, 0], [1, 0, 0, 1]], dtype=np.float32),
+        np.array([1, 0, 0, 0], dtype=np.float32),
+    )
+    epochs = object.__new__(Epochs)
+    epochs.job = job
+    assert [epochs._counted(replies, np.array([row])) for row in (0, 1)] == [2, 1]
+    epochs.job = replace(job, options={**job.options, "loss": "nce"})
+    assert [epochs._counted(replies, np.array([row])) for row in (0, 1)] == [3, 2]
 
 
 def test_folds_blend_on_one_scale(trained: dict[str, Any]) -> None:
