@@ -24,8 +24,9 @@ class Distinct(Evaluator):
     """distinct-n = U / C, U different ones among C n-grams, in 0..1.
 
     `score` takes each text alone, `system_score` all texts of a system together (the measure of Li et al.). With
-    `expected` it is EAD = U / (V (1 - ((V - 1) / V)^C)), V the vocabulary. A text shorter than n has no n-gram
-    and gets 0.
+    `expected` it is EAD = U / (V (1 - ((V - 1) / V)^C)), V the vocabulary: above 1 where more are different than
+    chance expects, and without upper end where the texts have more than V different ones. A text shorter than n has no
+    n-gram and gets 0.
     """
 
     def __init__(self, entry: Entry, options: dict[str, OptionValue], *, order: int) -> None:
@@ -77,11 +78,23 @@ ENTRIES = tuple(
         kind="baseline",
         summary=f"Share of different {order}-grams among all of a system's; per text within the text.",
         build=partial(Distinct, order=order),
-        scale=(0.0, 1.0),
+        # Open for the sake of EAD.
+        scale=(0.0, None),
         options=(
             *TOKEN_OPTIONS,
-            Option("expected", "bool", False, "Divide by what chance expects (EAD), against the length bias."),
-            Option("vocabulary", "int", 30522, "Vocabulary size V of EAD.", minimum=2),
+            Option(
+                "expected",
+                "bool",
+                False,
+                "Divide by what chance expects (EAD), against the length bias; the result may lie above 1.",
+            ),
+            Option(
+                "vocabulary",
+                "int",
+                30522,
+                "Vocabulary size V of EAD: how many different n-grams there can be.",
+                minimum=2,
+            ),
         ),
         level="system",
         system_score="corpus",

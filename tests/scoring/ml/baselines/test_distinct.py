@@ -26,6 +26,14 @@ def test_expectation_adjusted_by_hand():
     assert load("distinct-1", expected=True, vocabulary=10).system_score(ROWS) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("name", ["distinct-1", "distinct-2"])
+def test_the_scale_is_open_above(name: str):
+    """It said 0..1; seven different ones of C = 7 with V = 2 are 7 / (2 (1 - .5^7)) = 3.53."""
+    assert load(name).entry.scale == (0, None)
+    row = Record(" ".join("abcdefg" if name == "distinct-1" else "abcdefgh"))
+    assert load(name, expected=True, vocabulary=2).score([row])[0] == pytest.approx(7 / (2 * (1 - 0.5**7)))
+
+
 def test_expected_distinct_against_simulation():
     rng = np.random.default_rng(0)
     mean = np.mean([len(set(rng.integers(0, 50, 120))) for _ in range(2000)])
