@@ -536,7 +536,8 @@ def shown(value: float) -> str:
 
 
 def verdicts_in_words(computed: Computed, old: str) -> list[str]:
-    """One line a set: above or below the two floors, or not told apart from them."""
+    """One line a set: above or below the floors, or not told apart from them; the shorter text is one where people
+    prefer it."""
     lines = []
     for setting in SETTINGS:
         folds = computed[setting.name]
@@ -549,9 +550,16 @@ def verdicts_in_words(computed: Computed, old: str) -> list[str]:
         right, usual = (v.said == v.truth).astype(float), v.usual == v.truth
         _, low_usual, high_usual = resampled(right - usual, v.groups)
         ties = f"; it calls {np.mean(v.said == 0):.0%} of all pairs tied, people {np.mean(v.truth == 0):.0%}"
+        shorter = ""
+        if theirs.mean() < 0.5:
+            _, low_other, high_other = resampled(ours - (1 - theirs), own)
+            shorter = (
+                f"and {against(low_other, high_other)} *the shorter wins*, which is right in "
+                f"{1 - theirs.mean():.3f} of them ({low_other:+.3f} to {high_other:+.3f}), "
+            )
         lines.append(
             f"- {setting.name}: of decided pairs {against(low, high)} *the longer wins* ({low:+.3f} to {high:+.3f}), "
-            f"of all pairs {against(low_usual, high_usual)} the most frequent verdict ({low_usual:+.3f} to "
+            f"{shorter}of all pairs {against(low_usual, high_usual)} the most frequent verdict ({low_usual:+.3f} to "
             f"{high_usual:+.3f}){ties}."
         )
     return lines

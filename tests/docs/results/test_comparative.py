@@ -156,3 +156,19 @@ def test_shares_are_of_the_items_won_and_lost(comparative: ModuleType) -> None:
         "people_over_adversarial": 0.25, "adversarial_over_people": 0.5,
         "people_over_random": 1.0, "random_over_people": 0.0,
     }  # fmt: skip
+
+
+def test_where_people_prefer_the_shorter_text_that_is_a_floor_too(comparative: ModuleType) -> None:
+    def words(longer: list[int]) -> str:
+        fold = {"said": [1] * 6, "lean": [0.5] * 6, "usual": 1}
+        made = comparative.Fold(0, fold, GROUPS, np.ones(6), np.array(longer), {})
+        computed = {setting.name: [made] if setting.name == "pandalm" else [] for setting in comparative.SETTINGS}
+        (line,) = comparative.verdicts_in_words(computed, "")
+        return str(line)
+
+    assert "and not told apart from *the shorter wins*, which is right in 1.000 of them" in words([-1] * 6)
+    assert "shorter" not in words([1] * 6)
+    assert "and not told apart from *the shorter wins*, which is right in 0.667 of them" in words(
+        [-1, -1, -1, 1, -1, 1]
+    )
+    assert "shorter" not in words([1, 1, 1, -1, 1, -1])
