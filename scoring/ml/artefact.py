@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scoring.ml.base import ARTIFACT
 from scoring.ml.encoders.source import EncoderSource, find_encoder
-from scoring.ml.errors import ArtefactError
-from scoring.ml.signature import VERSION
+from scoring.ml.errors import ArtefactError, ScoringError
+from scoring.ml.signature import VERSION, file_hash, text_hash
 from scoring.ml.training.record import TrainingRecord
 from scoring.ml.types import Record
 
@@ -33,10 +34,11 @@ WEIGHTS, CONFIG, CARD, LOG, SPLIT, FIXTURES = (
     "fixtures.jsonl",
 )
 REQUIRED = (ARTIFACT, CONFIG, WEIGHTS, CARD, LOG, SPLIT, FIXTURES)
+TOKENIZER_CONFIG = "tokenizer_config.json"
 #: Every name a folder may hold; anything else is refused when one is uploaded.
 TOKENIZER_FILES = (
     "tokenizer.json",
-    "tokenizer_config.json",
+    TOKENIZER_CONFIG,
     "special_tokens_map.json",
     "added_tokens.json",
     "vocab.txt",
@@ -46,6 +48,21 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
 )
 ALLOWED = (*REQUIRED, *TOKENIZER_FILES)
+#: What `evaluator.json` holds of every artefact.
+HEADER: Mapping[str, tuple[type, ...]] = {
+    "evaluator": (str,),
+    "profile": (str,),
+    "seed": (int,),
+    "aspects": (list,),
+    "settings": (dict,),
+    "state": (dict,),
+    "encoder": (dict, type(None)),
+    "weights": (str,),
+    "record": (dict,),
+}
+_ENCODER: Mapping[str, type] = {"name": str, "weights": str, "embedded": bool}
+_WORDS = {str: "a text", int: "a whole number", list: "a list", dict: "an object", bool: "true or false"}
+_AGAIN = "copy it again, or save the evaluator again"
 N_FIXTURES = 10
 FIXTURE_TOLERANCE = 1e-4
 
@@ -117,9 +134,16 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
         "state": dict(artefact.state),
         "encoder": None
         if source is None
-        else {"name": _portable(source), "weights": source.weights, "embedded": artefact.embedded},
+        else {
+            "name": _portable(source),
+            "weights": source.weights,
+            "embedded": artefact.embedded,
+            "max_length": source.max_length(),
+            **({"tokenizer": _tokenizer_hash(folder)} if artefact.embedded else {}),
+        },
         "weights": weights_hash(artefact.network),
         "record": artefact.record.as_dict(),
+        "fixtures": len(artefact.fixtures),
         "signature": signature,
         "version": VERSION,
     }
@@ -140,32 +164,28 @@ def read_artefact(folder: Path, network_class: type[Network]) -> Artefact:
     missing = [name for name in REQUIRED if not (folder / name).is_file()]
     if missing:
         raise ArtefactError(str(folder), f"{', '.join(missing)} missing; save the evaluator again")
-    try:
+    with _damaged(folder, SPLIT):
         split = json.loads((folder / SPLIT).read_text(encoding="utf-8"))
+        seen = [tuple(split[name]) for name in ("train", "dev")] + [tuple(split.get("items", ()))]
+    with _damaged(folder, LOG):
         log = tuple(_read_lines(folder / LOG))
-        fixtures = tuple(
-            Fixture(_record(row["record"]), None if row["score"] is None else float(row["score"]))
-            for row in _read_lines(folder / FIXTURES)
-        )
-        record = TrainingRecord(
-            **content["record"], log=log, groups=tuple(split["train"]), dev_groups=tuple(split["dev"]),
-            items=tuple(split.get("items", ())),
-        )  # fmt: skip
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
-        raise ArtefactError(str(folder), f"is damaged ({error!r}); save the evaluator again") from error
+    with _damaged(folder, ARTIFACT):
+        groups, dev_groups, items = seen
+        record = TrainingRecord(**content["record"], log=log, groups=groups, dev_groups=dev_groups, items=items)
+    fixtures = _read_fixtures(folder, content.get("fixtures"))
     network = _read_network(folder, network_class)
     if weights_hash(network) != content["weights"]:
         raise ArtefactError(str(folder), f"{WEIGHTS} is not the file that was saved; copy it again")
     return Artefact(
-        evaluator=str(content["evaluator"]),
-        profile=str(content["profile"]),
-        seed=int(content["seed"]),
+        evaluator=content["evaluator"],
+        profile=content["profile"],
+        seed=content["seed"],
         aspects=tuple(content["aspects"]),
-        settings=dict(content["settings"]),
-        state=dict(content["state"]),
+        settings=content["settings"],
+        state=content["state"],
         record=record,
         network=network,
-        encoder=_find(folder, content["encoder"], dict(network.config.encoder or {})),
+        encoder=_find(folder, content["encoder"], network.config.encoder),
         embedded=bool((content["encoder"] or {}).get("embedded", True)),
         fixtures=fixtures,
     )
@@ -177,11 +197,47 @@ def read_header(folder: Path) -> dict[str, Any]:
         content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ArtefactError(str(folder), f"{ARTIFACT} cannot be read: {error}") from error
-    fields = ("evaluator", "profile", "seed", "aspects", "settings", "state", "encoder", "weights", "record")
-    absent = [name for name in fields if not isinstance(content, dict) or name not in content]
+    absent = [name for name in HEADER if not isinstance(content, dict) or name not in content]
     if absent:
         raise ArtefactError(str(folder), f"{ARTIFACT} lacks {', '.join(absent)}; save the evaluator again")
+    for name, kinds in HEADER.items():
+        _expect(folder, name, content[name], *kinds)
+    for aspect in content["aspects"]:
+        _expect(folder, "aspects", aspect, str)
+    for name, kind in _ENCODER.items() if content["encoder"] is not None else ():
+        _expect(folder, f"encoder.{name}", content["encoder"].get(name), kind)
     return dict(content)
+
+
+def _expect(folder: Path, name: str, value: Any, *kinds: type) -> None:
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        wanted = _WORDS[kinds[0]]
+        raise ArtefactError(str(folder), f"{ARTIFACT} says {name}: {value!r}, which is not {wanted}; {_AGAIN}")
+
+
+@contextmanager
+def _damaged(folder: Path, name: str) -> Iterator[None]:
+    """Makes an `ArtefactError` of what a file's content runs into."""
+    try:
+        yield
+    except ScoringError:
+        raise
+    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+        raise ArtefactError(str(folder), f"{name} is damaged ({type(error).__name__}: {error}); {_AGAIN}") from error
+
+
+def _read_fixtures(folder: Path, saved: object) -> tuple[Fixture, ...]:
+    """The fixtures; `saved` is how many there were, as far as it was noted."""
+    with _damaged(folder, FIXTURES):
+        fixtures = tuple(
+            Fixture(_record(row["record"]), None if row["score"] is None else float(row["score"]))
+            for row in _read_lines(folder / FIXTURES)
+        )
+    # Without them nothing would say that it still scores as it did.
+    if isinstance(saved, int) and len(fixtures) != saved:
+        found = "is empty" if not fixtures else f"holds {len(fixtures)}"
+        raise ArtefactError(str(folder), f"{FIXTURES} {found}, but {saved} fixtures were saved; {_AGAIN}")
+    return fixtures
 
 
 def _read_network(folder: Path, network_class: type[Network]) -> Network:
@@ -190,30 +246,59 @@ def _read_network(folder: Path, network_class: type[Network]) -> Network:
     from scoring.ml.encoders.loading import without_progress_bar
 
     try:
-        with without_progress_bar():
+        # A configuration that is none goes wrong in the network's own parts, wherever they look first.
+        with without_progress_bar(), _damaged(folder, CONFIG):
+            _json_object(folder / CONFIG)
             network: Network = network_class.from_pretrained(
                 str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False
             )
-    except (OSError, SafetensorError, RuntimeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (SafetensorError, RuntimeError) as error:
         raise ArtefactError(str(folder), f"its network cannot be read: {error}") from error
     return network.eval()
 
 
-def _find(folder: Path, said: Mapping[str, Any] | None, config: dict[str, Any]) -> EncoderSource | None:
+def _find(folder: Path, said: Mapping[str, Any] | None, config: Any) -> EncoderSource | None:
     if said is None:
         return None
     if said["embedded"]:
-        path = folder / "tokenizer_config.json"
-        tokenizer = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        return EncoderSource(str(said["name"]), folder, str(said["weights"]), config, tokenizer)
-    source = find_encoder(str(said["name"]))
-    if source.weights != said["weights"]:
+        if not isinstance(config, dict):
+            raise ArtefactError(str(folder), f"{CONFIG} says nothing of the encoder that was trained; {_AGAIN}")
+        path = folder / TOKENIZER_CONFIG
+        with _damaged(folder, TOKENIZER_CONFIG):
+            tokenizer = _json_object(path) if path.is_file() else {}
+        if said.get("tokenizer", _tokenizer_hash(folder)) != _tokenizer_hash(folder):
+            raise ArtefactError(str(folder), "its tokenizer's files are not those that were saved; copy them again")
+        source = EncoderSource(str(said["name"]), folder, str(said["weights"]), config, tokenizer)
+    else:
+        source = find_encoder(str(said["name"]))
+        if source.weights != said["weights"]:
+            raise ArtefactError(
+                str(folder),
+                f"was trained on the encoder {said['name']} with weights {said['weights'][:8]}, but here they are "
+                f"{source.weights[:8]}: put that version back or train again",
+            )
+    # Else texts would be cut elsewhere without a word. Artefacts of before this was noted do not say it.
+    length = said.get("max_length")
+    if length is not None and source.max_length() != length:
         raise ArtefactError(
             str(folder),
-            f"was trained on the encoder {said['name']} with weights {said['weights'][:8]}, but here they are "
-            f"{source.weights[:8]}: put that version back or train again",
+            f"its encoder read {length} tokens when it was saved, but {source.max_length()} by {source.folder}: "
+            f"its {TOKENIZER_CONFIG} is missing or another one; copy it again",
         )
     return source
+
+
+def _tokenizer_hash(folder: Path) -> str:
+    """Of the names and bytes of all files a tokenizer is read from."""
+    there = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    return text_hash(part for path in there for part in (path.name, file_hash(path)))
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise TypeError(f"it holds {content!r:.20}, not an object")
+    return content
 
 
 def _portable(source: EncoderSource) -> str:
@@ -227,7 +312,12 @@ def _portable(source: EncoderSource) -> str:
 
 
 def _record(row: Mapping[str, Any]) -> Record:
-    return Record(**{**row, "references": tuple(row["references"]), "context": tuple(row["context"])})
+    lists = {name: tuple(row[name]) for name in ("references", "context") if isinstance(row[name], list)}
+    texts = [row["text"], *lists["references"], *lists["context"], "" if row["source"] is None else row["source"]]
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r:.40} stands where a text should")
+    return Record(**{**row, **lists})
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from scoring.ml.baselines import (
     token_f1,
 )
 from scoring.ml.catalogue import Entry
-from scoring.ml.errors import ScoringError, UnknownEvaluator
+from scoring.ml.errors import ArtefactError, ScoringError, UnknownEvaluator
 from scoring.ml.evaluators.adem import entry as adem
 from scoring.ml.evaluators.adversarial import entry as adversarial
 from scoring.ml.evaluators.comparative import entry as comparative
@@ -87,20 +89,47 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
         return entry.build(entry, entry.parse_options(options))
     content = _read_artifact(artifact)
     entry = get_entry(str(content["evaluator"]))
+    with _fitting_together(folder, content):
+        evaluator = _load_saved(entry, folder, content, options, verify=verify)
+        # What a blank text gets may stand in its state, which nothing else has looked at yet.
+        _ = evaluator.worst
+    return evaluator
+
+
+def _load_saved(
+    entry: Entry, folder: Path, content: dict[str, Any], options: dict[str, Any], *, verify: bool
+) -> Evaluator:
     if "folds" in content:
         from scoring.ml.training.cross_fit import CrossFitted
 
         return CrossFitted.from_folder(entry, folder, options, verify=verify)
     if entry.learns:
         return entry.load_implementation().from_folder(entry, folder, options, verify=verify)
+    if "options" not in content:
+        message = f"{ARTIFACT} names the evaluator {entry.name}, which is never trained; save the evaluator again"
+        raise ArtefactError(str(folder), message)
     evaluator = entry.build(entry, entry.parse_options({**content["options"], **options}))
     saved = str(content["signature"])
     if not options and _unversioned(saved) != _unversioned(evaluator.signature):
         raise ScoringError(
-            f"{name_or_folder} was saved as {saved} but would now score as {evaluator.signature}: its encoder "
+            f"{folder} was saved as {saved} but would now score as {evaluator.signature}: its encoder "
             "has changed. Put the old one back, or save the evaluator anew."
         )
     return evaluator
+
+
+@contextmanager
+def _fitting_together(folder: Path, content: dict[str, Any]) -> Iterator[None]:
+    """Makes an `ArtefactError` of what a folder runs into whose files can be read but not be used together."""
+    try:
+        yield
+    except ScoringError:
+        raise
+    except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        lacking = "names no encoder and " if content.get("encoder", "") is None else ""
+        said = f"{ARTIFACT} {lacking}does not fit the files beside it, or not its evaluator"
+        what = f"{said} ({type(error).__name__}: {error})"
+        raise ArtefactError(str(folder), f"{what}; copy the folder again, or save the evaluator again") from error
 
 
 def _unversioned(signature: str) -> str:

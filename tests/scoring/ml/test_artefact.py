@@ -1,19 +1,219 @@
-"""What stands in an artefact's folder is what was put there."""
+"""What stands in an artefact's folder is what was put there, and what is damaged is named."""
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from scoring.ml import Record, load
+import numpy as np
+import pytest
+
+from scoring.ml import ArtefactError, EncoderError, Record, ScoringError, fit, load
 from scoring.ml.encoders.source import find_encoder
+from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.types import Dataset, Item, Output, System
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import tiny_encoder
+
+RECORDS = [Record("the cat sat", ("a dog",), ("you like tea",)), Record("no", ("yes",), ("tea",))]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an evaluator that trained its encoder."""
+    root = tmp_path_factory.mktemp("tuned")
+    encoder = tiny_encoder("bert", root / "encoder", layers=1)
+    # Its tokenizer reads less than the encoder has positions for.
+    path = root / "encoder" / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_max_length": 40}))
+    items = tuple(Item(f"i{n}", context=(f"tea {n}",), references=(f"dog {n} ran",)) for n in range(12))
+    outputs = tuple(Output(f"i{n}", "s", f"cat {n} sat") for n in range(12))
+    data = Dataset("few", systems=(System("s"),), items=items, outputs=outputs)
+    fit("adversarial", data, encoder=encoder, max_steps=1).save_pretrained(root / "out")
+    return root / "out"
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an evaluator beside whose network an encoder stands that was not trained."""
+    root = tmp_path_factory.mktemp("frozen")
+    source = find_encoder(tiny_encoder("bert", root / "encoder", layers=1))
+    untrained(source).with_fixtures(RECORDS).save_pretrained(root / "out")
+    return root / "out"
+
+
+@pytest.fixture(params=["tuned", "frozen"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of either that may be damaged."""
+    return Path(shutil.copytree(request.getfixturevalue(request.param), tmp_path / "copy"))
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def test_fixtures_may_hold_any_end_of_line(tmp_path: Path) -> None:
     source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
-    texts = ("cat\u2028dog", "cat\x85dog", "cat\x0cdog\n\u2029")
+    texts = ("cat\u2028dog", "cat\x85dog", "cat\x0cdog\n\u2029", "half a \ud800 pair")
     made = untrained(source).with_fixtures([Record(text, ("cat",), ("no",)) for text in texts])
     made.save_pretrained(tmp_path / "out")
     loaded = load(tmp_path / "out")
     assert [fixture.record.text for fixture in loaded.artefact.fixtures] == list(texts)  # type: ignore[attr-defined]
+
+
+def test_what_was_loaded_and_saved_again_is_the_same(folder: Path, tmp_path: Path) -> None:
+    once = load(folder)
+    once.save_pretrained(tmp_path / "again")
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "again").iterdir())
+    for name in ("evaluator.json", "fixtures.jsonl", "split.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def test_artefacts_of_before_these_were_counted_load(folder: Path) -> None:
+    def older(content: dict[str, Any]) -> None:
+        del content["fixtures"], content["encoder"]["max_length"]
+        content["encoder"].pop("tokenizer", None)
+
+    expected = load(folder).score(RECORDS)
+    edit(folder / "evaluator.json", older)
+    np.testing.assert_array_equal(load(folder).score(RECORDS), expected)
+    (folder / "fixtures.jsonl").write_text("")
+    assert isinstance(load(folder), TrainedEvaluator)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"aspects": None}, "says aspects: None, which is not a list"),
+        ({"aspects": [1]}, "says aspects: 1, which is not a text"),
+        ({"state": None}, "says state: None, which is not an object"),
+        ({"settings": [1]}, r"says settings: \[1\], which is not an object"),
+        ({"settings": {}}, "does not fit the files beside it, or not its evaluator .KeyError"),
+        ({"encoder": None}, "names no encoder"),
+        ({"encoder": {}}, r"says encoder\.name: None, which is not a text"),
+        ({"encoder": "x"}, "says encoder: 'x', which is not an object"),
+        ({"seed": "abc"}, "says seed: 'abc', which is not a whole number"),
+        ({"seed": True}, "says seed: True, which is not a whole number"),
+        ({"record": {}}, r"evaluator\.json is damaged \(TypeError"),
+        ({"evaluator": "bleu-1"}, "names the evaluator bleu-1, which is never trained"),
+        ({"evaluator": "maude"}, r"evaluator\.json does not fit|config\.json is damaged|model\.safetensors is not"),
+    ],
+)
+def test_a_header_that_says_something_else_is_refused(folder: Path, change: dict[str, Any], message: str) -> None:
+    edit(folder / "evaluator.json", lambda content: content.update(change))
+    with pytest.raises(ArtefactError, match=message):
+        load(folder)
+
+
+@pytest.mark.parametrize("content", [b"null", b"[]", b"{}", b"", b"\xff\xfe"])
+def test_a_configuration_that_is_none_is_named(folder: Path, content: bytes) -> None:
+    (folder / "config.json").write_bytes(content)
+    with pytest.raises(ArtefactError, match=r"config\.json is damaged .*; copy it again"):
+        load(folder)
+
+
+@pytest.mark.parametrize("network", [{}, [], "x"])
+def test_sizes_that_are_none_are_named(folder: Path, network: object) -> None:
+    edit(folder / "config.json", lambda content: content.update(network=network))
+    with pytest.raises(ArtefactError, match=r"config\.json is damaged"):
+        load(folder)
+
+
+@pytest.mark.parametrize("content", [b"null", b"[]", b"", b"\xff\xfe garbage"])
+def test_a_damaged_tokenizer_is_named(tuned: Path, tmp_path: Path, content: bytes) -> None:
+    folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
+    (folder / "tokenizer_config.json").write_bytes(content)
+    with pytest.raises(ArtefactError, match=r"tokenizer_config\.json is damaged"):
+        load(folder)
+    shutil.copytree(tuned, folder, dirs_exist_ok=True)
+    (folder / "tokenizer.json").write_bytes(content)
+    with pytest.raises(ArtefactError, match="its tokenizer's files are not those that were saved"):
+        load(folder)
+    edit(folder / "evaluator.json", lambda header: header["encoder"].pop("tokenizer"))
+    with pytest.raises(EncoderError, match=r"the tokenizer in .* cannot be read"):
+        load(folder)
+
+
+@pytest.mark.parametrize("content", ["{}", None])
+def test_a_tokenizer_that_would_cut_elsewhere_is_refused(tuned: Path, tmp_path: Path, content: str | None) -> None:
+    folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
+    path = folder / "tokenizer_config.json"
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(ArtefactError, match="its tokenizer's files are not those that were saved"):
+        load(folder)
+    edit(folder / "evaluator.json", lambda header: header["encoder"].pop("tokenizer"))
+    with pytest.raises(ArtefactError, match="its encoder read 40 tokens when it was saved, but 64"):
+        load(folder)
+
+
+def test_an_encoder_that_now_reads_less_is_refused(tmp_path: Path) -> None:
+    source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
+    untrained(source).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
+    edit(tmp_path / "encoder" / "tokenizer_config.json", lambda content: content.update(model_max_length=20))
+    with pytest.raises(ArtefactError, match="its encoder read 64 tokens when it was saved, but 20"):
+        load(tmp_path / "out")
+
+
+def test_fixtures_that_were_lost_are_missed(folder: Path) -> None:
+    path = folder / "fixtures.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[1:]), encoding="utf-8")
+    with pytest.raises(ArtefactError, match=rf"holds {len(lines) - 1}, but {len(lines)} fixtures were saved"):
+        load(folder)
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(ArtefactError, match=r"fixtures\.jsonl is empty, but \d+ fixtures were saved; copy it again"):
+        load(folder, verify=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"text": 5}, {"text": None}, {"references": "one"}, {"references": [1]}, {"context": None}, {"source": 0}],
+)
+def test_a_fixture_whose_texts_are_none_is_refused(folder: Path, change: dict[str, Any]) -> None:
+    path = folder / "fixtures.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows[0]["record"].update(change)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(ArtefactError, match=r"fixtures\.jsonl is damaged"):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["split.json", "train_log.jsonl"])
+def test_other_files_that_are_damaged_are_named(folder: Path, name: str) -> None:
+    (folder / name).write_text("[")
+    with pytest.raises(ArtefactError, match=f"{name} is damaged"):
+        load(folder)
+
+
+def test_what_a_score_needs_of_the_state_is_looked_at_when_it_is_loaded(tmp_path: Path) -> None:
+    """`adem` gives a blank text the low end of its scale, which stands in its state."""
+    from scoring.ml.evaluators.adem.evaluator import Adem
+    from scoring.ml.evaluators.adem.network import AdemNetwork
+    from scoring.ml.registry import get_entry
+
+    source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
+    entry = get_entry("adem")
+    sizes = {"vector": 32, "components": 2, "affine": True, "inputs": "both", "l1": 0.0, "l2": 0.01}
+    made = replace(
+        untrained(source).artefact, evaluator="adem", settings=entry.train_defaults("recommended"),
+        state={"low": 1.0, "high": 5.0}, network=AdemNetwork.from_source(None, sizes),
+    )  # fmt: skip
+    Adem(entry, made).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
+    assert load(tmp_path / "out").worst == 1.0
+    edit(tmp_path / "out" / "evaluator.json", lambda content: content.update(state={}))
+    with pytest.raises(ArtefactError, match="KeyError: 'low'"):
+        load(tmp_path / "out")
+
+
+def test_a_saved_baseline_whose_options_are_none_is_refused(tmp_path: Path) -> None:
+    load("bleu-1").save_pretrained(tmp_path)
+    edit(tmp_path / "evaluator.json", lambda content: content.update(options=None))
+    with pytest.raises(ScoringError, match="does not fit"):
+        load(tmp_path)
