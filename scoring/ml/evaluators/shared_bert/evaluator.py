@@ -224,7 +224,7 @@ class _Trainer:
     def choose_betas(self) -> tuple[float, ...]:
         """The weight of the good ones per aspect. `share`: of the bad ones among the pairs of an epoch, which are what
         the loss is of. `grid`: the multiple of that share whose one-aspect model has the best macro-F1 on the held-out
-        part (EVALUATORS 4.3)."""
+        part (EVALUATORS 4.3), of equal ones that nearest to the share itself."""
         pairs = _pairs_of_epoch(self.job, self.train_part, 0)
         shares = self.train_part.labelled.share_of_negatives(self.train_part.outputs[pairs])
         wish = self.job.text("beta")
@@ -240,7 +240,7 @@ class _Trainer:
                 phase = f"beta {self.aspects[place]} {factor:.2f}"
                 _, found = self._finetune((place,), (beta,), phase)
                 scores.append(found.metrics.get("macro_f1", -1.0))
-            chosen.append(min(max(float(share) * BETA_GRID[int(np.argmax(scores))], 0.01), 0.99))
+            chosen.append(min(max(float(share) * best_factor(scores), 0.01), 0.99))
         return tuple(chosen)
 
     def train(self, betas: tuple[float, ...]) -> tuple[SharedBertNetwork, FinetuneResult]:
@@ -333,6 +333,12 @@ class _Trainer:
         self.seconds += found.seconds
         self.steps += found.steps
         return network, found
+
+
+def best_factor(scores: Sequence[float]) -> float:
+    """The factor of `BETA_GRID` with the best score. On a small dev part several share it, and taking the first would
+    make the good ones weigh less whatever the data are."""
+    return max(zip(BETA_GRID, scores, strict=True), key=lambda one: (one[1], -abs(one[0] - 1)))[0]
 
 
 def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:

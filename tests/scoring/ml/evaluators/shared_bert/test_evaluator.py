@@ -214,6 +214,13 @@ def test_the_grid_chooses_beta_on_the_held_out_part(encoder: str, monkeypatch: p
     assert found.aspects == ("naturalness",)
 
 
+def test_of_equally_good_betas_that_nearest_to_the_share_is_taken() -> None:
+    assert module.best_factor([0.5] * 11) == 1.0
+    assert module.best_factor([0.7, *[0.5] * 8, 0.7, 0.6]) == 1.2
+    assert module.best_factor([0.7, *[0.5] * 9, 0.7]) == 0.75
+    assert module.best_factor([*[0.5] * 10, 0.9]) == 1.25
+
+
 def test_beta_by_hand(encoder: str) -> None:
     found = fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, beta="0.3,0.2")
     assert found.artefact.state["betas"] == [0.3, 0.2]
