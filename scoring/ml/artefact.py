@@ -147,14 +147,13 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
         "signature": signature,
         "version": VERSION,
     }
-    _write(folder / ARTIFACT, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    _write(folder / ARTIFACT, _dumped(content, indent=1) + "\n")
     _write(folder / CARD, card)
-    _write(folder / LOG, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in artefact.record.log))
+    _write(folder / LOG, "".join(_dumped(row) + "\n" for row in artefact.record.log))
     record = artefact.record
     split = {"train": list(record.groups), "dev": list(record.dev_groups), "items": list(record.items)}
-    _write(folder / SPLIT, json.dumps(split, indent=1, ensure_ascii=False) + "\n")
+    _write(folder / SPLIT, _dumped(split, indent=1) + "\n")
     rows = [{"record": asdict(fixture.record), "score": fixture.score} for fixture in artefact.fixtures]
-    # Escaped, for a text may hold half a surrogate pair, which is no UTF-8.
     _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -325,5 +324,15 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
+def _dumped(value: object, indent: int | None = None) -> str:
+    """As JSON that can be read; escaped where a text holds half a surrogate pair, which is no UTF-8."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
+
+
 def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", errors="replace")

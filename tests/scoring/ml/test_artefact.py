@@ -67,6 +67,18 @@ def test_fixtures_may_hold_any_end_of_line(tmp_path: Path) -> None:
     assert [fixture.record.text for fixture in loaded.artefact.fixtures] == list(texts)  # type: ignore[attr-defined]
 
 
+def test_what_is_kept_of_texts_may_hold_half_a_surrogate_pair(tmp_path: Path) -> None:
+    """`comparative` keeps texts in its state; what is not broken stays readable."""
+    source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
+    made, state = untrained(source, groups=("a \ud800",)), {"shown": ["cat \ud800", "猫"]}
+    type(made)(made.entry, replace(made.artefact, state=state)).save_pretrained(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert isinstance(loaded, TrainedEvaluator)
+    assert (loaded.artefact.state, loaded.record.groups) == (state, ("a \ud800",))
+    type(made)(made.entry, replace(made.artefact, state={"shown": "猫"})).save_pretrained(tmp_path / "out")
+    assert "猫" in (tmp_path / "out" / "evaluator.json").read_text(encoding="utf-8")
+
+
 def test_what_was_loaded_and_saved_again_is_the_same(folder: Path, tmp_path: Path) -> None:
     once = load(folder)
     once.save_pretrained(tmp_path / "again")
