@@ -63,6 +63,7 @@ HEADER: Mapping[str, tuple[type, ...]] = {
 _ENCODER: Mapping[str, type] = {"name": str, "weights": str, "embedded": bool}
 _WORDS = {str: "a text", int: "a whole number", list: "a list", dict: "an object", bool: "true or false"}
 _AGAIN = "copy it again, or save the evaluator again"
+_LOCAL: Mapping[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
 N_FIXTURES = 10
 FIXTURE_TOLERANCE = 1e-4
 
@@ -242,18 +243,34 @@ def _read_fixtures(folder: Path, saved: object) -> tuple[Fixture, ...]:
 def _read_network(folder: Path, network_class: type[Network]) -> Network:
     from safetensors import SafetensorError
 
-    from scoring.ml.encoders.loading import without_progress_bar
+    from scoring.ml.encoders.loading import without_progress_bar, without_report
 
     try:
         # A configuration that is none goes wrong in the network's own parts, wherever they look first.
-        with without_progress_bar(), _damaged(folder, CONFIG):
+        with without_progress_bar(), without_report(), _damaged(folder, CONFIG):
             _json_object(folder / CONFIG)
-            network: Network = network_class.from_pretrained(
-                str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False
-            )
+            _check_weights(folder, network_class)
+            network: Network = network_class.from_pretrained(str(folder), **_LOCAL)
     except (SafetensorError, RuntimeError) as error:
         raise ArtefactError(str(folder), f"its network cannot be read: {error}") from error
     return network.eval()
+
+
+def _check_weights(folder: Path, network_class: type[Network]) -> None:
+    """Compare names and sizes of the weights with those the configuration wants, before any memory is taken for them:
+    what is missing would be drawn at random, and a few bytes could ask for all the memory there is."""
+    read: Any = network_class.from_pretrained(
+        str(folder), device_map="meta", output_loading_info=True, ignore_mismatched_sizes=True, **_LOCAL
+    )
+    found: dict[str, Any] = read[1]
+    wrong = [
+        *(f"{name} is missing" for name in sorted(found["missing_keys"])),
+        *(f"{name} is not known" for name in sorted(found["unexpected_keys"])),
+        *(f"{name} has another size" for name in sorted(name for name, *_ in found["mismatched_keys"])),
+    ]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ArtefactError(str(folder), f"{WEIGHTS} does not fit {CONFIG}: {', '.join(wrong[:3])}{more}; {_AGAIN}")
 
 
 def _find(folder: Path, said: Mapping[str, Any] | None, config: Any) -> EncoderSource | None:

@@ -96,7 +96,7 @@ def foreign_tokenizer(largest: int, words: int) -> str:
 
 def check_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTrainedModel:
     """The model without its weights. Raises `EncoderError` for what `read_model` would refuse."""
-    with _without_report():
+    with without_report():
         return read_model(name, folder, kind, device_map="meta", **options)
 
 
@@ -214,7 +214,7 @@ def without_progress_bar() -> Iterator[None]:
 
 
 @contextmanager
-def _without_report() -> Iterator[None]:
+def without_report() -> Iterator[None]:
     """transformers logs a table of the weights it found and did not find; who only checks reads it himself."""
     from transformers.utils import logging
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from scoring.ml import ArtefactError, EncoderError, Record, ScoringError, fit, load
 from scoring.ml.encoders.source import find_encoder
@@ -135,6 +137,32 @@ def test_a_configuration_that_is_none_is_named(folder: Path, content: bytes) -> 
 def test_sizes_that_are_none_are_named(folder: Path, network: object) -> None:
     edit(folder / "config.json", lambda content: content.update(network=network))
     with pytest.raises(ArtefactError, match=r"config\.json is damaged"):
+        load(folder)
+
+
+def test_weights_that_do_not_fit_the_configuration_are_named(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    first = sorted(weights)[0]
+    faults = {
+        f"{first} is missing": {name: value for name, value in weights.items() if name != first},
+        "other is not known": {**weights, "other": torch.zeros(2)},
+        f"{first} has another size": {**weights, first: torch.zeros(3, 1)},
+    }
+    for said, content in faults.items():
+        save_file(content, path, metadata={"format": "pt"})
+        with pytest.raises(
+            ArtefactError, match=rf"model\.safetensors does not fit config\.json: {said}; copy it again"
+        ):
+            load(folder)
+
+
+def test_a_configuration_of_enormous_sizes_takes_no_memory(tuned: Path, tmp_path: Path) -> None:
+    """An upload of some kilobytes asked for 150 GB."""
+    folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
+    sizes = {"vocab_size": 2_000_000, "hidden_size": 19_200, "intermediate_size": 20_000}
+    edit(folder / "config.json", lambda content: content["encoder"].update(sizes))
+    with pytest.raises(ArtefactError, match="has another size"):
         load(folder)
 
 

@@ -64,6 +64,7 @@ TRAINING = (
         1e-5,
         "Step size for people's verdicts after the other pairs; on their own they take epochs and learning_rate.",
         minimum=0,
+        maximum=1,
     ),
     Option(
         "pairs_per_epoch",

@@ -533,8 +533,10 @@ def _learning_rates(job: FitJob) -> list[float]:
         rates = [float(part) for part in str(wish).split(",")]
     except ValueError:
         rates = []
-    if not rates or min(rates) <= 0:
-        raise InvalidOption(job.name, "learning_rates", f"must be numbers above 0 with commas between, not {wish!r}")
+    if not rates or not all(0 < rate <= 1 for rate in rates):
+        raise InvalidOption(
+            job.name, "learning_rates", f"must be numbers above 0, up to 1, with commas between, not {wish!r}"
+        )
     return rates
 
 
@@ -562,6 +564,9 @@ def _judge(network: PerceptionNetwork, reading: Reading, pad_id: int) -> dict[st
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
     grades, vectors = _graded(network, reading.sides, engine, 0)
     p_ref = 1.0 - probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
+    if not np.isfinite(p_ref).all():
+        # Weights may be numbers and what they give none: such a rate is not the best one.
+        return {"loss": math.nan}
     _, confidence = reading.combine(grades, vectors, network, 0)
     return {
         "loss": mean_negative_log(p_ref),

@@ -67,7 +67,13 @@ OPTIONS = (
     Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
     Option("tune_encoder", "bool", False, "Let the encoder learn too: slower, for data of some size."),
     Option(
-        "encoder_learning_rate", "float", 2e-5, "Step size of the encoder, where it learns.", minimum=0, advanced=True
+        "encoder_learning_rate",
+        "float",
+        2e-5,
+        "Step size of the encoder, where it learns.",
+        minimum=0,
+        maximum=1,
+        advanced=True,
     ),
     replace(BATCH_SIZE, default=128),
     replace(EPOCHS, default=50),

@@ -13,8 +13,16 @@ import torch
 from scoring.ml import EncoderError, InvalidOption, TrainingDataError, cross_fit, fit, load, plan
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.perception.arithmetic import system_weights
-from scoring.ml.evaluators.perception.evaluator import Perception, _Trainer, kept_apart, learnable, unconditional
-from scoring.ml.evaluators.perception.pairs import PairBatches, encode_pool
+from scoring.ml.evaluators.perception.evaluator import (
+    Perception,
+    Reading,
+    _judge,
+    _Trainer,
+    kept_apart,
+    learnable,
+    unconditional,
+)
+from scoring.ml.evaluators.perception.pairs import PairBatches, encode_pool, encode_sides
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.finetune import FinetuneResult
@@ -295,14 +303,24 @@ def test_learning_rates_are_chosen_on_the_held_out_part(encoder: str) -> None:
 
 
 def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"learning_rates": "1,2,3"}
+    given = {"learning_rates": "0.1,0.2,0.3"}
     job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, given)
     trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
-    losses: dict[float, dict[str, float]] = {1.0: {"loss": 0.7}, 2.0: {"loss": 0.6}, 3.0: {}}
+    losses: dict[float, dict[str, float]] = {0.1: {"loss": 0.7}, 0.2: {"loss": 0.6}, 0.3: {}}
     made = {rate: (trainer._network(1), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()}
     monkeypatch.setattr(trainer, "_finetune", lambda phase, texts, dev, rate: made[rate])
-    assert trainer._best("training", trainer.texts, trainer.dev)[0] is made[2.0][0]
-    assert trainer.chosen == {"training": 2.0}
+    assert trainer._best("training", trainer.texts, trainer.dev)[0] is made[0.2][0]
+    assert trainer.chosen == {"training": 0.2}
+
+
+def test_a_reader_whose_answers_are_no_numbers_has_no_loss(encoder: str, tmp_path: Path) -> None:
+    job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, {})
+    trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
+    network = trainer._network(1).eval()
+    reading = Reading(encode_sides(trainer.tokenizer, learnable(data(4)).records, with_context=True))
+    assert np.isfinite(list(_judge(network, reading, trainer.tokenizer.pad_id).values())).all()
+    network.l1[0].weight.data.fill_(float("inf"))
+    assert np.isnan(_judge(network, reading, trainer.tokenizer.pad_id)["loss"])
 
 
 def test_the_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
@@ -401,6 +419,8 @@ def test_bad_input_is_named_before_training(encoder: str) -> None:
         plan("perception", data(5), encoder=encoder, models="per_system")
     with pytest.raises(InvalidOption, match="numbers above 0"):
         plan("perception", data(), encoder=encoder, learning_rates="1e-5,x")
+    with pytest.raises(InvalidOption, match="up to 1"):
+        plan("perception", data(), encoder=encoder, learning_rates="1e-5,30")
     with pytest.raises(InvalidOption, match="must be one of both, text"):
         plan("perception", data(), encoder=encoder, inputs="context")
     several = {"encoder": encoder, "learning_rates": "1e-5,1e-4"}
