@@ -44,6 +44,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
     """Pearson / Kendall, one column per set; a star where the difference to the first is below .05 after Holm."""
     names = [row["name"] for row in table["sets"]]
     lines = [f"% {table['signature']}", *(f"% {row['name']}: {row['origin']}" for row in table["sets"])]
+    lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
     lines += [rf"\begin{{tabular}}{{l{'r' * len(names)}}}", r"\toprule"]
     lines += [" & ".join(["Evaluator", *map(escape_latex, names)]) + r" \\", r"\midrule"]
     for row in table["rows"]:

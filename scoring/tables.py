@@ -52,6 +52,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
         lines += [f"% {row['evaluator']}: {row['signature']}" for row in table["rows"] if row["signature"]]
     elif table.get("evaluator"):
         lines.append(f"% {table['evaluator']['signature']}")
+    lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
     return "\n".join([*lines, *body, ""])
 
 
@@ -79,13 +80,13 @@ def _evaluator_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]
     head = ["evaluator", "kind"] + [f"{name}_{part}" for name in names for part in parts]
     head += ["letters", "cluster", "of_ceiling"]
     head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
-    head += ["n", "n_missing", "signature", "settings"]
+    head += ["n", "n_missing", "stale", "signature", "settings"]
     rows = [
         [row["evaluator"], row["kind"]]
         + [row[name][part] for name in names for part in parts]
         + [row.get("letters", ""), row.get("cluster"), (row.get("corrected") or {}).get("value")]
         + _whole(row)
-        + [row["n"], row["n_missing"], row["signature"], table["signature"]]
+        + [row["n"], row["n_missing"], row.get("stale", ""), row["signature"], table["signature"]]
         for row in table["rows"]
     ]
     return head, rows

@@ -119,9 +119,19 @@ class SystemRowSerializer(EstimateSerializer):
     )
 
 
+class StaleScoresSerializer(serializers.Serializer):
+    """Scores in a table that are out of date: `reason` says why; applied again, only what changed is scored."""
+
+    evaluator = serializers.CharField()
+    aspect = serializers.CharField(allow_blank=True)
+    references = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField()
+    n_unscored = serializers.IntegerField(help_text="Outputs without a score.")
+
+
 class BoardSerializer(serializers.Serializer):
     """What both leaderboards carry. `is_current` false: the data changed, and `run` computes the table anew; games are
-    played again when somebody asks for them."""
+    played again when somebody asks for them. `stale`: a table that is current may stand on scores that are not."""
 
     project = serializers.CharField()
     kind = serializers.CharField()
@@ -135,6 +145,7 @@ class BoardSerializer(serializers.Serializer):
     computed_at = serializers.DateTimeField()
     is_current = serializers.BooleanField()
     run = serializers.IntegerField(allow_null=True)
+    stale = StaleScoresSerializer(many=True, required=False)
 
 
 class SystemsBoardSerializer(BoardSerializer):
@@ -193,6 +204,10 @@ class EvaluatorRowSerializer(serializers.Serializer):
     score_set = serializers.IntegerField(allow_null=True)
     signature = serializers.CharField(allow_blank=True)
     scored_at = serializers.DateTimeField(allow_null=True)
+    stale = serializers.CharField(
+        allow_blank=True, required=False, help_text="Why its scores are out of date, or empty."
+    )
+    n_unscored = serializers.IntegerField(required=False, help_text="Outputs without a score, rated or not.")
     pearson = EstimateSerializer()
     spearman = EstimateSerializer()
     kendall = EstimateSerializer()

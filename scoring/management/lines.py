@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -24,6 +24,17 @@ def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
     if estimate["low"] is None:
         return text
     return f"{text} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"
+
+
+def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Which scores of a table are out of date, a line for each reason, and what to do."""
+    named: dict[str, list[str]] = {}
+    for row in found.get("stale", []):
+        named.setdefault(row["reason"], []).append(row["evaluator"])
+    for reason, evaluators in sorted(named.items()):
+        yield f"Out of date: {', '.join(dict.fromkeys(evaluators))}: {reason}."
+    if named:
+        yield f"Score again, only what changed is scored: manage.py score EVALUATOR --project {found['project']}"
 
 
 def filter_line(used: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scoring.management.lines import as_lines, filter_line, interval
+from scoring.management.lines import as_lines, filter_line, interval, stale_lines
 from scoring.selectors.leaderboards import MODELS
 from scoring.tables import effects_of
 
@@ -20,6 +20,7 @@ def systems_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield filter_line(found["filter"])
     if found["n_simulated"]:
         yield "Simulated judgements are among these figures."
+    yield from stale_lines(found)
     if found["rows"]:
         yield from _rows(found)
     for group in found["groups"]:

@@ -13,7 +13,7 @@ from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquer
 from django.db.models.functions import Cast
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
-from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload
+from annotation.models import Aspect, Comparison, Rating, ReferenceSet, System, Upload, WrittenReference
 from annotation.models.campaigns import Campaign, Judgement
 from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import list_filters
@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 7
+TABLE_VERSION = 8
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
@@ -381,10 +381,20 @@ def _described(project: Project) -> list[tuple[Any, ...]]:
 
     uploads = Upload.objects.filter(project=project).order_by().values("state").annotate(n=Count("pk"), last=Max("pk"))
     judged = Subquery(Judgement.objects.filter(campaign=OuterRef("pk")).order_by("-pk").values("pk")[:1])
+    # A score measured against what people have written since is out of date, and no upload tells of it.
+    scored = ScoreSet.objects.filter(project=project).values("references")
+    states = [WrittenReference.State.SHOWN, WrittenReference.State.WITHDRAWN]
+    written = WrittenReference.objects.filter(campaign__project=project, state__in=states, set__name__in=scored)
+    written = (
+        written.order_by()
+        .values("set__name")
+        .annotate(n=Count("pk") + Count("confirmations"), gone=Max("withdrawn_at"))
+    )
     parts = [
         of("system", System.objects.filter(project=project), "pk", "name", "kind"),
         of("aspect", Aspect.objects.filter(project=project), "pk", "name", "position"),
         of("scores", ScoreSet.objects.filter(project=project), "pk", "scored_at", Value("")),
+        of("scores", written, "n", "set__name", "gone"),
         of("upload", uploads, "last", "state", "n"),
         of("judgement", Campaign.objects.filter(project=project).annotate(last=judged), "pk", Value(""), "last"),
     ]

@@ -39,6 +39,13 @@ class SetState:
         return bool(self.stale)
 
     @property
+    def words(self) -> str:
+        """The reason with the number of outputs that have no score, where there are any."""
+        if not self.stale or not self.n_missing or self.stale == _came_later(self.n_missing):
+            return self.stale
+        return f"{self.stale}; {self.n_missing:,} outputs have no score"
+
+    @property
     def is_under_way(self) -> bool:
         """Whether its scoring has not come to an end and the run is still at it; wants the set's `run`."""
         run = self.score_set.run
@@ -188,8 +195,12 @@ def _state(
     if aspect in rated and rated[aspect] > s.scored_at:
         return SetState(s, f"people rated {aspect} later, from which it learned its weights", missing)
     if missing:
-        return SetState(s, f"{missing} outputs came later and have no score", missing)
+        return SetState(s, _came_later(missing), missing)
     return SetState(s, "", 0)
+
+
+def _came_later(n: int) -> str:
+    return f"{n:,} outputs came later and have no score"
 
 
 def list_states(project: Project, n_outputs: int) -> list[SetState]:

@@ -42,6 +42,7 @@ from ..selectors.leaderboards import (
     stamp_of,
 )
 from ..selectors.score_sets import current_sets
+from ..selectors.staleness import with_staleness
 
 #: Judgements or scores that a page may read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
@@ -90,7 +91,8 @@ def compute_leaderboard(
     stamp = stamp or stamp_of(project, query)
     began = time.monotonic()
     used = get_active_filter(project, filter_of(query)) if filter_of(query) else None
-    table = {"project": project.slug, "lang": project.lang, **_rank(project, query, progress)}
+    found = with_staleness(project, query, _rank(project, query, progress))
+    table = {"project": project.slug, "lang": project.lang, **found}
     if used is not None:
         table["signature"] += filter_signature(used)
         table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}

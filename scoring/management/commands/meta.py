@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.management.lines import as_lines, filter_line, interval
+from scoring.management.lines import as_lines, filter_line, interval, stale_lines
 from scoring.selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
@@ -98,6 +98,7 @@ class Command(commands.Command):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
+        self._show_stale(found)
         extra = [name for name in ("accuracy", "pa", "spa", "calibrated") if found["rows"] and name in found["rows"][0]]
         rows = [
             [
@@ -133,8 +134,13 @@ class Command(commands.Command):
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
 
+    def _show_stale(self, found: dict[str, Any]) -> None:
+        for line in stale_lines(found):
+            self.stdout.write(line)
+
     def _show_cells(self, found: dict[str, Any]) -> None:
         """A line for every evaluator, a figure for every column; intervals stand in the JSON and on the page."""
+        self._show_stale(found)
         names = columns_of(found)
         rows: dict[str, list[str]] = {row["evaluator"]: [] for row in found["rows"]}
         for row, _, estimate, _ in cells_of(found):
@@ -152,6 +158,7 @@ class Command(commands.Command):
         )
         if found["n_simulated"]:
             self.stdout.write("Simulated ratings are among these figures.")
+        self._show_stale(found)
         sizes = {row["name"]: row["per_item"] for row in found["sets"]}
         lines = []
         for row in found["rows"]:

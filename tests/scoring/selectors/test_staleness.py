@@ -1,0 +1,149 @@
+"""Tables say which of their scores are out of date, wherever they are read."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from annotation.models import Output, ReferenceSet, Upload, WrittenReference
+from annotation.services.writing import create_writing, open_writing
+from scoring import enhanced_tables
+from scoring.models import Evaluator, ScoreSet
+from scoring.selectors.leaderboards import (
+    AspectsQuery,
+    EnhancedQuery,
+    EvaluatorsQuery,
+    MatrixQuery,
+    SlicesQuery,
+    SystemsQuery,
+    stamp_of,
+)
+from scoring.services.leaderboards import get_leaderboard
+from scoring.services.snapshots import take_snapshot
+from scoring.tables import as_csv, as_latex
+from tests.factories import make_items, make_outputs
+from tests.writing import desk_of, fill_ports, send
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def later(scored):
+    """One output more, brought by an upload after all was scored; random has been scored again since."""
+    first = Output.objects.order_by("pk").first()
+    upload = Upload.objects.create(
+        project=scored.project, title="u", state="done", finished_at=timezone.now() + timedelta(seconds=1),
+        counts={"outputs": {"added": 1}},
+    )  # fmt: skip
+    Output.objects.create(project=scored.project, item=first.item, system=first.system, step=5, text="later")
+    ScoreSet.objects.filter(evaluator__slug="random").update(
+        scored_at=timezone.now() + timedelta(seconds=2), n_scores=25
+    )
+    return upload
+
+
+def table_of(project, query):
+    return get_leaderboard(project=project, query=query).table
+
+
+def test_nothing_is_out_of_date_at_first(scored):
+    table = table_of(scored.project, EvaluatorsQuery())
+    assert table["stale"] == []
+    assert {(row["stale"], row["n_unscored"]) for row in table["rows"]} == {("", 0)}
+    assert table_of(scored.project, SystemsQuery(by="length"))["stale"] == []
+    assert "stale" not in table_of(scored.project, SystemsQuery())
+
+
+def test_an_upload_makes_the_rows_of_old_scores_say_so(scored, later):
+    table = table_of(scored.project, EvaluatorsQuery())
+    reason = f"upload {later.pk} changed items, outputs or references later; 1 outputs have no score"
+    assert [(row["evaluator"], row["reason"], row["n_unscored"]) for row in table["stale"]] == [
+        ("length", reason, 1),
+        ("token-f1", reason, 1),
+    ]
+    rows = {row["evaluator"]: (row["stale"], row["n_unscored"]) for row in table["rows"]}
+    assert rows["length"] == (reason, 1)
+    assert rows["random"] == ("", 0)
+    assert rows["overlap"] == ("", 0)  # nobody applied it
+
+
+def test_a_table_that_was_kept_learns_of_the_upload(scored, request):
+    assert table_of(scored.project, EvaluatorsQuery())["stale"] == []
+    request.getfixturevalue("later")
+    assert table_of(scored.project, EvaluatorsQuery())["stale"] != []
+
+
+def test_systems_by_an_evaluator_and_the_further_tables_say_so(scored, later):
+    (found,) = table_of(scored.project, SystemsQuery(by="length"))["stale"]
+    assert (found["evaluator"], found["n_unscored"]) == ("length", 1)
+    assert table_of(scored.project, SystemsQuery(by="random"))["stale"] == []
+    for item in Output.objects.order_by("pk"):
+        item.item.meta = {"half": item.item_id % 2}
+        item.item.save()
+    ReferenceSet.objects.get_or_create(project=scored.project, name="original")
+    ReferenceSet.objects.create(project=scored.project, name="more")
+    for query in (SlicesQuery(), MatrixQuery(), AspectsQuery(), EnhancedQuery(references="original,more")):
+        table = table_of(scored.project, query)
+        assert "token-f1" in {row["evaluator"] for row in table["stale"]}, query
+    assert "% Out of date: token-f1: upload" in enhanced_tables.as_latex(table)
+
+
+def test_page_api_and_command_show_it(client, scored, later):
+    client.force_login(scored.researcher)
+    name = reverse("scoring:evaluator", args=["alpha", "length"])
+    for page in ("scoring:evaluation", "scoring:systems"):
+        text = client.get(reverse(page, args=["alpha"]), {"by": "length"}).content.decode()
+        assert "out of date" in text
+        assert f"upload {later.pk} changed" in text
+        assert f'<a href="{name}">length</a>' in text
+    assert "out of date" not in client.get(reverse("scoring:systems", args=["alpha"])).content.decode()
+    board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/").json()
+    assert [row["evaluator"] for row in board["stale"]] == ["length", "token-f1"]
+    assert {row["evaluator"]: row["n_unscored"] for row in board["rows"]}["length"] == 1
+    assert client.get("/api/v1/projects/alpha/leaderboards/systems/", {"by": "length"}).json()["stale"]
+    for command in (("meta", "alpha"), ("systems", "alpha", "--by", "length")):
+        out = StringIO()
+        call_command(*command, stdout=out)
+        assert "Out of date: length" in out.getvalue()
+        assert "manage.py score EVALUATOR --project alpha" in out.getvalue()
+        out = StringIO()
+        call_command(*command, "--json", stdout=out, stderr=StringIO())
+        assert json.loads(out.getvalue())["stale"][0]["evaluator"] == "length"
+
+
+def test_files_and_snapshots_carry_it(client, scored, later):
+    table = table_of(scored.project, EvaluatorsQuery())
+    assert f"upload {later.pk} changed" in as_csv(table)
+    assert "% Out of date: length: upload" in as_latex(table)
+    client.force_login(scored.researcher)
+    take_snapshot(project=scored.project, user=scored.researcher, query=EvaluatorsQuery(), title="Kept")
+    Evaluator.objects.filter(slug="length").delete()
+    text = client.get(reverse("scoring:snapshot", args=["alpha", "kept"])).content.decode()
+    assert "were out of date" in text
+
+
+def test_what_people_write_into_a_scored_set_changes_the_state_of_the_data(cast, score, monkeypatch):
+    fill_ports(monkeypatch)
+    make_outputs(cast.project, make_items(cast.project, 2, 1))
+    plan = {
+        "name": "free", "slug": "free", "kind": "constraint", "items": {"keys": ["i000"]},
+        "options": {"constraint": "free", "target": 3},
+    }  # fmt: skip
+    campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
+    open_writing(user=cast.researcher, campaign=campaign)
+    desk = send(cast.annotator, desk_of(cast.annotator, campaign), "Something quite else.").desk
+    name = WrittenReference.objects.get().set.name
+    query = MatrixQuery(references=name)
+    score(cast.project, "token-f1", references=name)
+    before, people = stamp_of(cast.project, query), stamp_of(cast.project, SystemsQuery())
+    assert table_of(cast.project, query)["stale"] == []
+    send(cast.annotator, desk, "And something more.")
+    assert stamp_of(cast.project, query) != before
+    assert stamp_of(cast.project, SystemsQuery()) == people
+    assert f"people changed the references of {name}" in table_of(cast.project, query)["stale"][0]["reason"]
