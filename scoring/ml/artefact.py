@@ -1,8 +1,8 @@
 """The folder of a trained evaluator: written whole, read with every check, weights as safetensors only.
 
 `evaluator.json` (who it is), `config.json` and `model.safetensors` (the network), the tokenizer's files where the
-encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (the groups it learned from) and
-`fixtures.jsonl` (ten inputs with their scores, checked when it is loaded).
+encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (what it learned from, by names and
+hashes) and `fixtures.jsonl` (ten inputs with their scores, checked when it is loaded).
 """
 
 from __future__ import annotations
@@ -152,7 +152,12 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     _write(folder / CARD, card)
     _write(folder / LOG, "".join(_dumped(row) + "\n" for row in artefact.record.log))
     record = artefact.record
-    split = {"train": list(record.groups), "dev": list(record.dev_groups), "items": list(record.items)}
+    split = {
+        "train": list(record.groups),
+        "dev": list(record.dev_groups),
+        "items": list(record.items),
+        "contents": list(record.contents),
+    }
     _write(folder / SPLIT, _dumped(split, indent=1) + "\n")
     rows = [{"record": asdict(fixture.record), "score": fixture.score} for fixture in artefact.fixtures]
     _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
@@ -166,12 +171,14 @@ def read_artefact(folder: Path, network_class: type[Network]) -> Artefact:
         raise ArtefactError(str(folder), f"{', '.join(missing)} missing; save the evaluator again")
     with _damaged(folder, SPLIT):
         split = json.loads((folder / SPLIT).read_text(encoding="utf-8"))
-        seen = [tuple(split[name]) for name in ("train", "dev")] + [tuple(split.get("items", ()))]
+        seen = [split["train"], split["dev"], split.get("items", ()), split.get("contents", ())]
+        groups, dev_groups, items, contents = (tuple(map(str, names)) for names in seen)
     with _damaged(folder, LOG):
         log = tuple(_read_lines(folder / LOG))
     with _damaged(folder, ARTIFACT):
-        groups, dev_groups, items = seen
-        record = TrainingRecord(**content["record"], log=log, groups=groups, dev_groups=dev_groups, items=items)
+        record = TrainingRecord(
+            **content["record"], log=log, groups=groups, dev_groups=dev_groups, items=items, contents=contents
+        )
     fixtures = _read_fixtures(folder, content.get("fixtures"))
     network = _read_network(folder, network_class)
     if weights_hash(network) != content["weights"]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -92,8 +92,8 @@ class TrainedEvaluator(Evaluator):
     @property
     def trained_on(self) -> frozenset[str]:
         """Split groups whose scores are no evidence: those it learned from and those that chose its weights, and those
-        that items out of these are in now (`regroup`). One object as long as that lasts: it is looked at for every
-        text, and may hold a name for each."""
+        that items out of these are in now (`regroup`); in other data those that hold what it has seen (`recognise`).
+        One object as long as that lasts: it is looked at for every text, and may hold a name for each."""
         return self._seen_groups if self._regrouped is None else self._regrouped
 
     @cached_property
@@ -112,6 +112,16 @@ class TrainedEvaluator(Evaluator):
         Evaluators that were saved before items were noted know those only that were groups of their own."""
         now = {group_of(group, item) for item, group in groups.items() if item in self._seen_items}
         self._regrouped = self._seen_groups | now if now - self._seen_groups else None
+
+    def recognise(self, items: Iterable[tuple[str, str, str]]) -> None:
+        """Tell it all items of other data: name, present group ("" where it has none) and what it is (`content_of`).
+        There other items may go by the same names, and the same by others, so from now on just the groups that hold
+        what it has seen count as seen. One that was saved before that was noted goes by names, as in `regroup`."""
+        contents = frozenset(self.record.contents)
+        if contents:
+            self._regrouped = frozenset(group_of(group, item) for item, group, what in items if what in contents)
+        else:
+            self.regroup({item: group for item, group, _ in items})
 
     @cached_property
     def weights(self) -> str:

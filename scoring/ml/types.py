@@ -184,8 +184,9 @@ class Dataset:
 
 
 def training_names(group: str, item: str) -> tuple[str, ...]:
-    """What a training that saw an item's group may have noted: the group itself, or the dialogue it is named after."""
-    return (group, f"dialogue:{group}") if group else (f"item:{item}",)
+    """What a training that saw an item may have noted, its group first: the group itself, the dialogue it is named
+    after, or the item alone, which may have come into the group since."""
+    return (group, f"dialogue:{group}", f"item:{item}") if group else (f"item:{item}",)
 
 
 def assign_groups(groups: set[str], seed: int, shares: Sequence[float]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -69,6 +69,11 @@ class CrossFitted(Evaluator):
         """As each member's: a moved item leaves to its new group the members only that saw neither."""
         for member in self.members:
             member.regroup(groups)
+
+    def recognise(self, items: Collection[tuple[str, str, str]]) -> None:
+        """As each member's: of an item that some of them have seen, those that did not are the ones that score it."""
+        for member in self.members:
+            member.recognise(items)
 
     @property
     def worst(self) -> float:

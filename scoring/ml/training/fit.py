@@ -95,7 +95,7 @@ def fit(
 def run_job(job: FitJob) -> TrainedEvaluator:
     """Dry check, training, correlations with people on the held-out part, fixtures."""
     from scoring.ml.training.claim import claim_folder
-    from scoring.ml.training.record import grouped_items
+    from scoring.ml.training.record import contents_of, grouped_items
 
     implementation = job.entry.load_implementation()
     dry_check(job)
@@ -107,7 +107,8 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     artefact = implementation.train(job)
     notes = _check_numbers(job, artefact)
     seen = grouped_items(artefact.record, job.train, job.dev)
-    record = replace(artefact.record, items=seen, notes=(*artefact.record.notes, *notes))
+    contents = contents_of(artefact.record, job.train, job.dev)
+    record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))
     artefact = replace(artefact, record=record)
     evaluator = implementation(job.entry, artefact)
     held_out = job.dev

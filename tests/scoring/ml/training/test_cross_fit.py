@@ -11,6 +11,7 @@ import pytest
 
 from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, cross_fit, load
 from scoring.ml.training.cross_fit import CrossFitted
+from scoring.ml.training.record import content_of
 from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
 from tests.scoring.ml.training.toy import Toy, toy_data
 from tests.scoring.ml.training.toy_entry import ENTRY
@@ -116,3 +117,26 @@ def test_items_of_a_dialogue_stay_with_it_and_count_as_seen() -> None:
         assert own == {one.id for one in part.dialogues} - {"d10", "d11"}
     assert "dialogue:d3" in training_names("d3", "d3-0")
     assert training_names("", "i1") == ("item:i1",)
+
+
+def test_an_item_that_came_into_a_group_is_still_known_by_its_name() -> None:
+    """Only the group was looked for, though the item was noted when it had none."""
+    assert training_names("g", "i1") == ("g", "dialogue:g", "item:i1")
+
+
+def test_other_data_are_known_by_what_they_are_not_by_their_names() -> None:
+    def model(*groups: str, contents: tuple[str, ...] = ()) -> Toy:
+        record = SimpleNamespace(groups=groups, dev_groups=(), items=(), contents=contents)
+        return Toy(ENTRY, artefact=SimpleNamespace(record=record))  # type: ignore[arg-type]
+
+    tea, cake, wine = (content_of((text,), None, "") for text in ("tea", "cake", "wine"))
+    one, two, old = model("g1", contents=(tea,)), model("item:b", contents=(tea, wine)), model("g1", "item:b")
+    folds = CrossFitted(ENTRY, [one, two])
+    folds.recognise([("a", "g1", cake), ("b", "", cake), ("c", "g2", tea), ("d", "", wine), ("e", "g2", cake)])
+    # What shares a group with it shares content; the same names mean nothing.
+    assert (one.trained_on, two.trained_on) == ({"g2"}, {"g2", "item:d"})
+    assert folds.unseen(Record("x", item="d")) == (0,)
+    assert folds.unseen(Record("x", item="b")) == (0, 1)
+    # Saved before it was noted what the items are: names are all there is.
+    old.recognise([("b", "g5", cake)])
+    assert old.trained_on == {"g1", "item:b", "g5"}

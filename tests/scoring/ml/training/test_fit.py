@@ -17,7 +17,7 @@ from scoring.ml.errors import TrainingDiverged
 from scoring.ml.training import finetune as finetune_module
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
-from scoring.ml.training.record import data_hash
+from scoring.ml.training.record import contents_of, data_hash
 from scoring.ml.training.together import Together
 from scoring.ml.types import Aspect, System
 from tests.scoring.ml.tiny import tiny_encoder
@@ -54,6 +54,10 @@ def test_saved_and_loaded_scores_the_same(tmp_path: Path, encoder: str, frozen: 
     records = data.outputs_with_context()
     np.testing.assert_allclose(loaded.score(records), evaluator.score(records), atol=1e-6)
     assert loaded.signature == evaluator.signature
+    assert (
+        loaded.record.contents == evaluator.record.contents == contents_of(evaluator.record, data, toy_data(8, seed=9))
+    )
+    assert len(loaded.record.contents) > 8
     assert "profile:recommended" in loaded.signature
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"card.md", "train_log.jsonl", "fixtures.jsonl", "split.json", "model.safetensors"} <= names

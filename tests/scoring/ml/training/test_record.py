@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from evalapp.stats import pearson
-from scoring.ml import Dataset, Item, Output, Rating, Record, load
+from scoring.ml import Dataset, Dialogue, Item, Output, Rating, Record, load
 from scoring.ml.base import Evaluator
-from scoring.ml.training.record import correlations_with_people
+from scoring.ml.training.record import content_of, contents_of, correlations_with_people
 
 N = 12
 
@@ -82,3 +82,24 @@ def test_nothing_is_scored_where_too_little_was_judged() -> None:
 def test_sentinels_stand_beside() -> None:
     rows = correlations_with_people([load("length"), load("random")], dataset(), ["clear"])
     assert [row["evaluator"] for row in rows] == ["length", "random"]
+
+
+def test_what_an_item_is_does_not_hang_on_its_name() -> None:
+    tea = content_of(("Tea?",), None, "i1")
+    # printf '4:Tea?source:' | sha256sum
+    assert tea == "e3741c1337bc"
+    assert tea == content_of(["Tea?"], "", "other")
+    others = [("T", "ea?"), ("Tea?", ""), ("tea?",), ("Tea? ",)]
+    assert len({tea, *(content_of(turns, None, "i1") for turns in others), content_of(("Tea?",), "s", "i1")}) == 6
+    # Nothing to know it by but its name.
+    assert content_of((), None, "i1") == content_of(("", " "), "", "i1") != content_of((), None, "i2")
+    assert len(content_of(("\ud800",), "\udfff", "i1")) == 12
+
+
+def test_what_was_seen_are_items_and_beginnings_of_dialogues_in_its_groups() -> None:
+    items = (Item("i1", ("tea",), group="g1"), Item("i2", ("cake",)), Item("i3", ("wine",), group="g3"))
+    dialogues = (Dialogue("d1", ("hi", "hello", "bye")), Dialogue("d2", ("ho",)))
+    record = SimpleNamespace(groups=("g1", "dialogue:d1"), dev_groups=("item:i2",))
+    contexts = [("tea",), ("cake",), ("hi",), ("hi", "hello"), ("hi", "hello", "bye")]
+    found = contents_of(cast(Any, record), Dataset("d", items=items), None, Dataset("d", dialogues=dialogues))
+    assert found == tuple(sorted(content_of(context, None, "") for context in contexts))
