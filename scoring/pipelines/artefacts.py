@@ -24,6 +24,7 @@ MOST_BYTES = {
     "vocab.json": 50_000_000,
     "merges.txt": 50_000_000,
     "vocab.txt": 50_000_000,
+    "split.json": 200_000_000,
 }
 MOST_TEXT = 20_000_000
 BINARY = ("model.safetensors", "spm.model", "sentencepiece.bpe.model")

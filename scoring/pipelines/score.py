@@ -23,6 +23,7 @@ from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import (
     DataHash,
     Input,
+    contents_of_items,
     count_outputs,
     get_reference_set,
     groups_of_items,
@@ -30,7 +31,7 @@ from ..selectors.inputs import (
     iterate_inputs,
 )  # fmt: skip
 from ..selectors.summaries import summarise_scores
-from ..selectors.training import artefact_folder
+from ..selectors.training import artefact_folder, refuse_away
 from ..services.columns import keep_columns
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores, take_score_sets
@@ -133,22 +134,38 @@ def _open(
 
 def load_trained(trained: Evaluator, options: dict[str, Any]) -> Any:
     """The evaluator of a folder. One that was trained here is told in which groups the items are now, so that one it
-    has seen is not taken for new where it was moved; elsewhere other items go by the same names."""
+    has seen is not taken for new where it was moved. Elsewhere other items go by the same names: one that was uploaded
+    is told what the items are, too."""
     found = load_artefact(trained, options)
     if trained.record.get("choice"):
         found.regroup(groups_of_items(trained.project))
+    else:
+        found.recognise(contents_of_items(trained.project))
     return found
 
 
 def load_artefact(trained: Evaluator, options: dict[str, Any], *, verify: bool = True) -> Any:
-    """The evaluator of a folder. One that is damaged is marked so for the pages; one found whole no longer is."""
-    from scoring.ml import ArtefactError, EncoderError, load
+    """The evaluator of a folder. One that is damaged is marked so for the pages; one found whole no longer is. Raises
+    `BadInput` for one whose folder never was here, `ScoringError` for damage and for options that it does not have."""
+    from scoring.ml import ArtefactError, InvalidOption, ScoringError, load
+    from scoring.ml.base import ARTIFACT
 
+    refuse_away(trained)
+    folder = artefact_folder(trained)
     try:
-        found = load(artefact_folder(trained), verify=verify, **options)
-    except (ArtefactError, EncoderError) as error:
-        mark_damaged(evaluator=trained, damage=str(error))
+        # Without it the folder would be taken for a name of the catalogue.
+        if not (folder / ARTIFACT).is_file():
+            raise ArtefactError(
+                str(folder), f"{ARTIFACT} is missing. Put the folder back from a backup, or train it again"
+            )
+        found = load(folder, verify=verify, **options)
+    except InvalidOption:
         raise
+    except ScoringError as error:
+        # Where it stands on the server is not for everybody who may see the evaluator.
+        damage = str(error).replace(str(folder), trained.slug)
+        mark_damaged(evaluator=trained, damage=damage)
+        raise ScoringError(damage) from error
     mark_ready(evaluator=trained)
     return found
 

@@ -53,6 +53,17 @@ def groups_of_items(project: Project) -> dict[str, str]:
     return dict(Item.objects.filter(project=project).order_by().values_list("key", "group").iterator(chunk_size=20_000))
 
 
+def contents_of_items(project: Project) -> list[tuple[str, str, str]]:
+    """Item, the group that it is in now, and the hash of what it is, as records of it read."""
+    from scoring.ml.training.record import content_of
+
+    rows = Item.objects.filter(project=project).order_by().values_list("key", "group", "context", "source")
+    return [
+        (key, group, content_of([str(turn) for turn in turns], source, key))
+        for key, group, turns, source in rows.iterator(chunk_size=5_000)
+    ]
+
+
 def iterate_inputs(
     project: Project,
     *,

@@ -18,6 +18,7 @@ from ..models import Evaluator
 from .aspects import choose_aspect
 from .catalogue import entries, get_entry
 from .score_sets import current_sets
+from .training import refuse_away
 
 KIND = "selection"
 #: Systems of one architecture with different settings name it so in their meta, as `scoring.ml.selection` has it.
@@ -70,6 +71,7 @@ def check_chooser(project: Project, name: str) -> None:
     if row is not None and row.is_combined:
         raise BadInput(f"{name} is a combination of scores that are stored; name its parts.")
     if row is not None and row.is_trained:
+        refuse_away(row)
         return
     entry = get_entry(row.name if row is not None else name)
     if entry.learns:

@@ -14,7 +14,7 @@ from django.db.models import Exists, QuerySet
 from annotation.models import Comparison, Dialogue, Item, Output, Rating, Reference
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import NotThere
+from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.models import Run
 
 from ..models import CurvePoint, Evaluator
@@ -120,6 +120,13 @@ def trainings_under_way(project: Project) -> list[Run]:
 def ream_under_way(project: Project) -> Run | None:
     """The training that a page which needs a ream waits for."""
     return next((run for run in trainings_under_way(project) if run.params.get("evaluator") == "ream"), None)
+
+
+def refuse_away(evaluator: Evaluator) -> None:
+    """Raises `BadInput` for one that came with an export: its row and scores are here, its folder never was."""
+    if evaluator.is_trained and not evaluator.folder:
+        text = f"{evaluator.slug} cannot be applied here. {evaluator.damage}".strip()
+        raise BadInput(text, faults=[Fault(text, field="evaluator")])
 
 
 def artefact_folder(evaluator: Evaluator) -> Path:

@@ -13,7 +13,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.robustness import KIND
-from ..selectors.training import find_trained, trained_of
+from ..selectors.training import find_trained, refuse_away, trained_of
 from ..selectors.written_kinds import SAMPLE, find_sources
 from .wishes import read_wishes
 
@@ -49,7 +49,9 @@ def start_robustness(
         message = f"sample is a number from 1 to {MOST_ITEMS}."
         raise BadInput(message, faults=[Fault(message, field="sample")])
     if trained_of(project).filter(slug=wishes.evaluator).exists():
-        get_entry(find_trained(project, wishes.evaluator).name)
+        trained = find_trained(project, wishes.evaluator)
+        refuse_away(trained)
+        get_entry(trained.name)
     else:
         entry = get_entry(wishes.evaluator)
         if entry.learns:

@@ -23,7 +23,7 @@ from evalapp.common.queue import enqueue_run
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
-from ..selectors.training import refuse_unfinished, trained_of
+from ..selectors.training import refuse_away, refuse_unfinished, trained_of
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -63,6 +63,8 @@ def apply_evaluator(
 
         return combine_again(project=project, user=user, evaluator=combined, send=send)
     trained = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
+    if trained is not None:
+        refuse_away(trained)
     entry = get_entry(trained.name) if trained else _applicable(project, evaluator)
     parsed = parse_options(entry, {**_from_project(entry, project), **(options or {})})
     encoder = None if trained else parsed.get("encoder")

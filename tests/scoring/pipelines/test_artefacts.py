@@ -10,15 +10,19 @@ from pathlib import Path
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from annotation.models import Item
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.downloads import send_tar
 from scoring.ml import load
-from scoring.models import Evaluator
+from scoring.models import Evaluator, Score
+from scoring.selectors.leaderboards import EvaluatorsQuery
+from scoring.selectors.meta_evaluation import rank_evaluators
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.artefacts import incoming_folder, receive_artefact
-from tests.scoring.training import train
+from scoring.services.scores import apply_evaluator
+from tests.scoring.training import fill, train
 
 pytestmark = pytest.mark.django_db
 Files = dict[str, list[SimpleUploadedFile]]
@@ -57,6 +61,70 @@ def test_what_was_downloaded_is_taken_in_and_scores_the_same(toy, folds):
     assert {file.name for file in files_of(copy)} == {file.name for file in files_of(original)}
     assert not incoming_folder(run.params["incoming"]).exists()
     assert load(artefact_folder(copy)).signature == load(artefact_folder(original)).signature
+
+
+def score(project, *slugs: str) -> None:
+    for slug in slugs:
+        run = execute_run(apply_evaluator(project=project, evaluator=slug, send=False).pk)
+        assert run is not None
+        assert run.state == Run.State.SUCCEEDED, run.error
+
+
+def marked(project, slug: str) -> set[str]:
+    """The items whose scores count as seen in training."""
+    rows = Score.objects.filter(score_set__project=project, score_set__evaluator__slug=slug, in_training=True)
+    return set(rows.values_list("output__item__key", flat=True))
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_what_comes_back_still_knows_its_items_in_other_groups_and_by_other_names(toy, folds):
+    """It lost its marks once the items had a group; by their names alone it would lose them with these."""
+    original = train(toy.project, folds=folds)
+    assert take_in(toy.project, as_files(artefact_folder(original)), "copy").state == Run.State.SUCCEEDED
+    score(toy.project, original.slug, "copy")
+    seen = marked(toy.project, original.slug)
+    # Of 12 groups one is left untouched; with folds somebody did not see each.
+    assert len(seen) == (11 if folds == 1 else 0)
+    assert marked(toy.project, "copy") == seen
+    Item.objects.filter(project=toy.project).update(group="g")
+    score(toy.project, original.slug, "copy")
+    assert len(marked(toy.project, "copy")) == len(marked(toy.project, original.slug)) == 12
+    for item in Item.objects.filter(project=toy.project):
+        Item.objects.filter(pk=item.pk).update(key=f"new-{item.key}", group="")
+    score(toy.project, "copy")
+    assert marked(toy.project, "copy") == {f"new-{key}" for key in seen}
+
+
+def test_one_from_elsewhere_has_not_seen_what_goes_by_the_same_names(toy):
+    """Numbers name items in most projects: it left next to nothing to compare on."""
+    original = train(toy.project, folds=1)
+    fill(toy.foreign)
+    Item.objects.filter(project=toy.foreign).update(context=["Of something else."])
+    known = Item.objects.get(project=toy.project, key=sorted(marked_groups(original))[0].replace("g", "i"))
+    Item.objects.filter(project=toy.foreign, key="i007").update(context=known.context)
+    assert take_in(toy.foreign, as_files(artefact_folder(original)), "guest").state == Run.State.SUCCEEDED
+    score(toy.foreign, "guest", "length")
+    assert marked(toy.foreign, "guest") == {"i007"}
+    table = rank_evaluators(toy.foreign, EvaluatorsQuery(test="none"))
+    assert (table["n_outputs"], table["n_excluded"]) == (22, 2)
+
+
+def marked_groups(evaluator: Evaluator) -> list[str]:
+    return json.loads((artefact_folder(evaluator) / "split.json").read_text())["train"]
+
+
+def test_one_that_was_saved_before_contents_were_noted_goes_by_names(toy):
+    original = train(toy.project, folds=1)
+    folder = artefact_folder(original)
+    split = json.loads((folder / "split.json").read_text())
+    del split["contents"]
+    files = changed(as_files(folder), "split.json", json.dumps(split).encode())
+    assert take_in(toy.project, files, "old").state == Run.State.SUCCEEDED
+    score(toy.project, original.slug, "old")
+    assert len(marked(toy.project, "old")) == len(marked(toy.project, original.slug)) == 11
+    Item.objects.filter(project=toy.project).update(group="g")
+    score(toy.project, "old")
+    assert len(marked(toy.project, "old")) == 12
 
 
 def changed(files: Files, name: str, content: bytes | None) -> Files:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from annotation.models import Campaign, Output, RaterFilter
 from annotation.services.undo import take_back_upload
-from evalapp.common.errors import Conflict
-from evalapp.common.models import AuditEvent
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
+from scoring.pipelines.score import load_trained
 from scoring.selectors.leaderboards import SystemsQuery
 from scoring.selectors.score_sets import list_states
+from scoring.selectors.selecting import check_chooser
 from scoring.services import leaderboards
 from scoring.services.combining import CombineWishes, start_combination
+from scoring.services.games import GamesWishes, start_games
 from scoring.services.leaderboards import get_leaderboard
+from scoring.services.robustness import RobustnessWishes, start_robustness
+from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import delete_snapshot, take_snapshot
 from scoring.services.training import delete_evaluator
 from tests.scoring.training import make_trained
@@ -69,6 +75,28 @@ def test_scores_come_with_the_outputs_they_are_of(cast, client):
     take_back_upload(upload=upload, user=cast.owner)
     assert row_counts(cast.project) == {}
     assert not Evaluator.objects.exists()
+
+
+def test_what_came_without_its_folder_is_applied_nowhere(cast, monkeypatch):
+    """The run looked into the folder of all evaluators and failed with another reason, which the page then showed."""
+    take_in(cast.project, {**WHOLE, **scores()})
+    away = Evaluator.objects.get(slug="ream-1")
+    monkeypatch.setattr("scoring.services.robustness.find_sources", lambda project: SimpleNamespace(is_empty=False))
+    refused = "ream-1 cannot be applied here. It was trained in another installation"
+    with pytest.raises(BadInput, match=refused):
+        apply_evaluator(project=cast.project, evaluator="ream-1", send=False)
+    with pytest.raises(BadInput, match=refused):
+        start_robustness(project=cast.project, wishes=RobustnessWishes("ream-1"), send=False)
+    with pytest.raises(BadInput, match=refused):
+        check_chooser(cast.project, "ream-1")
+    with pytest.raises(BadInput, match=refused):
+        load_trained(away, {})
+    assert not Run.objects.exclude(kind="import").exists()
+    Evaluator.objects.filter(pk=away.pk).update(name="comparative")
+    with pytest.raises(BadInput, match="ream-1 cannot be used: It was trained in another installation"):
+        start_games(project=cast.project, wishes=GamesWishes("ream-1"), send=False)
+    away.refresh_from_db()
+    assert "weights did not come" in away.damage
 
 
 def test_scores_are_as_old_as_the_upload_that_brought_them(cast):

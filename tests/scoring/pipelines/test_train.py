@@ -15,7 +15,7 @@ from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import retry_run
 from evalapp.common.runner import RunCancelled, execute_run
 from scoring import urls
-from scoring.ml import load
+from scoring.ml import InvalidOption, load
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
 from scoring.selectors.leaderboards import EvaluatorsQuery
@@ -74,9 +74,11 @@ def test_one_model_is_trained_on_part_of_the_groups_and_its_scores_are_marked(to
     (unseen,) = set(Item.objects.values_list("group", flat=True)) - marked
     Item.objects.filter(group=split["train"][0]).update(group=unseen)
     assert score(toy.project, "first-one").result["in_training"] == 24
-    # An evaluator that came from elsewhere learned from other items by these names.
+    # One that came from elsewhere knows them by what they are, whatever they are called.
     Evaluator.objects.update(record={**record, "choice": {}})
-    assert score(toy.project, "first-one").result["in_training"] == 20
+    assert score(toy.project, "first-one").result["in_training"] == 24
+    Item.objects.update(context=["Something else?"])
+    assert score(toy.project, "first-one").result["in_training"] == 0
 
 
 def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):
@@ -281,6 +283,37 @@ def test_a_damaged_folder_is_said_and_shown(toy):
     score(toy.project, "toy-1")
     evaluator.refresh_from_db()
     assert (evaluator.state, evaluator.damage) == (Evaluator.State.READY, "")
+
+
+def test_a_folder_that_is_gone_is_damage_and_its_place_is_not_told(toy, artefacts):
+    """It was taken for a name of the catalogue: the error showed where the server keeps it, and the page said ready."""
+    evaluator = train(toy.project, folds=1)
+    folder = artefact_folder(evaluator)
+    folder.rename(folder.with_name("elsewhere"))
+    for missing in ("", "model.safetensors"):
+        run = execute_run(apply_evaluator(project=toy.project, evaluator="toy-1", send=False).pk)
+        assert run.state == Run.State.FAILED
+        evaluator.refresh_from_db()
+        assert (evaluator.state, evaluator.damage) == (Evaluator.State.DAMAGED, run.error)
+        assert f"toy-1: {missing or 'evaluator.json'}" in run.error
+        assert "missing" in run.error
+        assert str(artefacts) not in run.error
+        if not missing:
+            folder.with_name("elsewhere").rename(folder)
+            (folder / "model.safetensors").unlink()
+
+
+def test_options_that_it_does_not_have_are_no_damage(toy, monkeypatch):
+    evaluator = train(toy.project, folds=1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise InvalidOption("toy", "aspect", "must be one of quality")
+
+    monkeypatch.setattr("scoring.ml.load", refuse)
+    run = execute_run(apply_evaluator(project=toy.project, evaluator="toy-1", send=False).pk)
+    assert (run.state, run.error) == (Run.State.FAILED, "toy: option 'aspect' must be one of quality")
+    evaluator.refresh_from_db()
+    assert evaluator.state == Evaluator.State.READY
 
 
 def test_deleting_takes_scores_and_files(toy, django_capture_on_commit_callbacks):
