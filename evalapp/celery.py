@@ -69,6 +69,8 @@ def configure() -> None:
         worker_hijack_root_logger=False,
         timezone="UTC",
         imports=["evalapp.common.tasks", "retrieval.tasks", "scoring.tasks"],
+        # By the worker of `live`, where nothing takes longer than somebody waits: in another queue a run that lost its
+        # worker would wait until the trainings before it have ended.
         beat_schedule={
             "reconcile": {
                 "task": "evalapp.reconcile",

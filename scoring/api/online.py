@@ -20,6 +20,7 @@ from .serializers import (
 )
 
 PROJECT = OpenApiParameter("project", str, description="Where several projects have an evaluator of that name.")
+BUSY = OpenApiResponse(description="Too many of your requests wait already: ask again when one is answered.")
 DOWN = OpenApiResponse(description="No worker, too many requests, or no answer in time: try again.")
 
 
@@ -33,7 +34,7 @@ class OnlineScore(APIView):
         operation_id="evaluators_score",
         parameters=[PROJECT],
         request=OnlineRequestSerializer,
-        responses={200: OnlineAnswerSerializer, 503: DOWN},
+        responses={200: OnlineAnswerSerializer, 429: BUSY, 503: DOWN},
     )
     def post(self, request: Request, name: str) -> Response:
         """Score up to 64 texts with an evaluator of the catalogue or a trained one, at once."""
@@ -47,7 +48,7 @@ class OnlineComparison(APIView):
         operation_id="evaluators_compare",
         parameters=[PROJECT],
         request=ComparisonRequestSerializer,
-        responses={200: ComparisonAnswerSerializer, 503: DOWN},
+        responses={200: ComparisonAnswerSerializer, 429: BUSY, 503: DOWN},
     )
     def post(self, request: Request, name: str) -> Response:
         """Which of two texts is better, for up to 64 pairs, by an evaluator that compares (comparative)."""
@@ -61,7 +62,7 @@ class OnlineReliability(APIView):
         operation_id="evaluators_reliability",
         parameters=[PROJECT],
         request=ReliabilityRequestSerializer,
-        responses={200: ReliabilityAnswerSerializer, 503: DOWN},
+        responses={200: ReliabilityAnswerSerializer, 429: BUSY, 503: DOWN},
     )
     def post(self, request: Request, name: str) -> Response:
         """How reliable a set of references is for a context, of evaluators that say so (REAM)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.urls import reverse
@@ -10,6 +11,7 @@ from rest_framework import serializers
 
 from evalapp.common.api.fields import OnePageSerializer
 
+from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, cost_of_pair
 from ..models import Evaluator, Score
 from ..selectors.training import card_of, files_of
 
@@ -350,6 +352,20 @@ def _texts(**rest: Any) -> serializers.ListField:
     return serializers.ListField(child=_text(), max_length=1000, **rest)
 
 
+def _check_cost(costs: Sequence[int], what: str) -> None:
+    """Refuse what would keep the one worker from everybody else."""
+    if costs and max(costs) > MOST_OF_ONE:
+        raise serializers.ValidationError(
+            f"At most {MOST_OF_ONE:,} characters may be read for {what}, each reference beside text and context; this "
+            f"needs {max(costs):,}. Shorten it, or apply the evaluator to the project, which has no such limit."
+        )
+    if sum(costs) > MOST_OF_ALL:
+        raise serializers.ValidationError(
+            f"At most {MOST_OF_ALL:,} characters may be read in a request, each reference beside text and context; "
+            f"these need {sum(costs):,}. Send fewer at a time."
+        )
+
+
 class PairSerializer(serializers.Serializer):
     """A text with what it may be measured against."""
 
@@ -359,8 +375,15 @@ class PairSerializer(serializers.Serializer):
 
 
 class OnlineRequestSerializer(serializers.Serializer):
+    """Texts to be scored. For one text at most 200,000 characters are read, each reference beside text and context; in
+    a request 2,000,000."""
+
     pairs = serializers.ListField(child=PairSerializer(), min_length=1, max_length=64)
     options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
+
+    def validate_pairs(self, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        _check_cost([cost_of_pair(pair) for pair in pairs], "a text")
+        return pairs
 
 
 class OnlineAnswerSerializer(serializers.Serializer):
@@ -381,8 +404,15 @@ class ComparedPairSerializer(serializers.Serializer):
 
 
 class ComparisonRequestSerializer(serializers.Serializer):
+    """Pairs to be compared. For one pair at most 200,000 characters are read, the context beside each text; in a
+    request 2,000,000."""
+
     pairs = serializers.ListField(child=ComparedPairSerializer(), min_length=1, max_length=64)
     options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
+
+    def validate_pairs(self, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        _check_cost([cost_of_pair(pair) for pair in pairs], "a pair")
+        return pairs
 
 
 class ProbabilitiesSerializer(serializers.Serializer):
@@ -403,9 +433,15 @@ class ComparisonAnswerSerializer(serializers.Serializer):
 
 
 class ReliabilityRequestSerializer(serializers.Serializer):
+    """A set of references for a context. At most 200,000 characters are read, the context beside each reference."""
+
     context = _texts()
     references = _texts()
     options = serializers.DictField(required=False)
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        _check_cost([cost_of_pair(given)], "a set of references")
+        return given
 
 
 class ReliabilityAnswerSerializer(serializers.Serializer):

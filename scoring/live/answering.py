@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from .asking import STATE_KEY, answer_key, ask_key, connect
+from .bounds import NEVER, REFERENCES_SLICE, Deadline, TooLate, evaluate_in_time
 from .libraries import load_libraries
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ LOADING_SECONDS = 120
 FAILED_SECONDS = 20
 #: So long references and candidates are read for one request; whoever waits behind it should not notice.
 TURN_SECONDS = 0.25
+#: Why a score is null that is defined, though by no number.
+INFINITE = "its score is infinite"
 
 #: The answer goes to whoever still waits for it.
 _GIVE = """
@@ -119,13 +122,17 @@ def warm_models() -> WarmModels:
 
 
 def answer(number: str) -> bool:
-    """Answer a request if somebody still waits for it; whether it was executed."""
+    """Answer a request if somebody still waits for it; whether it was executed. It ends when whoever asked has stopped
+    waiting, for others wait behind it."""
     client = connect(settings.REDIS_URL)
     raw = client.get(ask_key(number))
-    if raw is None:
+    # What was asked is kept for as long as its asker waits; -1 is for ever, -2 no more.
+    left: Any = client.pttl(ask_key(number))
+    if raw is None or left == -2:
         return False
 
     request = json.loads(raw)
+    check = Deadline(None if left < 0 else left / 1000)
     name = str(request["source"].get("slug") or request["source"].get("name"))
     told: list[str] = []
 
@@ -134,7 +141,10 @@ def answer(number: str) -> bool:
         client.set(STATE_KEY, f"loading {name}", ex=LOADING_SECONDS)
 
     try:
-        body = execute(request, loading)
+        body = execute(request, loading, check)
+    except TooLate:
+        log.info("online scores by %s were given up: they took longer than anybody waits", name)
+        return True
     finally:
         if told:
             client.delete(STATE_KEY)
@@ -142,27 +152,32 @@ def answer(number: str) -> bool:
     return True
 
 
-def execute(request: Mapping[str, Any], loading: Callable[[], None]) -> dict[str, Any]:
-    """The body of the answer: what the function of its kind found, or `{"error", "detail"}`."""
+def execute(request: Mapping[str, Any], loading: Callable[[], None], check: Deadline = NEVER) -> dict[str, Any]:
+    """The body of the answer: what the function of its kind found, or `{"error", "detail"}`. Raises `TooLate` when
+    `check` does, never while an evaluator is being loaded: then whoever asks next finds it warm."""
     from scoring.ml import ArtefactError, EncoderError, ScoringError
 
     try:
         if request["kind"] in ("writing", "sets"):
             rated = warm_models().get_writing(request["source"], request.get("options", {}), loading)
+            check()
             item = request["item"]
             near = (item["key"], *item.get("beside", ()))
             rated.regroup(dict.fromkeys(near, item["group"]) if item.get("is_own") else {})
             return rate_writing(rated, request) if request["kind"] == "writing" else rate_sets(rated, request)
         evaluator = warm_models().get(request["source"], request.get("options", {}), loading)
+        check()
         if request["kind"] == "reliability":
-            return rate_references(evaluator, request["context"], request["references"])
+            return rate_references(evaluator, request["context"], request["references"], check)
         if request["kind"] == "compare":
-            return compare_pairs(evaluator, request["pairs"])
-        return score_pairs(evaluator, request["pairs"])
+            return compare_pairs(evaluator, request["pairs"], check)
+        return score_pairs(evaluator, request["pairs"], check)
     except (ArtefactError, EncoderError) as error:
         return {"error": "unavailable", "detail": str(error)}
     except ScoringError as error:
         return {"error": "bad-input", "detail": str(error)}
+    except TooLate:
+        raise
     except Exception as error:
         # The border of this process: whoever waits learns that it failed, the log has the rest.
         log.exception("an online request failed")
@@ -172,23 +187,31 @@ def execute(request: Mapping[str, Any], loading: Callable[[], None]) -> dict[str
         }
 
 
-def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:
     """`signature`, `scores` (null: undefined), `reasons` beside them, and `notes` on all of them."""
     from scoring.ml import Record
 
     records = [
         Record(pair["text"], tuple(pair.get("references", ())), tuple(pair.get("context", ()))) for pair in pairs
     ]
-    found = evaluator.evaluate(records)
+    found = evaluate_in_time(evaluator, records, check)
+    values = found.values.tolist()
     return {
         "signature": found.signature,
-        "scores": [None if math.isnan(value) else float(value) for value in found.values],
-        "reasons": list(found.reasons),
+        "scores": [_finite(value) for value in values],
+        "reasons": [
+            INFINITE if math.isinf(value) else reason for value, reason in zip(values, found.reasons, strict=True)
+        ],
         "notes": list(found.notes),
     }
 
 
-def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _finite(value: float | None) -> float | None:
+    """JSON has no other numbers."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:
     """`signature`, `verdicts` (1: a is better, -1: b, 0: neither), `probabilities` of better, tie and worse,
     `swap_consistency` (the share of pairs whose verdict turns round with the order; null where they were read in one
     order) and `notes`, of evaluators that compare. Of a cross-fitted one by the mean probabilities of its models."""
@@ -203,8 +226,11 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]]) -> d
     a, b = (
         [Record(pair[side], context=tuple(pair.get("context", ()))) for pair in pairs] for side in ("a", "b")
     )  # fmt: skip
-    found = [member.judge(a, b) for member in members]
+    found = [member.judge(a, b, progress=check) for member in members]
     probabilities = sum(each.probabilities for each in found) / len(found)
+    if not all(map(math.isfinite, probabilities.ravel().tolist())):
+        detail = f"{evaluator.name} gives probabilities that are no numbers: its training failed. Train it again."
+        return {"error": "bad-input", "detail": detail}
     consistent = [each.swap_consistency for each in found if each.swap_consistency is not None]
     cut = int(sum(each.truncated for each in found).astype(bool).sum())
     notes = [f"{cut} of {len(pairs)} pairs were longer than it reads and were cut"] if cut else []
@@ -219,7 +245,9 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]]) -> d
     }
 
 
-def rate_references(evaluator: Evaluator, context: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+def rate_references(
+    evaluator: Evaluator, context: Sequence[str], references: Sequence[str], check: Deadline = NEVER
+) -> dict[str, Any]:
     """`signature` and `reliability` of a set of references for a context, of evaluators that have it (REAM); of a
     cross-fitted one the mean over its models, none of which saw this set."""
     members: Sequence[Any] = getattr(evaluator, "members", None) or [evaluator]
@@ -228,9 +256,16 @@ def rate_references(evaluator: Evaluator, context: Sequence[str], references: Se
     if not all(hasattr(member, "reliability") for member in members):
         detail = f"{evaluator.name} says nothing about the reliability of references."
         return {"error": "bad-input", "detail": detail}
-    values = [float(member.reliability(tuple(context), tuple(references))) for member in members]
-    value = sum(values) / len(values)
-    return {"signature": evaluator.signature, "reliability": None if math.isnan(value) else value}
+    filled = [text for text in references if text.strip()]
+    values = []
+    for member in members:
+        # What it has read before costs it next to nothing, and between the parts it can be told to end.
+        for start in range(0, len(filled) - REFERENCES_SLICE, REFERENCES_SLICE):
+            check()
+            member.reliability(tuple(context), tuple(filled[start : start + REFERENCES_SLICE]))
+        check()
+        values.append(float(member.reliability(tuple(context), tuple(references))))
+    return {"signature": evaluator.signature, "reliability": _finite(sum(values) / len(values))}
 
 
 def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,9 +278,9 @@ def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str
     )
     return {
         "signature": rated.signature,
-        "now": found.now,
-        "with_text": found.with_text,
-        "candidates": [found.candidates.get(text) for text in candidates],
+        "now": _finite(found.now),
+        "with_text": _finite(found.with_text),
+        "candidates": [_finite(found.candidates.get(text)) for text in candidates],
         "left": found.left,
         "notes": list(found.notes),
     }
@@ -253,7 +288,8 @@ def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str
 
 def rate_sets(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
     """`signature` and `values` of several sets of references for one item, null of an empty one."""
-    return {"signature": rated.signature, "values": rated.rate(_query(request), request["sets"])}
+    values = rated.rate(_query(request), request["sets"])
+    return {"signature": rated.signature, "values": [_finite(value) for value in values]}
 
 
 def _query(request: Mapping[str, Any]) -> Record:

@@ -4,15 +4,17 @@ No evaluator is imported here."""
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from evalapp.common.errors import BadInput, Unavailable
+from evalapp.common.errors import BadInput, TooMany, Unavailable
 from evalapp.common.queue import queue_has_worker
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ QUEUE, TASK = "live", "scoring.live"
 MOST_WAITING = 32
 #: In lanes most of what waits was superseded, and is dropped in no time.
 MOST_WAITING_IN_LANES = 256
+#: Requests of one person that may wait: one after the other is answered, and others want an answer, too.
+MOST_OF_ONE_PERSON = 8
 #: What the worker is at when that takes long, for the message of a request that ran out of time.
 STATE_KEY = "evalapp:live:state"
 LANE_SECONDS = 30
@@ -50,6 +54,17 @@ return 0
 """
 
 
+#: Take one of the places that a person has, in one step: 0 where all are taken. Places of those who wait no longer go;
+#: who died waiting gives none back.
+_TAKE_PLACE = """
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
+redis.call('ZADD', KEYS[1], ARGV[3], ARGV[4])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+return 1
+"""
+
+
 class Superseded(Exception):
     """A later request of the same lane came: nobody needs this answer any more."""
 
@@ -70,6 +85,10 @@ def answer_key(number: str) -> str:
     return f"evalapp:live:{number}:answer"
 
 
+def asker_key(asker: str) -> str:
+    return f"evalapp:live:asker:{asker}"
+
+
 def lane_key(lane: str) -> str:
     return f"evalapp:live:lane:{lane}"
 
@@ -82,12 +101,15 @@ def connect(url: str, patience: float = 10.0) -> redis.Redis:
     return redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=patience, decode_responses=True)
 
 
-def ask_live(request: Mapping[str, Any], *, timeout: float | None = None, place: Place | None = None) -> dict[str, Any]:
+def ask_live(
+    request: Mapping[str, Any], *, timeout: float | None = None, place: Place | None = None, asker: str = ""
+) -> dict[str, Any]:
     """The worker's answer to `{"kind", "source", "options", ...}` (see `answering`).
 
     Raises `Unavailable` when no worker serves the queue, Redis is down, too many wait already, or the answer is not
-    there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `BadInput` when the evaluator refuses the request;
-    `Superseded` when it had a place in a lane and a later request took it.
+    there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `TooMany` when so many requests of this `asker` wait
+    already; `BadInput` when the evaluator refuses the request; `Superseded` when it had a place in a lane and a later
+    request took it.
     """
     import redis
 
@@ -96,18 +118,35 @@ def ask_live(request: Mapping[str, Any], *, timeout: float | None = None, place:
         raise Unavailable("No worker serves the queue live, so there are no online scores. Start it: manage.py up")
     client, number = connect(settings.REDIS_URL, PATIENCE), uuid.uuid4().hex
     try:
-        _enter(client, number, request, seconds, place)
-        _send(number)
-        # BLPOP is silent as long as it waits.
-        found = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
-        if found is None:
-            client.delete(ask_key(number))
-            raise Unavailable(_too_late(client, seconds))
+        with _place_of(client, asker, number, seconds):
+            _enter(client, number, request, seconds, place)
+            _send(number)
+            # BLPOP is silent as long as it waits.
+            found = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
+            if found is None:
+                client.delete(ask_key(number))
+                raise Unavailable(_too_late(client, seconds))
     except redis.exceptions.OutOfMemoryError as error:
         raise Unavailable("The queue is full, so there are no online scores. Give Redis more memory.") from error
     except redis.RedisError as error:
         raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
     return _answer(json.loads(found[1]))
+
+
+@contextmanager
+def _place_of(client: redis.Redis, asker: str, number: str, seconds: float) -> Iterator[None]:
+    """One of the places that this person has in the queue, for as long as the block lasts; nobody's is not counted."""
+    if not asker:
+        yield
+        return
+    key, now, lasts = asker_key(asker), int(time.time() * 1000), int((seconds + PATIENCE) * 1000)
+    if not client.eval(_TAKE_PLACE, 1, key, now, MOST_OF_ONE_PERSON, now + lasts, number, lasts):
+        text = f"{MOST_OF_ONE_PERSON} of your requests wait for online scores already. Ask for the next when one of "
+        raise TooMany(text + "them is answered, or put several texts into one request.", wait=1)
+    try:
+        yield
+    finally:
+        client.zrem(key, number)
 
 
 def _enter(client: redis.Redis, number: str, request: Mapping[str, Any], seconds: float, place: Place | None) -> None:

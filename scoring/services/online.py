@@ -25,7 +25,7 @@ def score_pairs(
     """`signature`, `scores`, `reasons` and `notes` of these texts."""
     source, parsed = _source(user, evaluator, project, options or {})
     plain = [dict(pair) for pair in pairs]
-    return ask_live({"kind": "score", "source": source, "options": parsed, "pairs": plain})
+    return ask_live({"kind": "score", "source": source, "options": parsed, "pairs": plain}, asker=str(user.pk))
 
 
 def compare_pairs(
@@ -39,7 +39,7 @@ def compare_pairs(
     """`signature`, `verdicts`, `probabilities`, `swap_consistency` and `notes` of pairs of texts."""
     source, parsed = _source(user, evaluator, project, options or {})
     plain = [dict(pair) for pair in pairs]
-    return ask_live({"kind": "compare", "source": source, "options": parsed, "pairs": plain})
+    return ask_live({"kind": "compare", "source": source, "options": parsed, "pairs": plain}, asker=str(user.pk))
 
 
 def rate_references(
@@ -54,7 +54,7 @@ def rate_references(
     """`signature` and `reliability` of these references for the context."""
     source, parsed = _source(user, evaluator, project, options or {})
     request = {"kind": "reliability", "source": source, "options": parsed}
-    return ask_live({**request, "context": list(context), "references": list(references)})
+    return ask_live({**request, "context": list(context), "references": list(references)}, asker=str(user.pk))
 
 
 def _source(user: Any, name: str, project: str, options: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from evalapp.accounts.services import create_token
-from evalapp.common.errors import Unavailable
+from evalapp.common.errors import TooMany, Unavailable
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator
@@ -102,8 +102,10 @@ def test_an_evaluator_is_taken_in(toy):
 def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
     evaluator = train(toy.project, folds=1, name="mine")
     asked: list[dict] = []
+    askers: list[str] = []
 
-    def answer(request):
+    def answer(request, asker):
+        askers.append(asker)
         asked.append(dict(request))
         return {"signature": "s", "scores": [0.5, None], "reasons": ["", "no references"], "notes": []}
 
@@ -114,6 +116,7 @@ def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
     assert (found.status_code, found.json()["scores"]) == (200, [0.5, None])
     assert asked[0]["source"] == {"folder": evaluator.folder, "slug": "mine"}
     assert asked[0]["pairs"] == pairs
+    assert askers == [str(toy.viewer.pk)]
     assert api.post("/api/v1/evaluators/chrf/score/", {"pairs": pairs}, format="json").status_code == 200
     assert asked[1]["source"] == {"name": "chrf"}
     compared = {"pairs": [{"a": "one", "b": "two", "context": ["c"]}], "options": {}}
@@ -121,14 +124,14 @@ def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
         "signature": "s", "verdicts": [1], "probabilities": [{"better": 0.5, "tie": 0.25, "worse": 0.25}],
         "swap_consistency": 1.0, "notes": [],
     }  # fmt: skip
-    monkeypatch.setattr(online, "ask_live", lambda request: asked.append(dict(request)) or verdict)
+    monkeypatch.setattr(online, "ask_live", lambda request, asker: asked.append(dict(request)) or verdict)
     found = api.post("/api/v1/evaluators/mine/compare/", compared, format="json")
     assert (found.status_code, found.json()) == (200, verdict)
     assert (asked[-1]["kind"], asked[-1]["pairs"]) == ("compare", compared["pairs"])
     many = {"pairs": compared["pairs"] * 65}
     assert api.post("/api/v1/evaluators/mine/compare/", many, format="json").status_code == 400
     reliability = {"context": ["a"], "references": ["b"]}
-    monkeypatch.setattr(online, "ask_live", lambda request: {"signature": "s", "reliability": 0.25})
+    monkeypatch.setattr(online, "ask_live", lambda request, asker: {"signature": "s", "reliability": 0.25})
     found = api.post("/api/v1/evaluators/mine/reliability/", reliability, format="json")
     assert found.json() == {"signature": "s", "reliability": 0.25}
 
@@ -136,7 +139,7 @@ def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
 def test_who_may_ask_for_online_scores(toy, monkeypatch):
     train(toy.project, folds=1, name="mine")
     monkeypatch.setattr(
-        online, "ask_live", lambda request: {"signature": "", "scores": [1.0], "reasons": [""], "notes": []}
+        online, "ask_live", lambda request, asker: {"signature": "", "scores": [1.0], "reasons": [""], "notes": []}
     )
     body = {"pairs": [{"text": "a"}]}
 
@@ -173,7 +176,29 @@ def test_what_cannot_be_asked_is_said(toy, monkeypatch):
         in post({"pairs": [{"text": "a"}], "options": {"encoder": "/x"}}, "bertscore").json()["detail"]
     )
 
-    def down(request):
+    # One text beside a thousand references, and many texts that are long.
+    costly = post({"pairs": [{"text": "a" * 300, "references": ["b"] * 1000}]})
+    assert (costly.status_code, costly.json()["errors"][0]["field"]) == (400, "pairs")
+    assert "each reference beside text and context; this needs 301,000" in costly.json()["errors"][0]["message"]
+    costly = post({"pairs": [{"text": "a" * 40_000}] * 64})
+    assert "At most 2,000,000 characters may be read in a request" in costly.json()["errors"][0]["message"]
+    many = api.post(
+        "/api/v1/evaluators/mine/compare/", {"pairs": [{"a": "a", "b": "b", "context": ["c" * 150_000]}]}, format="json"
+    )
+    assert "for a pair" in many.json()["errors"][0]["message"]
+    many = api.post(
+        "/api/v1/evaluators/mine/reliability/", {"context": ["c" * 300], "references": ["r"] * 1000}, format="json"
+    )
+    assert "for a set of references" in str(many.json()["errors"])
+
+    def busy(request, asker):
+        raise TooMany("8 of your requests wait.", wait=1)
+
+    monkeypatch.setattr(online, "ask_live", busy)
+    answer = post({"pairs": [{"text": "a"}]})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+
+    def down(request, asker):
         raise Unavailable("No worker serves the queue live.")
 
     monkeypatch.setattr(online, "ask_live", down)

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 import redis
 
-from evalapp.common.errors import Unavailable
+from evalapp.common.errors import TooMany, Unavailable
 from scoring.live import answering, asking
 from scoring.live.asking import Place, Superseded, ask_key, ask_live
+from scoring.live.bounds import TooLate
 from tests.evalapp.common.conftest import wait_until
 
 pytestmark = pytest.mark.server("redis")
@@ -56,7 +58,9 @@ def test_a_later_request_releases_the_earlier_and_an_earlier_one_never_replaces_
     # The worker gets all three numbers; what was superseded is dropped unexecuted.
     wait_until(lambda: len(client.sent) == 3)
     executed: list[dict] = []
-    monkeypatch.setattr(answering, "execute", lambda request, loading: executed.append(request) or {"values": [0.5]})
+    monkeypatch.setattr(
+        answering, "execute", lambda request, loading, check: executed.append(request) or {"values": [0.5]}
+    )
     assert [answering.answer(number) for number in client.sent] == [False, True, True]
     for thread in threads:
         thread.join(timeout=10)
@@ -72,7 +76,7 @@ def test_an_answer_that_comes_when_its_request_was_superseded_goes_to_nobody(cli
     wait_until(lambda: len(client.sent) == 1)
     late: list = []
 
-    def execute(request, loading):
+    def execute(request, loading, check):
         late.append(in_thread([], place=Place("a", 2)))
         first.join(timeout=10)
         return {"values": [0.1]}
@@ -118,3 +122,67 @@ def test_a_process_asks_on_the_connections_that_it_has(client, monkeypatch):
     asking.connect.cache_clear()
     ask_live(REQUEST, timeout=20)
     assert len(opened) == 2
+
+
+def test_the_worker_stops_when_nobody_waits_any_more(client, monkeypatch):
+    """The time of who asked, not one of its own; an evaluator tells of its progress, and that ends it."""
+    ended: list = []
+
+    def execute(request, loading, check):
+        began = time.monotonic()
+        try:
+            while time.monotonic() < began + 20:
+                time.sleep(0.01)
+                check(1, 2)
+        except TooLate:
+            ended.append(time.monotonic() - began)
+            raise
+        return {}
+
+    monkeypatch.setattr(answering, "execute", execute)
+    outcome: list = []
+    asking_thread = threading.Thread(target=lambda: outcome.append(given_up(0.5)))
+    asking_thread.start()
+    wait_until(lambda: len(client.sent) == 1)
+    assert answering.answer(client.sent[0])
+    assert ended[0] < 1
+    asking_thread.join(timeout=10)
+    assert outcome == [Unavailable]
+    assert not client.exists(asking.answer_key(client.sent[0]))
+
+
+def given_up(seconds: float) -> type[Exception] | None:
+    try:
+        ask_live(REQUEST, timeout=seconds)
+    except (Unavailable, TooMany) as error:
+        return type(error)
+    return None
+
+
+def test_one_person_leaves_room_for_others(client, monkeypatch):
+    monkeypatch.setattr(asking, "MOST_OF_ONE_PERSON", 2)
+    outcomes: list = []
+    threads = [in_thread(outcomes, asker="7") for _ in range(2)]
+    wait_until(lambda: len(client.sent) == 2)
+    with pytest.raises(TooMany, match="2 of your requests wait") as refused:
+        ask_live(REQUEST, timeout=20, asker="7")
+    assert refused.value.extra["wait"] == 1
+    with pytest.raises(Unavailable, match="No score within"):
+        ask_live(REQUEST, timeout=0.1, asker="8")
+    client.rpush(asking.answer_key(client.sent[0]), json.dumps({"values": [0.2]}))
+    wait_until(lambda: len(outcomes) == 1)
+    threads.append(in_thread(outcomes, asker="7"))
+    wait_until(lambda: len(client.sent) == 4)
+    for number in client.sent:
+        client.rpush(asking.answer_key(number), json.dumps({"values": [0.2]}))
+    for thread in threads:
+        thread.join(timeout=10)
+    assert len(outcomes) == 3
+    assert not client.exists(asking.asker_key("7"))
+
+
+def test_who_died_waiting_gives_the_place_back_in_time(client, monkeypatch):
+    monkeypatch.setattr(asking, "MOST_OF_ONE_PERSON", 1)
+    client.zadd(asking.asker_key("7"), {"dead": int(time.time() * 1000) - 1})
+    with pytest.raises(Unavailable, match="No score within"):
+        ask_live(REQUEST, timeout=0.1, asker="7")

@@ -1,0 +1,91 @@
+"""One request ends in time, and gives what the whole would give."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+
+import numpy as np
+import pytest
+
+from scoring.live import answering
+from scoring.live.bounds import SLICE, Deadline, TooLate, cost_of_pair, evaluate_in_time
+from scoring.ml import Record, load
+from scoring.ml.base import Partial
+
+
+def test_every_reference_is_read_beside_text_and_context():
+    assert cost_of_pair({"text": "aaaa"}) == 4
+    assert cost_of_pair({"text": "aaaa", "context": ["b", "cc"], "references": ["d", "eeee"]}) == 2 * 7 + 5
+    assert cost_of_pair({"a": "aa", "b": "b", "context": ["ccc"]}) == 9
+    assert cost_of_pair({"context": ["cc"], "references": ["d", "d"]}) == 6
+
+
+@pytest.mark.parametrize("name", ["chrf", "distinct-1"])
+def test_slices_give_what_the_whole_gives(name):
+    records = [Record(f"word{n % 7} " * 900, (f"word{n % 5} and more",)) for n in range(20)]
+    records += [Record("", ("a",)), Record("a")]
+    assert len(records[0].text) * len(records) > 2 * SLICE
+    evaluator = load(name)
+    whole, found = evaluator.evaluate(records), evaluate_in_time(evaluator, records, Deadline(None))
+    np.testing.assert_array_equal(found.values, whole.values)
+    assert (found.reasons, found.notes, found.signature) == (whole.reasons, whole.notes, whole.signature)
+
+
+class Slow:
+    """Takes a tenth of a second for a text and tells of no progress before the end, as several do."""
+
+    name, members, depends_on_batch, remarks, signature = "slow", None, False, (), "slow"
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def identity(self, record):
+        return record.text
+
+    def evaluate(self, records, *, progress):
+        self.n += len(records)
+        time.sleep(0.1 * len(records))
+        return load("length").evaluate(records)
+
+    def reliability(self, context, references):
+        self.n += len(references)
+        time.sleep(0.01 * len(references))
+        return 0.5
+
+
+def test_who_tells_of_no_progress_is_ended_between_slices(monkeypatch):
+    slow = Slow()
+    monkeypatch.setattr(answering, "_models", [type("Kept", (), {"get": lambda *_: slow})()])
+    request = {"kind": "score", "source": {"name": "slow"}, "pairs": [{"text": "a" * SLICE}] * 64}
+    with pytest.raises(TooLate):
+        answering.execute(request, lambda: None, Deadline(0.25))
+    assert 2 <= slow.n <= 5
+    slow.n = 0
+    request = {"kind": "reliability", "source": {"name": "slow"}, "context": [], "references": ["a"] * 1000}
+    with pytest.raises(TooLate):
+        answering.execute(request, lambda: None, Deadline(0.25))
+    assert slow.n < 100
+
+
+def test_what_takes_long_to_load_is_not_computed_for_nobody(monkeypatch):
+    """It is kept, so that who asks next has an answer."""
+    slow = Slow()
+
+    def get(*_):
+        time.sleep(0.1)
+        return slow
+
+    monkeypatch.setattr(answering, "_models", [type("Kept", (), {"get": get})()])
+    with pytest.raises(TooLate):
+        answering.execute({"kind": "score", "source": {}, "pairs": [{"text": "a"}]}, lambda: None, Deadline(0.05))
+    assert slow.n == 0
+
+
+def test_a_score_without_end_is_null_with_a_reason(monkeypatch):
+    evaluator = load("length")
+    monkeypatch.setattr(evaluator, "measure", lambda records, progress: Partial(np.array([math.inf, 2.0])))
+    found = answering.score_pairs(evaluator, [{"text": "a"}, {"text": "b"}])
+    assert json.loads(json.dumps(found, allow_nan=False))["scores"] == [None, 2.0]
+    assert found["reasons"] == ["its score is infinite", ""]
