@@ -6,10 +6,13 @@ import json
 import logging
 import sys
 
+from django.conf import settings
+from django.core.exceptions import TooManyFilesSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
+from evalapp.common.errors import TooLarge
 from evalapp.common.outages import explain
 from evalapp.common.problems import CONTENT_TYPE, RETRY_SECONDS, from_domain, problem
 
@@ -24,6 +27,11 @@ def _answer(request: HttpRequest, code: str, title: str, status: int, detail: st
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    if isinstance(exception, TooManyFilesSent):
+        detail = (
+            f"At most {settings.DATA_UPLOAD_MAX_NUMBER_FILES} files are taken at once. Send them in several requests."
+        )
+        return _answer(request, TooLarge.code, TooLarge.title, TooLarge.status, detail)
     return _answer(request, "bad-request", "The request could not be read", 400, "Go back and try again.")
 
 
