@@ -25,7 +25,7 @@ from ..selectors.aspects import choose_aspect
 from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets
 from .scores import COLUMNS, NewScore, score_row
-from .training import free_slug
+from .training import free_slug, naming
 from .wishes import read_wishes
 
 NAME = "combined"
@@ -62,12 +62,13 @@ def request_combination(*, project: Project, user: Any, params: Mapping[str, Any
 def start_combination(*, project: Project, user: Any = None, wishes: CombineWishes, send: bool = True) -> Run:
     """Queue the combination under a name that is free. The same request joins the run that is already there."""
     params = _checked(project, wishes)
-    for run in Run.objects.filter(project=project, kind="combine", state__in=Run.ACTIVE, cancel_requested=False):
-        asked = {key: value for key, value in run.params.items() if key != "slug"}
-        if asked == params and wishes.name in ("", run.params["slug"]):
-            return run
-    slug = free_slug(project, NAME, wishes.name)
-    return _enqueue(project, user, {**params, "slug": slug}, send=send)
+    with naming(project):
+        for run in Run.objects.filter(project=project, kind="combine", state__in=Run.ACTIVE, cancel_requested=False):
+            asked = {key: value for key, value in run.params.items() if key != "slug"}
+            if asked == params and wishes.name in ("", run.params["slug"]):
+                return run
+        slug = free_slug(project, NAME, wishes.name)
+        return _enqueue(project, user, {**params, "slug": slug}, send=send)
 
 
 def combine_again(*, project: Project, user: Any = None, evaluator: Evaluator, send: bool = True) -> Run:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,16 +86,17 @@ def start_training(
     """Queue a training. The same request joins the run that is already there. `any_encoder` is for the command line,
     whose user owns the machine; people of the web choose among the setting ENCODERS."""
     params = plan_params(project, wishes, any_encoder=any_encoder)
-    for run in trainings_under_way(project):
-        if run.cancel_requested:
-            continue
-        asked = {key: value for key, value in run.params.items() if key != "slug"}
-        if asked == params and wishes.name in ("", run.params["slug"]):
-            return run
-    slug = free_slug(project, params["evaluator"], wishes.name)
-    return enqueue_run(
-        kind="train", project=project, user=user, params={**params, "slug": slug}, title=f"Train {slug}", send=send
-    )
+    with naming(project):
+        for run in trainings_under_way(project):
+            if run.cancel_requested:
+                continue
+            asked = {key: value for key, value in run.params.items() if key != "slug"}
+            if asked == params and wishes.name in ("", run.params["slug"]):
+                return run
+        slug = free_slug(project, params["evaluator"], wishes.name)
+        return enqueue_run(
+            kind="train", project=project, user=user, params={**params, "slug": slug}, title=f"Train {slug}", send=send
+        )
 
 
 def start_check(*, project: Project, user: Any = None, wishes: Wishes, send: bool = True) -> Run:
@@ -217,8 +219,18 @@ def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None 
         raise Conflict(text, faults=[Fault(text, field="name")])
 
 
+@contextmanager
+def naming(project: Project) -> Iterator[None]:
+    """While a name is chosen and the run that will give it is stored, nobody else does so in this project: else two
+    would be given the same, and the second learn of it when its whole training is done."""
+    with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).filter(pk=project.pk).values_list("pk").first()
+        yield
+
+
 def free_slug(project: Project, stem: str, name: str) -> str:
-    """The name that was asked for, or the stem with the next number; nothing that is there or under way has it."""
+    """The name that was asked for, or the stem with the next number; nothing that is there or under way has it. It is
+    free for as long as the caller is `naming`."""
     making = names_in_making(project)
     check_name(project, name, {slug: run for slug, run in making.items() if not run.cancel_requested})
     if name:

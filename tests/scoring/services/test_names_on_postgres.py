@@ -1,0 +1,95 @@
+"""Names of evaluators that are asked for at the same moment, on PostgreSQL: no two runs give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from evalapp.common.errors import Conflict
+from evalapp.common.models import Run
+from scoring.ml import registry
+from scoring.models import Evaluator, ScoreSet
+from scoring.services import training
+from scoring.services.combining import CombineWishes, start_combination
+from scoring.services.training import Wishes, start_training
+from tests.cast import Cast, make_cast
+from tests.scoring.training import fill, put_toy_into_catalogue
+
+
+@pytest.fixture
+def people(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+    put_toy_into_catalogue(monkeypatch)
+    cast = make_cast()
+    fill(cast.project)
+    yield cast
+    registry.catalogue.cache_clear()
+
+
+def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run, Future[Run]]:
+    """The second asks when the first has looked which names are taken, and has not yet taken its own."""
+    looked, others = training.names_in_making, list[Future[Run]]()
+
+    def work() -> Run:
+        try:
+            return second()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def meanwhile(project: Any) -> dict[str, Run]:
+            found = looked(project)
+            monkeypatch.setattr(training, "names_in_making", looked)
+            others.append(pool.submit(work))
+            wait(others, timeout=0.5)
+            return found
+
+        monkeypatch.setattr(training, "names_in_making", meanwhile)
+        run = first()
+        wait(others, timeout=20)
+    return run, others[0]
+
+
+def test_two_trainings_that_are_asked_for_at_once_have_two_names(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(seed: int) -> Run:
+        return start_training(project=people.project, wishes=Wishes("toy", seed=seed), send=False, any_encoder=True)
+
+    first, second = both(monkeypatch, lambda: ask(1), lambda: ask(2))
+    assert [first.params["slug"], second.result().params["slug"]] == ["toy-1", "toy-2"]
+
+
+def test_the_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> Run:
+        return start_training(project=people.project, wishes=Wishes("toy"), send=False, any_encoder=True)
+
+    first, second = both(monkeypatch, ask, ask)
+    assert second.result().pk == first.pk
+
+
+def test_a_name_that_is_being_taken_is_refused_at_once(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(seed: int) -> Run:
+        wishes = Wishes("toy", seed=seed, name="mine")
+        return start_training(project=people.project, wishes=wishes, send=False, any_encoder=True)
+
+    first, second = both(monkeypatch, lambda: ask(1), lambda: ask(2))
+    with pytest.raises(Conflict, match=f"Run {first.pk} is making an evaluator named “mine”"):
+        second.result()
+
+
+def test_combinations_have_names_of_their_own_too(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("length", "random"):
+        evaluator = Evaluator.objects.create(project=people.project, slug=name, name=name, kind="sentinel")
+        ScoreSet.objects.create(
+            project=people.project, evaluator=evaluator, signature=name, scored_at=people.project.created_at
+        )
+
+    def ask(method: str) -> Run:
+        wishes = CombineWishes(("length", "random"), method=method)
+        return start_combination(project=people.project, wishes=wishes, send=False)
+
+    first, second = both(monkeypatch, lambda: ask("mean-z"), lambda: ask("stacked"))
+    assert [first.params["slug"], second.result().params["slug"]] == ["combined-1", "combined-2"]
