@@ -28,6 +28,7 @@ register(
         "Train an evaluator on the data of a project.",
         request="scoring.services.training:request_training",
         fragment="scoring:training-curve",
+        give_up="scoring.services.artefacts:give_up_evaluator",
     )
 )
 register(
@@ -93,5 +94,13 @@ register(
         request="scoring.services.games:request_games",
     )
 )
-register(Job("artefact", "gpu", "scoring.pipelines.artefacts:run", "Check an uploaded evaluator and store it."))
+register(
+    Job(
+        "artefact",
+        "gpu",
+        "scoring.pipelines.artefacts:run",
+        "Check an uploaded evaluator and store it.",
+        give_up="scoring.services.artefacts:give_up_evaluator",
+    )
+)
 register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))

@@ -15,7 +15,7 @@ from evalapp.common.errors import BadInput, Fault
 from evalapp.common.runner import RunContext
 
 from ..models import Evaluator
-from ..services.artefacts import FOLD, incoming_folder
+from ..services.artefacts import FOLD, incoming_folder, sweep_incoming
 from .publishing import members_of, publish
 
 #: Text files are small; only weights and tokenizers are large.
@@ -51,11 +51,13 @@ def run(context: RunContext, *, incoming: str, slug: str) -> dict[str, Any]:
     if done is None:
         if not folder.is_dir():
             raise BadInput("The files are gone. Upload them again.")
+        sweep_incoming()
         context.progress(0, None, "files", "checking")
         try:
             check_folder(folder)
             context.progress(0, None, "texts", "scoring the fixtures")
             evaluator = _load(folder)
+            context.make_sure()
             done = publish(context.run, slug, evaluator)
         except ScoringError as error:
             shutil.rmtree(folder, ignore_errors=True)

@@ -14,6 +14,7 @@ from django.conf import settings
 from evalapp.common.models import Run
 
 from ..models import Evaluator
+from ..selectors.training import place_of
 from ..services.training import publish_evaluator
 
 if TYPE_CHECKING:
@@ -24,16 +25,12 @@ if TYPE_CHECKING:
 MOST_ROWS = 400
 
 
-def place_of(run: Run) -> str:
-    """The folder below ARTEFACTS_DIR that the evaluator of a run gets."""
-    return f"{run.project_id}/run-{run.pk}"
-
-
 def publish(
     run: Run, slug: str, evaluator: TrainedEvaluator | CrossFitted, choice: Mapping[str, Any] | None = None
 ) -> Evaluator:
     """Write the folder, then make it known; until the row stands nobody sees the folder, and once it stands the folder
-    is not written again: a worker that was believed dead may come by late."""
+    is not written again: a worker that was believed dead may come by late. Where the row never comes, the end of the
+    run takes the folder along (`services.artefacts.give_up_evaluator`)."""
     done = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
     if done is not None:
         return done

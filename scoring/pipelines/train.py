@@ -22,6 +22,7 @@ from evalapp.common.runner import RunContext
 from ..models import CurvePoint, Evaluator
 from ..selectors.catalogue import get_entry
 from ..selectors.datasets import DataChoice, build_dataset
+from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
 from .publishing import plain, publish
@@ -58,6 +59,7 @@ def run(
     folder = work_folder(context.run)
     if done is None:
         _sweep(context.run)
+        sweep_incoming()
         job = Training(evaluator, profile, options, seed, aspect or None, folds)
         try:
             found = _train(context, job, data, folder)

@@ -122,6 +122,11 @@ def ream_under_way(project: Project) -> Run | None:
     return next((run for run in trainings_under_way(project) if run.params.get("evaluator") == "ream"), None)
 
 
+def place_of(run: Run) -> str:
+    """The folder below ARTEFACTS_DIR that the evaluator of a run gets."""
+    return f"{run.project_id}/run-{run.pk}"
+
+
 def refuse_away(evaluator: Evaluator) -> None:
     """Raises `BadInput` for one that came with an export: its row and scores are here, its folder never was."""
     if evaluator.is_trained and not evaluator.folder:

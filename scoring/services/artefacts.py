@@ -7,19 +7,26 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
+from ..models import Evaluator
+from ..selectors.training import place_of
 from .training import MOST_FOLDS, free_slug
 
+KIND = "artefact"
 ROOT = "files"
+#: What was sent is kept so long after the end of its run, which may be tried again until then.
+KEEP_INCOMING = timedelta(days=14)
 FOLD = re.compile(r"fold-(0|[1-9][0-9]?)")
 CHUNK = 1 << 20
 
@@ -48,7 +55,7 @@ def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[s
             target.parent.mkdir(parents=True, exist_ok=True)
             left -= _write(file, target, left)
         return enqueue_run(
-            kind="artefact",
+            kind=KIND,
             project=project,
             user=user,
             params={"incoming": folder.name, "slug": slug},
@@ -57,6 +64,36 @@ def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[s
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def give_up_evaluator(run: Run) -> None:
+    """The run ended without an evaluator: what it may have written of one goes, and of a cancelled upload what was
+    sent. After a failure that stays, so that the run can be tried again."""
+    if not Evaluator.objects.filter(run=run, kind=Evaluator.Kind.TRAINED).exists():
+        place = Path(settings.ARTEFACTS_DIR) / place_of(run)
+        # Beside it stands what a worker that was killed had begun to write.
+        for left in (place, *place.parent.glob(f".{place.name}.*")):
+            shutil.rmtree(left, ignore_errors=True)
+    if run.state == Run.State.CANCELLED and (sent := run.params.get("incoming")):
+        shutil.rmtree(incoming_folder(sent), ignore_errors=True)
+
+
+def sweep_incoming() -> None:
+    """Remove what was sent long ago, unless a run has not ended with it or may still be tried again. What is just being
+    sent has no run yet."""
+    root = incoming_folder("")
+    since = timezone.now() - KEEP_INCOMING
+    old = {path.name: path for path in root.iterdir() if _changed(path) < since} if root.is_dir() else {}
+    kept = Run.objects.filter(kind=KIND, params__incoming__in=list(old)).exclude(finished_at__lt=since)
+    for name in set(old) - set(kept.values_list("params__incoming", flat=True)):
+        shutil.rmtree(old[name], ignore_errors=True)
+
+
+def _changed(path: Path) -> datetime:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except FileNotFoundError:
+        return timezone.now()  # somebody else has just removed it
 
 
 def _places(files: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any]]:

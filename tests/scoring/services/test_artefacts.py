@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
+from evalapp.common.models import Run
+from evalapp.common.queue import cancel_run, retry_run
+from evalapp.common.runner import RunCancelled, execute_run
 from scoring.ml.artefact import ALLOWED
-from scoring.services.training import MOST_FOLDS
+from scoring.ml.trained import TrainedEvaluator
+from scoring.models import Evaluator
+from scoring.selectors.training import artefact_folder, files_of
+from scoring.services.artefacts import KEEP_INCOMING, incoming_folder, receive_artefact, sweep_incoming
+from scoring.services.training import MOST_FOLDS, Wishes, delete_evaluator, start_training
+from tests.scoring.training import train
 
 pytestmark = pytest.mark.django_db
 
@@ -38,3 +49,96 @@ def test_as_many_files_as_folds_may_have_are_read_and_more_are_refused_with_thei
     assert "At most 321 files" in refused.json()["detail"]
     page = send(most + 1, "/projects/alpha/evaluators/upload/")
     assert (page.status_code, "At most 321 files" in page.content.decode()) == (413, True)
+
+
+def send(project, evaluator: Evaluator, name: str = "") -> Run:
+    folder = artefact_folder(evaluator)
+    files = [SimpleUploadedFile(file.name, (folder / file.name).read_bytes()) for file in files_of(evaluator)]
+    return receive_artefact(project=project, user=None, name=name, files={"files": files})
+
+
+def what_is_left(root: Path, project) -> list[str]:
+    return sorted(path.name for path in (root / str(project.pk)).glob("*")) + sorted(
+        path.name for path in (root / "incoming").glob("*")
+    )
+
+
+@pytest.fixture
+def cut_off(monkeypatch):
+    """Cancelled once the folder is written, before anybody knows of it."""
+    save = TrainedEvaluator.save_pretrained
+
+    def save_and_stop(self: TrainedEvaluator, folder: Path) -> None:
+        save(self, folder)
+        if folder.name.startswith("run-"):
+            (folder.parent / f".{folder.name}.{'0' * 32}").mkdir()
+            raise RunCancelled
+
+    def stop() -> None:
+        monkeypatch.setattr(TrainedEvaluator, "save_pretrained", save_and_stop)
+
+    return stop
+
+
+def test_a_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
+    """What was sent stayed for ever, and so did the folder of a row that never came."""
+    evaluator = train(toy.project, folds=1)
+    waiting = send(toy.foreign, evaluator, "one")
+    assert what_is_left(artefacts, toy.foreign) == [waiting.params["incoming"]]
+    cancel_run(run=waiting)
+    assert what_is_left(artefacts, toy.foreign) == []
+    cut_off()
+    run = execute_run(send(toy.foreign, evaluator, "two").pk)
+    assert run.state == Run.State.CANCELLED
+    assert what_is_left(artefacts, toy.foreign) == []
+    assert list((artefacts / str(toy.foreign.pk)).iterdir()) == []
+    retry_run(run=run)
+    assert execute_run(run.pk).error == "The files are gone. Upload them again."
+
+
+def test_a_training_that_is_cancelled_while_it_is_stored_leaves_no_folder(toy, artefacts, cut_off):
+    cut_off()
+    options = {"frozen": True, "epochs": 1}
+    run = start_training(
+        project=toy.project, wishes=Wishes("toy", folds=1, options=options), send=False, any_encoder=True
+    )
+    assert execute_run(run.pk).state == Run.State.CANCELLED
+    assert list((artefacts / str(toy.project.pk)).iterdir()) == []
+
+
+def test_an_upload_whose_name_was_taken_meanwhile_can_be_tried_again(
+    toy, artefacts, django_capture_on_commit_callbacks
+):
+    evaluator = train(toy.project, folds=1)
+    run = send(toy.foreign, evaluator, "copy")
+    taken = Evaluator.objects.create(project=toy.foreign, slug="copy", name="toy", kind=Evaluator.Kind.TRAINED)
+    run = execute_run(run.pk)
+    assert (run.state, "was taken meanwhile" in run.error) == (Run.State.FAILED, True)
+    assert what_is_left(artefacts, toy.foreign) == [run.params["incoming"]]
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_evaluator(evaluator=taken)
+    retry_run(run=run)
+    run = execute_run(run.pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    assert what_is_left(artefacts, toy.foreign) == [f"run-{run.pk}"]
+
+
+def test_what_was_sent_long_ago_goes_unless_its_run_may_still_need_it(toy, artefacts):
+    now, ended = timezone.now(), Run.State.FAILED
+    long_ago = now - KEEP_INCOMING - timedelta(hours=1)
+    runs = {"waiting": (Run.State.QUEUED, None), "ended": (ended, long_ago), "retry": (ended, now), "nobody": None}
+    for name, state in runs.items():
+        incoming_folder(name).mkdir(parents=True)
+        os.utime(incoming_folder(name), (long_ago.timestamp(),) * 2)
+        if state is not None:
+            Run.objects.create(
+                project=toy.foreign, kind="artefact", title=name, params={"incoming": name}, input_hash=name,
+                state=state[0], finished_at=state[1],
+            )  # fmt: skip
+    incoming_folder("coming").mkdir()
+    sweep_incoming()
+    assert what_is_left(artefacts, toy.foreign) == ["coming", "retry", "waiting"]
+    # A training sweeps, too.
+    Run.objects.filter(title="retry").update(finished_at=long_ago)
+    train(toy.project, folds=1)
+    assert what_is_left(artefacts, toy.foreign) == ["coming", "waiting"]
