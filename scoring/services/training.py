@@ -41,6 +41,9 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 #: Words that stand in addresses where an evaluator's name stands.
 RESERVED = frozenset({"apply", "combine", "robustness", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
+#: Parameters of runs that name evaluators (`names_in`; a test holds them against the kinds of run).
+NAMES_OF_ONE = ("evaluator", "slug", "mix", "other")
+NAMES_OF_SEVERAL = ("evaluators", "parts")
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "rank")
 
@@ -284,13 +287,17 @@ def mark_ready(*, evaluator: Evaluator) -> None:
 
 
 def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
-    """The evaluator, its scores and its files. Combinations that it is a part of keep their scores."""
+    """The evaluator, its scores and its files. Combinations that it is a part of keep their scores. Raises `Conflict`
+    while a run wants it: else that would fail for lack of it when its turn comes."""
     if not (evaluator.is_trained or evaluator.is_combined):
         text = "Only trained and combined evaluators can be deleted; "
         raise Conflict(text + "the scores of others are replaced when applied again.")
-    busy = Run.objects.filter(project=evaluator.project, kind__in=["score", "combine"], state__in=Run.ACTIVE)
-    if any(evaluator.slug in (run.params.get("evaluator"), run.params.get("slug")) for run in busy):
-        raise Conflict(f"{evaluator.slug} is just scoring. Cancel that run first.")
+    active = Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk")
+    wants = next((run for run in active if evaluator.slug in names_in(run.params)), None)
+    if wants is not None:
+        state = wants.get_state_display().lower()
+        text = f"Run {wants.pk} ({wants.title}) is {state} and wants {evaluator.slug}. "
+        raise Conflict(text + "Delete it when that run has ended, or cancel the run first.")
     folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder if evaluator.folder else None
     with transaction.atomic():
         audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)
@@ -298,6 +305,15 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
         evaluator.delete()
         if folder is not None:
             transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def names_in(params: Mapping[str, Any]) -> set[str]:
+    """The evaluators that the parameters of a run name, whatever its kind: what it reads, and what it makes."""
+    single = [params.get(name) for name in NAMES_OF_ONE]
+    lists = [name for key in NAMES_OF_SEVERAL for name in params.get(key) or ()]
+    query = params.get("query")
+    by = query.get("by") if isinstance(query, Mapping) else None
+    return {name for name in (*single, *lists, by) if isinstance(name, str) and name}
 
 
 def remove_artefacts(*, project: Project) -> None:

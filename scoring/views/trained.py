@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
@@ -185,7 +185,7 @@ def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
     if request.method == "POST":
         try:
             delete_evaluator(evaluator=row, user=request.user)
-        except BadInput as error:
+        except (BadInput, Conflict) as error:
             messages.error(request, error.detail)
         else:
             messages.success(request, f"{evaluator} and its scores are gone.")

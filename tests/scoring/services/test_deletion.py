@@ -1,0 +1,85 @@
+"""An evaluator is deleted when nothing wants it any more; whoever asks too early is told which run does."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from evalapp.common.errors import Conflict
+from evalapp.common.jobs import all_jobs
+from evalapp.common.models import Run
+from scoring.models import Evaluator
+from scoring.services.training import delete_evaluator, names_in
+from tests.scoring.training import make_trained
+
+pytestmark = pytest.mark.django_db
+
+#: What runs of each kind say of evaluators; the others name none.
+NAMING = {
+    "annotate": {"evaluator": "mine", "mix": "other"},
+    "annotate-preview": {"evaluator": "other", "mix": "mine"},
+    "artefact": {"slug": "mine"},
+    "combine": {"parts": ["length", "mine"], "slug": "combined-1"},
+    "games": {"evaluator": "mine"},
+    "rank": {"board": "systems", "query": {"by": "mine"}},
+    "reliability": {"evaluator": "other", "other": "mine"},
+    "robustness": {"evaluator": "mine", "options": {}},
+    "score": {"evaluator": "mine", "options": {}},
+    "selection": {"evaluators": ["length", "mine"]},
+    "train": {"evaluator": "maude", "slug": "mine"},
+}
+
+
+@pytest.fixture
+def mine(cast, settings, tmp_path) -> Evaluator:
+    settings.ARTEFACTS_DIR = tmp_path
+    return make_trained(cast.project, "mine")
+
+
+def asked(project, kind: str, **rest) -> Run:
+    given = {"params": NAMING.get(kind, {}), "title": f"{kind} with mine", "input_hash": kind, **rest}
+    return Run.objects.create(project=project, kind=kind, **given)
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+@pytest.mark.parametrize("kind", sorted(NAMING))
+def test_what_a_run_wants_stays(mine, kind, state):
+    run = asked(mine.project, kind, state=state)
+    with pytest.raises(Conflict) as refused:
+        delete_evaluator(evaluator=mine)
+    assert refused.value.detail == (
+        f"Run {run.pk} ({kind} with mine) is {run.get_state_display().lower()} and wants mine. "
+        "Delete it when that run has ended, or cancel the run first."
+    )
+    Run.objects.filter(pk=run.pk).update(state="failed")
+    delete_evaluator(evaluator=mine)
+    assert not Evaluator.objects.exists()
+
+
+def test_runs_of_others_are_in_nobodys_way(mine, cast):
+    asked(cast.foreign, "games")
+    asked(cast.project, "score", params={"evaluator": "yours"})
+    asked(cast.project, "plan", params={"evaluator": "maude", "name": "mine"})
+    delete_evaluator(evaluator=mine)
+    assert not Evaluator.objects.exists()
+
+
+def test_every_kind_of_run_was_thought_of():
+    """One that is new has its line in `NAMING`, or names no evaluator."""
+    without = {"plan"}
+    kinds = {job.kind for job in all_jobs() if job.pipeline.startswith("scoring.")}
+    assert kinds - set(NAMING) == without
+    assert names_in({"evaluators": None, "query": None, "evaluator": 3, "name": "x"}) == set()
+
+
+def test_the_page_says_it_and_the_api_refuses(mine, cast, client):
+    run = asked(cast.project, "robustness")
+    client.force_login(cast.researcher)
+    page = client.post(reverse("scoring:evaluator-delete", args=["alpha", "mine"]))
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert f"Run {run.pk} (robustness with mine) is" in text
+    assert "Delete mine?" in text
+    answer = client.delete("/api/v1/projects/alpha/evaluators/trained/mine/")
+    assert (answer.status_code, f"Run {run.pk}" in answer.json()["detail"]) == (409, True)
+    assert Evaluator.objects.filter(slug="mine").exists()
