@@ -121,8 +121,9 @@ def api_page() -> str:
             rows.append((f"`{method.upper()} {path}`", " ".join(str(words).split("\n\n")[0].split())))
     return (
         "# REST API\n\nThe schema is served at `/api/v1/schema/`, a browsable form of it at `/api/v1/docs/`. "
-        "Errors are RFC 9457 problem documents; lists are `results, next, previous` with `cursor` and `limit`.\n\n"
-        + table(("call", "what it does"), rows)
+        "Errors are RFC 9457 problem documents; lists are `results, next, previous` with `cursor` and `limit`. "
+        "A call that makes work or rows takes the header `Idempotency-Key` where the schema says so: see "
+        "[Use the API](../how-to/use-the-api.md).\n\n" + table(("call", "what it does"), rows)
     )
 
 

@@ -17,6 +17,7 @@ from annotation.selectors.campaigns_watch import list_flags, watch_campaign
 from annotation.services import campaigns as services
 from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.idempotency import idempotent
 from evalapp.common.pagination import KeysetPagination
 
 from .assignments import CONFLICT, ProblemSerializer, fast_json, read_body
@@ -160,6 +161,7 @@ class ProjectCampaigns(APIView):
         request=PlanSerializer,
         responses={201: CampaignDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
     )
+    @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         campaign = services.create_campaign(project=project, user=request.user, plan=read_body(request))

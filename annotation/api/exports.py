@@ -21,6 +21,7 @@ from annotation.services.exports import delete_export, list_exports, request_exp
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import TruthField
+from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination
@@ -93,6 +94,7 @@ class ExportList(APIView):
         request=ExportRequestSerializer,
         responses={202: OpenApiResponse(ExportSerializer, description="Queued, or the export already under way.")},
     )
+    @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         wanted = ExportRequestSerializer(data=request.data)

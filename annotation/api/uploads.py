@@ -22,6 +22,8 @@ from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, too_large
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import read_flag
+from evalapp.common.api.idempotency import idempotent
+from evalapp.common.api.parsers import Passing
 from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.pagination import KeysetPagination
 
@@ -35,7 +37,7 @@ class _BodyParser(BaseParser):
     ending = ""
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
-        return {"stream": stream, "ending": self.ending}
+        return {"stream": Passing(stream), "ending": self.ending}
 
 
 class NdjsonParser(_BodyParser):
@@ -110,7 +112,7 @@ class UploadDetailSerializer(UploadSerializer):
                 "seconds_left": run.seconds_left}  # fmt: skip
 
 
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+def _chunks(stream: Passing) -> Iterator[bytes]:
     while chunk := stream.read(CHUNK):
         yield chunk
 
@@ -160,6 +162,7 @@ class UploadList(APIView):
         },
         responses={202: OpenApiResponse(UploadDetailSerializer, description="Received; it is checked in a run.")},
     )
+    @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"

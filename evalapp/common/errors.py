@@ -62,6 +62,14 @@ class Conflict(EvalappError):
     status, code, title = 409, "conflict", "It was changed in the meantime"
 
 
+class InProgress(Conflict):
+    code, title = "in-progress", "The same request is still being worked on"
+
+
+class KeyReused(Conflict):
+    code, title = "key-reused", "This idempotency key belongs to another request"
+
+
 class TooMany(EvalappError):
     status, code, title = 429, "too-many", "Too many requests"
 

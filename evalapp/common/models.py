@@ -119,6 +119,38 @@ class RunLog(models.Model):
         return self.text
 
 
+class IdempotencyKeyQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> IdempotencyKeyQuerySet:
+        return self.filter(user=user.pk)
+
+
+class IdempotencyKey(models.Model):
+    """A request that a program named, so that it may send it again, and what it was answered; see `idempotency`."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    #: The number of the token, 0 in a browser: a bare number, since the token may go first.
+    token = models.BigIntegerField(default=0)
+    key = models.CharField(max_length=255)
+    #: Method and address. What the body said is known when all of it has come in, with the answer.
+    request = models.TextField()
+    body = models.CharField(max_length=64, blank=True)
+    worker = models.CharField(max_length=100)
+    begun_at = models.DateTimeField()
+    #: None while it is being worked on.
+    status = models.PositiveSmallIntegerField(null=True)
+    answer = models.TextField(blank=True)
+    location = models.TextField(blank=True)
+
+    objects = IdempotencyKeyQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "token", "key"], name="one_request_per_key")]
+        indexes = [models.Index(fields=["begun_at"], name="idempotency_begun")]
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.request}"
+
+
 class WorkerBeat(models.Model):
     """A worker that was alive at `at`; written by the worker itself every few seconds."""
 

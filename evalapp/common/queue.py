@@ -218,8 +218,13 @@ def queue_place(run: Run) -> int | None:
 
 
 def _owner(run: Run) -> str:
-    """`gone`, `silent` (there, but without heartbeat) or `elsewhere` (on another machine, nothing is known)."""
-    host, _, process = run.worker.partition(":")
+    return state_of_process(run.worker)
+
+
+def state_of_process(name: str) -> str:
+    """Of a `worker_name`: `gone`, `silent` (there, whatever it does) or `elsewhere` (on another machine, nothing is
+    known)."""
+    host, _, process = name.partition(":")
     pid, _, began = process.partition(":")
     if host != socket.gethostname() or not pid.isdigit():
         return "elsewhere"

@@ -19,6 +19,7 @@ from django.utils import timezone
 from evalapp.celery import app
 
 from .audit_chain import seal
+from .idempotency import sweep_keys
 from .models import WorkerBeat
 from .outages import by_the_clock
 from .queue import reconcile_runs, return_lost_run
@@ -43,7 +44,9 @@ def run(run_id: int) -> None:
 
 @app.task(name="evalapp.reconcile")
 def reconcile() -> dict[str, int] | None:
-    return by_the_clock(reconcile_runs)
+    counts = by_the_clock(reconcile_runs)
+    by_the_clock(sweep_keys)
+    return counts
 
 
 @app.task(name="evalapp.seal_audit")

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from annotation.services.uploads import Incoming, too_large
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.parsers import JSONParser
 from evalapp.common.errors import BadInput, EvalappError, Fault, TooLarge
 from evalapp.common.pagination import KeysetPagination
@@ -166,6 +167,7 @@ class CorpusList(APIView):
         request=_body({**_WORDS, **_PART, "shared": {"type": "boolean"}}, ["name"]),
         responses={202: OpenApiResponse(CorpusSerializer, description="Received; a run checks and indexes it.")},
     )
+    @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         _check_size(request)
@@ -222,6 +224,7 @@ class PartList(APIView):
         request=_body(_PART, []),
         responses={202: OpenApiResponse(PartSerializer, description="Received; a run checks and indexes it.")},
     )
+    @idempotent()
     def post(self, request: Request, slug: str, name: str) -> Response:
         project, corpus = check_visible(request.user, slug, name, change=True)
         _check_size(request)

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.runs import RunDetailSerializer
 from evalapp.common.errors import TooLarge
 from evalapp.common.pagination import KeysetPagination
@@ -55,6 +56,7 @@ class TrainedList(APIView):
         },
         responses={202: OpenApiResponse(RunDetailSerializer, description="Received; a run checks it.")},
     )
+    @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"

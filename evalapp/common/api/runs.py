@@ -19,6 +19,8 @@ from evalapp.common.pagination import KeysetPagination
 from evalapp.common.queue import cancel_run, queue_place, retry_run
 from evalapp.common.selectors import find_run, log_tail, runs_of
 
+from .idempotency import idempotent
+
 
 class ProgressSerializer(serializers.Serializer):
     done = serializers.IntegerField()
@@ -102,6 +104,7 @@ class RunList(APIView):
         request=RunRequestSerializer,
         responses={202: OpenApiResponse(RunDetailSerializer, description="Queued, or the run already under way.")},
     )
+    @idempotent()
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         if not isinstance(request.data, dict):

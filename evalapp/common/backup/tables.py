@@ -20,6 +20,7 @@ from .values import Column
 LEFT_OUT = {
     "django_session": "people sign in again",
     "common_workerbeat": "workers that ran here",
+    "common_idempotencykey": "answers of the last day, to programs that lost them",
 }
 #: Filled by `migrate` itself; an installation that holds only these is empty.
 MADE_BY_MIGRATE = frozenset({"django_content_type", "auth_permission"})
