@@ -50,7 +50,7 @@ class Export:
 
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Export:
         """Wait until the files are there. Raises as `Run.wait` does."""
-        self.run.wait(progress=progress, timeout=timeout)
+        Run(self._session, self.id, title=f"export as {self.format}").wait(progress=progress, timeout=timeout)
         return self.refresh()
 
     def download(self, folder: str | Path, *, progress: OnProgress | None = None) -> list[Path]:

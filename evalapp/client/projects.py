@@ -27,14 +27,12 @@ from evalapp.client.rows import (
     to_frame,
 )
 from evalapp.client.runs import OnProgress, Progress, Run
-from evalapp.client.session import Session, plain_name, segment
+from evalapp.client.session import Session, new_key, plain_name, segment
 from evalapp.client.uploads import Upload, send_files, send_rows
 
 if TYPE_CHECKING:
     import pandas
 
-#: Kinds of run that find their work done already when they come twice.
-REPEATABLE = frozenset({"score", "export"})
 #: A table may be asked for anew where data change while it is computed, but not for ever.
 MOST_RUNS = 5
 
@@ -162,14 +160,17 @@ class Project:
         wait: bool = True,
         progress: OnProgress | None = None,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
     ) -> Upload:
         """Send files of the interchange format, or folders of them, as one upload: all of it is stored or nothing.
 
         With `dry_run` it is only checked; `replace` overwrites rows stored with other content. `progress` sees first
         the bytes sent, then the check. `wait=False` returns as soon as the server has the files; else it raises as
-        `Upload.wait` does, UploadFaulty with the faulty rows among it.
+        `Upload.wait` does, UploadFaulty with the faulty rows among it. `idempotency_key`: as in `start`.
         """
-        upload = send_files(self._session, self.slug, paths, dry_run=dry_run, replace=replace, progress=progress)
+        upload = send_files(
+            self._session, self.slug, paths, dry_run=dry_run, replace=replace, progress=progress, key=idempotency_key
+        )
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
 
     def upload_rows(
@@ -182,10 +183,12 @@ class Project:
         wait: bool = True,
         progress: OnProgress | None = None,
         timeout: float | None = None,
+        idempotency_key: str | None = None,
     ) -> Upload:
         """The same for rows of one table (`items`, `outputs`, `ratings`, ...), from any iterable, in constant
         memory. Raises ValueError, before anything is sent, for a row that JSON cannot hold."""
-        upload = send_rows(self._session, self.slug, kind, rows, dry_run=dry_run, replace=replace, progress=progress)
+        how = {"dry_run": dry_run, "replace": replace}
+        upload = send_rows(self._session, self.slug, kind, rows, **how, progress=progress, key=idempotency_key)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
 
     def uploads(self) -> Rows[Upload]:
@@ -194,22 +197,28 @@ class Project:
 
     # ---- runs ---------------------------------------------------------------------------------------------------
 
-    def start(self, kind: str, **wishes: Any) -> Run:
+    def start(self, kind: str, *, idempotency_key: str | None = None, **wishes: Any) -> Run:
         """Queue a run; what else it takes depends on its kind. The same request joins the run already under way.
 
-        Raises BadRequest, naming what is missing, before anything is computed.
+        Each call has a key, so that nothing is done twice when an answer is lost and the request sent again. Give an
+        `idempotency_key` of your own where the call itself may be repeated, by a program that is started anew: within
+        24 hours the same wishes under it give the same run, also when it has ended.
+
+        Raises BadRequest, naming what is missing, before anything is computed, and Conflict for a key of your own that
+        was used for other wishes.
         """
         body = {"kind": kind, **wishes}
-        row = self._session.post(f"{self._path}runs/", body, idempotent=kind in REPEATABLE)
+        row = self._session.post(f"{self._path}runs/", body, key=idempotency_key or new_key())
         return Run.from_wire(self._session, row)
 
     def score(self, evaluator: str, *, options: Mapping[str, Any] | None = None, references: str | None = None) -> Run:
         """Apply an evaluator to every output that has no score of it yet."""
-        wishes = {"options": dict(options) if options else None, "references": references}
+        wishes: dict[str, Any] = {"options": dict(options) if options else None, "references": references}
         return self.start("score", evaluator=evaluator, **{k: v for k, v in wishes.items() if v is not None})
 
     def train(self, evaluator: str, **wishes: Any) -> Run:
-        """Train an evaluator on this project; the wishes are those of the run: aspect, profile, seed, ..."""
+        """Train an evaluator on this project; the wishes are those of the run: aspect, profile, seed, ... and, as in
+        `start`, an `idempotency_key`."""
         return self.start("train", evaluator=evaluator, **wishes)
 
     def runs(self) -> Rows[Run]:
@@ -273,7 +282,7 @@ class Project:
         timeout: float | None = None,
     ) -> Export:
         """Write the project as interchange files: jsonl, csv or parquet."""
-        row = self._session.post(f"{self._path}exports/", {"format": format}, idempotent=True)
+        row = self._session.post(f"{self._path}exports/", {"format": format}, key=new_key())
         export = Export.from_wire(self._session, row)
         return export.wait(progress=progress, timeout=timeout) if wait else export
 
@@ -300,4 +309,5 @@ class Project:
         """Plan a campaign, as a draft; `open()` it then. An aspect is a name or an object with question and scale."""
         asked = [{"name": aspect} if isinstance(aspect, str) else dict(aspect) for aspect in aspects]
         body = {"name": name, "kind": kind, "aspects": asked, **plan}
-        return Campaign.from_wire(self._session, self._session.post(f"{self._path}campaigns/", body))
+        row = self._session.post(f"{self._path}campaigns/", body, key=new_key())
+        return Campaign.from_wire(self._session, row)

@@ -54,15 +54,18 @@ class Poll:
 
     def __init__(self, what: str, timeout: float | None) -> None:
         self._what, self._timeout = what, timeout
-        self._start, self._pause = time.monotonic(), FIRST_POLL
+        self._until = None if timeout is None else time.monotonic() + timeout
+        self._pause = FIRST_POLL
         self._seen: float | None = None
 
-    def look(self, refresh: Callable[[], object]) -> bool:
-        """Ask; False while a server that has answered before cannot be reached. Raises its error when that lasts."""
+    def look(self, ask: Callable[[float | None], object]) -> bool:
+        """Ask, with the moment by which that must end; False when there was no answer by then, or while a server that
+        has answered before cannot be reached. Raises its error when that lasts."""
         try:
-            refresh()
+            ask(self._until)
         except (ConnectionFailed, Unavailable):
-            if self._seen is None or time.monotonic() - self._seen > LONGEST_OUTAGE:
+            is_over = self._until is not None and time.monotonic() >= self._until
+            if not is_over and (self._seen is None or time.monotonic() - self._seen > LONGEST_OUTAGE):
                 raise
             return False
         self._seen = time.monotonic()
@@ -72,8 +75,8 @@ class Poll:
         """Sleep until it is time to ask again. Raises NotFinished when the time is over."""
         pause = self._pause
         self._pause = min(LONGEST_POLL, self._pause * 1.5)
-        if self._timeout is not None:
-            left = self._timeout - (time.monotonic() - self._start)
+        if self._timeout is not None and self._until is not None:
+            left = self._until - time.monotonic()
             if left <= 0:
                 raise NotFinished(self._what, self._timeout, state)
             pause = min(pause, left)
@@ -118,7 +121,10 @@ class Run:
         return self.state in ENDED
 
     def refresh(self) -> Run:
-        self._take(self._session.get(f"runs/{self.id}/"))
+        return self._look(None)
+
+    def _look(self, until: float | None) -> Run:
+        self._take(self._session.get(f"runs/{self.id}/", until=until))
         return self
 
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Run:
@@ -127,7 +133,7 @@ class Run:
         Raises RunFailed, RunCancelled, and NotFinished when `timeout` seconds have passed; the run goes on then.
         """
         poll = Poll(f"run {self.id} ({self.title})", timeout)
-        while not ((here := poll.look(self.refresh)) and self.has_ended):
+        while not ((here := poll.look(self._look)) and self.has_ended):
             if progress is not None and here:
                 progress(self.progress)
             poll.rest(self.state)

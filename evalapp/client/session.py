@@ -7,6 +7,7 @@ import json as json_module
 import random
 import secrets
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ from evalapp.client.errors import ApiError, ConnectionFailed, TimedOut, Unexpect
 PREFIX = "/api/v1/"
 #: Statuses after which an idempotent request is sent again.
 AGAIN = frozenset({429, 502, 503, 504})
+#: Under it the server answers a repeated request as the first one, without doing anything again.
+KEY_HEADER = "Idempotency-Key"
+#: A request is given at least so many seconds, however little is left.
+LEAST_SECONDS = 1.0
 PAGE_SIZE = 500
 
 Parameters = Mapping[str, Any]
@@ -69,7 +74,8 @@ class _Metered(httpx.SyncByteStream):
 
 @dataclass(frozen=True)
 class _Call:
-    """A request as often as it is sent; `sink` takes the body of a good answer as it comes in."""
+    """A request as often as it is sent; `sink` takes the body of a good answer as it comes in. `until`: a moment of
+    `time.monotonic` after which nothing is sent any more."""
 
     method: str
     url: str
@@ -80,6 +86,17 @@ class _Call:
     timeout: float | None = None
     sink: Callable[[httpx.Response], None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    until: float | None = None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None: as many as it takes."""
+        return None if self.until is None else max(0.0, self.until - time.monotonic())
+
+
+def new_key() -> str:
+    """A name for one call, which all its repetitions carry."""
+    return str(uuid.uuid4())
 
 
 def segment(text: object) -> str:
@@ -116,6 +133,13 @@ def seconds_asked(headers: httpx.Headers) -> float | None:
     if then.tzinfo is None:
         then = then.replace(tzinfo=UTC)
     return max(0.0, (then - datetime.now(UTC)).total_seconds())
+
+
+def _sleep(pause: float, call: _Call) -> bool:
+    """Wait before the next attempt. Where its time is over by then, wait no longer than that, and say False."""
+    left = call.left
+    time.sleep(pause if left is None else min(pause, left))
+    return left is None or pause < left
 
 
 class Session:
@@ -169,16 +193,22 @@ class Session:
         body: Body | None = None,
         meter: Meter | None = None,
         idempotent: bool | None = None,
+        key: str | None = None,
         timeout: float | None = None,
+        until: float | None = None,
     ) -> Any:
         """The JSON of the answer, None for an empty one. `path` stands under /api/v1/.
 
         Sent again after a failed connection and after 429, 502, 503 and 504, if `idempotent` (default: GET, PUT and
-        DELETE are). Any request is sent again when it cannot have arrived: the connection was not made, or the
-        answer is 429, by which the server says that it did nothing.
+        DELETE are, and what has a `key`, by which the server knows a repetition). Any request is sent again when it
+        cannot have arrived: the connection was not made, or the answer is 429, by which the server says that it did
+        nothing. After `until`, a moment of `time.monotonic`, nothing is sent, and what went wrong last is raised.
         """
-        call = _Call(method, f"{self.base}{PREFIX}{path}", params, json, body, meter, timeout)
-        response = self._send(call, method in ("GET", "PUT", "DELETE") if idempotent is None else idempotent)
+        headers = {} if key is None else {KEY_HEADER: key}
+        call = _Call(method, f"{self.base}{PREFIX}{path}", params, json, body, meter, timeout, None, headers, until)
+        if idempotent is None:
+            idempotent = key is not None or method in ("GET", "PUT", "DELETE")
+        response = self._send(call, idempotent)
         if response.status_code == 204 or not response.content:
             return None
         try:
@@ -199,16 +229,15 @@ class Session:
                 response = self._attempt(call)
             except httpx.RequestError as error:
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-                if attempt > self.retry.times or not (again or unsent):
+                may_try = attempt <= self.retry.times and (again or unsent)
+                if not may_try or not _sleep(self.retry.pause(attempt), call):
                     raise self._broken(error, call.url, attempt) from error
-                time.sleep(self.retry.pause(attempt))
                 continue
             if response.is_success:
                 return response
             pause = self._pause_after(response, attempt, again)
-            if pause is None:
+            if pause is None or not _sleep(pause, call):
                 raise self._refused(response)
-            time.sleep(pause)
 
     def _attempt(self, call: _Call) -> httpx.Response:
         with ExitStack() as stack:
@@ -219,7 +248,7 @@ class Session:
                 params={name: value for name, value in (call.params or {}).items() if value is not None},
                 headers={**given.pop("headers", {}), **call.headers},
                 json=call.json,
-                timeout=httpx.USE_CLIENT_DEFAULT if call.timeout is None else call.timeout,
+                timeout=self._timeout(call),
                 **given,
             )
             if call.meter is not None and isinstance(request.stream, httpx.SyncByteStream):
@@ -233,12 +262,22 @@ class Session:
                 response.read()
             return response
 
+    def _timeout(self, call: _Call) -> httpx.Timeout:
+        usual = self.http.timeout if call.timeout is None else httpx.Timeout(call.timeout)
+        if call.left is None:
+            return usual
+        most = max(LEAST_SECONDS, call.left)
+        return httpx.Timeout(**{name: min(most, value or most) for name, value in usual.as_dict().items()})
+
     def _pause_after(self, response: httpx.Response, attempt: int, again: bool) -> float | None:
         """Seconds until the request is sent again; None when the answer stands."""
         status = response.status_code
-        if attempt > self.retry.times or status not in AGAIN or not (again or status == 429):
-            return None
         asked = seconds_asked(response.headers)
+        # The first request under this key is still being worked on; its answer will be ours.
+        is_under_way = status == 409 and asked is not None and KEY_HEADER in response.request.headers
+        is_worth_it = status == 429 or is_under_way or (again and status in AGAIN)
+        if attempt > self.retry.times or not is_worth_it:
+            return None
         if asked is None:
             return self.retry.pause(attempt)
         return asked * random.uniform(1.0, 1.1) if asked <= self.retry.longest_asked else None

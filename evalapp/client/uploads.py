@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from evalapp.client.errors import Conflict, Fault, UploadCancelled, UploadFaulty
 from evalapp.client.runs import OnProgress, Poll, Progress, Run
-from evalapp.client.session import Session, line_of, segment
+from evalapp.client.session import Session, line_of, new_key, segment
 
 #: The files of an interchange folder, by the beginning of their names.
 TABLES = (
@@ -62,17 +62,23 @@ class Upload:
         return self.state in ENDED
 
     def refresh(self) -> Upload:
-        self._take(self._session.get(f"uploads/{self.id}/"))
+        return self._look(None)
+
+    def _look(self, until: float | None) -> Upload:
+        self._take(self._session.get(f"uploads/{self.id}/", until=until))
         return self
 
     @property
     def run(self) -> Run | None:
         """The run that checks and stores it, asked for anew."""
+        return self._ask_run(None)
+
+    def _ask_run(self, until: float | None) -> Run | None:
         address = self.raw.get("run")
         if not address:
             return None
         number = str(address).rstrip("/").rsplit("/", 1)[-1]
-        return Run.from_wire(self._session, self._session.get(f"runs/{segment(number)}/"))
+        return Run.from_wire(self._session, self._session.get(f"runs/{segment(number)}/", until=until))
 
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Upload:
         """Wait until it is stored, or checked after a dry run.
@@ -80,13 +86,16 @@ class Upload:
         Raises UploadFaulty with the faulty rows, UploadCancelled, RunFailed when the check itself broke, and
         NotFinished when `timeout` seconds have passed; the check goes on then.
         """
-        poll = Poll(f"upload {self.id} ({self.title})", timeout)
-        while not ((here := poll.look(self.refresh)) and self.has_ended):
-            if self.progress is not None:
-                if progress is not None and here:
-                    progress(self.progress)
-            elif here and self._check_broke():
-                break
+        poll, broke = Poll(f"upload {self.id} ({self.title})", timeout), False
+
+        def look(until: float | None) -> None:
+            nonlocal broke
+            self._look(until)
+            broke = self.progress is None and not self.has_ended and self._check_broke(until)
+
+        while not ((here := poll.look(look)) and (self.has_ended or broke)):
+            if progress is not None and self.progress is not None and here:
+                progress(self.progress)
             poll.rest(self.state)
         if self.state == "faulty":
             raise UploadFaulty(self)
@@ -96,10 +105,10 @@ class Upload:
             raise UploadCancelled(self)
         return self
 
-    def _check_broke(self) -> bool:
+    def _check_broke(self, until: float | None) -> bool:
         """Whether the run has ended without a word to the upload; raises what it ended with."""
-        run = self.run
-        if run is None or not run.has_ended or self.refresh().has_ended:
+        run = self._ask_run(until)
+        if run is None or not run.has_ended or self._look(until).has_ended:
             return False
         run.wait()
         return True
@@ -164,9 +173,10 @@ def send_files(
     dry_run: bool,
     replace: bool,
     progress: OnProgress | None,
+    key: str | None = None,
 ) -> Upload:
-    """One upload of these files. It may be sent twice when an answer is lost: rows that are there already count as
-    `same` the second time and change nothing."""
+    """One upload of these files. It is sent again when an answer is lost, under the same key: the server then gives the
+    upload that it has, else the caller would hold a second one that changed nothing."""
     files = files_of(paths)
 
     def body(stack: ExitStack) -> dict[str, Any]:
@@ -180,7 +190,7 @@ def send_files(
         params=_flags(dry_run, replace),
         body=body,
         meter=_meter(progress),
-        idempotent=True,
+        key=key or new_key(),
     )
     return Upload.from_wire(session, row)
 
@@ -194,6 +204,7 @@ def send_rows(
     dry_run: bool,
     replace: bool,
     progress: OnProgress | None,
+    key: str | None = None,
 ) -> Upload:
     """One upload of rows of one table. They are written to a temporary file first, in constant memory: the server
     wants to know the length, and a repeated request needs them again."""
@@ -213,7 +224,7 @@ def send_rows(
             params={"kind": kind, **_flags(dry_run, replace)},
             body=body,
             meter=_meter(progress),
-            idempotent=True,
+            key=key or new_key(),
         )
     return Upload.from_wire(session, row)
 

@@ -14,20 +14,27 @@ WATCHED = ("/runs/", "/uploads/", "/exports/")
 
 
 class Installation(httpx.BaseTransport):
-    """`works` False: nobody takes runs. `seen` lists method and path of every request."""
+    """`works` False: nobody takes runs. `seen` lists method and path of every request. `loses`: of so many POSTs
+    the answer is lost, when the work is done."""
 
     def __init__(self) -> None:
         from evalapp.wsgi import application
 
         self.wsgi = httpx.WSGITransport(app=application)
         self.works = True
+        self.loses = 0
         self.seen: list[str] = []
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.seen.append(f"{request.method} {request.url.path}")
         if self.works and request.method == "GET" and any(part in request.url.path for part in WATCHED):
             self.work()
-        return self.wsgi.handle_request(request)
+        answer = self.wsgi.handle_request(request)
+        if self.loses and request.method == "POST":
+            self.loses -= 1
+            self.work()
+            raise httpx.ReadTimeout("lost", request=request)
+        return answer
 
     def work(self) -> None:
         from evalapp.common.models import Run

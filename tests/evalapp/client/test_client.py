@@ -168,7 +168,37 @@ def test_not_waiting_and_taking_it_back(rita, installation, folder):
         upload.wait()
 
 
+@pytest.mark.parametrize("rows", [True, False])
+def test_an_upload_whose_answer_was_lost_is_the_one_that_is_undone(rita, installation, folder, rows):
+    from annotation.models import Item
+
+    project = rita.project("alpha")
+    installation.loses = 2
+    upload = project.upload_rows("items", WHOLE["items.jsonl"]) if rows else project.upload(folder)
+    assert installation.seen.count("POST /api/v1/projects/alpha/uploads/") == 3
+    assert upload.counts["items"]["added"] == len(WHOLE["items.jsonl"])
+    assert [other.id for other in project.uploads()] == [upload.id]
+    upload.undo()
+    assert not Item.objects.exists()
+
+
 # ---- runs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_whose_answer_was_lost_is_not_begun_twice(filled, installation):
+    before = len(list(filled.runs()))
+    installation.loses = 1
+    run = filled.score("length")  # it has ended by the second request
+    assert run.wait().result["scored"] == 3
+    again = filled.start("score", evaluator="chrf", idempotency_key="night")
+    again.wait()
+    assert filled.start("score", evaluator="chrf", idempotency_key="night").id == again.id
+    with pytest.raises(Conflict, match="belongs to another request"):
+        filled.start("score", evaluator="length", idempotency_key="night")
+    installation.loses = 1
+    export = filled.export()
+    assert len(list(filled.runs())) == before + 3
+    assert export.files
 
 
 def test_a_run_is_followed_to_its_end(filled):

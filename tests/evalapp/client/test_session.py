@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,9 @@ import pytest
 from evalapp.client import (
     Client,
     ClientError,
+    Conflict,
     ConnectionFailed,
+    NotFinished,
     NotFound,
     Retry,
     ServerError,
@@ -148,19 +151,50 @@ def test_what_must_not_be_done_twice_is_sent_once(pauses):
     for fault in (httpx.ReadError("reset"), problem(503), httpx.ReadTimeout("slow")):
         here, script = client(fault, ok())
         with pytest.raises((ConnectionFailed, Unavailable)):
-            here.session.post("projects/p/campaigns/", {"name": "Q"})
+            here.session.post("runs/7/retry/")
         assert len(script.requests) == 1
 
 
-def test_training_is_sent_once_and_scoring_again(pauses):
-    project = {"slug": "p", "name": "P"}
-    here, script = client(ok(project), httpx.ReadError("reset"), ok(RUN))
-    with pytest.raises(ConnectionFailed):
-        here.project("p").train("maude", seed=13)
+MAKING = {
+    "train": lambda project: project.train("maude", seed=13),
+    "score": lambda project: project.score("chrf"),
+    "export": lambda project: project.export(wait=False),
+    "upload_rows": lambda project: project.upload_rows("items", [{"id": "i1"}], wait=False),
+    "create_campaign": lambda project: project.create_campaign(name="Q", kind="likert", aspects=["quality"]),
+}
+
+
+@pytest.mark.parametrize("making", MAKING.values(), ids=MAKING.keys())
+def test_what_makes_something_is_sent_again_under_the_key_of_the_call(pauses, making):
+    made = {**RUN, "format": "jsonl", "slug": "q", "name": "Q"}
+    here, script = client(ok({"slug": "p"}), httpx.ReadTimeout("lost"), problem(503), ok(made))
+    project = here.project("p")
+    making(project)
+    making(project)
+    *first, other = [request.headers["Idempotency-Key"] for request in script.requests[1:]]
+    assert len(first) == 3
+    assert len(set(first)) == 1
+    assert other != first[0]
+    assert uuid.UUID(other).version == 4
+
+
+def test_a_key_of_the_callers_own(pauses):
+    here, script = client(ok({"slug": "p"}), ok({**RUN, "title": "items"}))
+    project = here.project("p")
+    project.train("maude", seed=13, idempotency_key="night-7")
     assert script.requests[-1].content == b'{"kind":"train","evaluator":"maude","seed":13}'
-    here, script = client(ok(project), httpx.ReadError("reset"), ok(RUN))
-    assert here.project("p").score("chrf").id == 7
-    assert len(script.requests) == 3
+    project.upload_rows("items", [{"id": "i1"}], wait=False, idempotency_key="night-8")
+    assert [request.headers["Idempotency-Key"] for request in script.requests[1:]] == ["night-7", "night-8"]
+
+
+def test_what_is_still_being_worked_on_is_asked_for_again(pauses):
+    here, script = client(ok({"slug": "p"}), problem(409, **{"Retry-After": "5"}), ok(RUN))
+    assert here.project("p").train("maude").id == 7
+    assert 5.0 <= pauses[0] <= 5.5
+    here, script = client(ok({"slug": "p"}), problem(409))
+    with pytest.raises(Conflict):
+        here.project("p").train("maude")
+    assert len(script.requests) == 2
 
 
 def test_what_never_arrived_is_sent_again(pauses):
@@ -220,6 +254,29 @@ def test_waiting_sits_out_a_restart_of_the_server(monkeypatch):
     with pytest.raises(ConnectionFailed):
         here.run(7).wait()  # it was never seen: said at once
     assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize("down", [problem(503, **{"Retry-After": "30"}), httpx.ConnectError("refused")])
+@pytest.mark.parametrize("seen", [True, False])
+def test_waiting_ends_with_its_time_whatever_the_server_does(down, seen):
+    here, _ = client(ok(RUN), *[ok(RUN)] * seen, down)
+    run, began = here.run(7), time.monotonic()
+    with pytest.raises(NotFinished, match=r"still queued after 0.4 s"):
+        run.wait(timeout=0.4)
+    assert time.monotonic() - began < 1.5
+    here, _ = client(ok(UPLOAD), *[ok(UPLOAD), ok(RUN)] * seen, down)
+    began = time.monotonic()
+    with pytest.raises(NotFinished):
+        here.upload(3).wait(timeout=0.4)
+    assert time.monotonic() - began < 1.5
+
+
+def test_waiting_gives_a_request_no_more_than_what_is_left():
+    here, script = client(ok(RUN), ok(RUN), ok(DONE), timeout=30)
+    here.run(7).wait(timeout=8)
+    usual, first, second = (request.extensions["timeout"]["read"] for request in script.requests)
+    assert usual == 30
+    assert 7 < second < first <= 8
 
 
 UPLOAD = {"id": 3, "project": "p", "title": "items.jsonl", "state": "checking", "run": "http://x/api/v1/runs/7/"}
