@@ -15,6 +15,7 @@ from .forms import reference_sets
 from .selectors.candidates import OUTPUTS, WITHHELD, corpora_of
 from .selectors.training import trained_of
 from .services.annotating import MOST_CANDIDATES, MOST_REFERENCES, STARTS, AnnotateWishes
+from .services.wishes import GREATEST_SEED, LEAST_SEED
 
 MOST_SYSTEMS = 200
 
@@ -70,7 +71,7 @@ class AnnotateForm(forms.Form):
     sample = forms.IntegerField(
         required=False, min_value=1, label="Only so many items", help_text="Drawn by the seed. Empty: all."
     )
-    seed = forms.IntegerField(initial=13, min_value=0, max_value=2**31 - 1, label="Seed")
+    seed = forms.IntegerField(initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label="Seed")
 
     FIRST = ("evaluator", "mix", "candidates", "references", "start", "max", "into", "controls")
 

@@ -16,6 +16,7 @@ from .forms import reference_sets
 from .selectors.datasets import UPLOADED, rater_names
 from .selectors.training import default_folds
 from .services.training import LISTS, MOST_FOLDS, Wishes
+from .services.wishes import GREATEST_SEED, LEAST_SEED
 
 if TYPE_CHECKING:
     from scoring.ml import Entry, Option
@@ -90,8 +91,8 @@ class TrainForm(forms.Form):
         )  # fmt: skip
         self.fields["seed"] = forms.IntegerField(
             initial=13,
-            min_value=0,
-            max_value=2**31 - 1,
+            min_value=LEAST_SEED,
+            max_value=GREATEST_SEED,
             label="Seed",
             help_text="The same seed gives the same weights.",
         )

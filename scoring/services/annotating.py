@@ -25,7 +25,7 @@ from ..models import AnnotationTrace, Evaluator
 from ..selectors.candidates import CORPUS, OUTPUTS, WITHHELD, check_origin, parse_origin
 from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained
-from .wishes import read_wishes
+from .wishes import faults_of_seed, read_wishes
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 STARTS = {"one": "one of them, drawn by the seed", "all": "all of them"}
@@ -161,6 +161,7 @@ def _checked(project: Project, wishes: AnnotateWishes) -> dict[str, Any]:
         fault("sample", "sample is a number from 1.")
     if wishes.systems and origin.kind != OUTPUTS:
         fault("systems", "systems is for candidates from outputs only.")
+    faults += faults_of_seed(wishes.seed)
     faults += _unknown(project, "item", Item.objects.filter(project=project), "key", wishes.items)
     faults += _unknown(project, "system", System.objects.filter(project=project), "name", wishes.systems)
     if not Item.objects.filter(project=project).exists():

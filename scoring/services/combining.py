@@ -26,7 +26,7 @@ from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets
 from .scores import COLUMNS, NewScore, score_row
 from .training import free_slug, naming
-from .wishes import read_wishes
+from .wishes import faults_of_seed, read_wishes
 
 NAME = "combined"
 METHODS = {
@@ -102,8 +102,7 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
         faults.append(Fault(f"ratings is one of {', '.join(RATINGS)}, not “{wishes.ratings}”.", field="ratings"))
     if not 0.1 <= wishes.share <= 0.9:
         faults.append(Fault("share is from 0.1 to 0.9: the rest is what it can be judged on.", field="share"))
-    if wishes.seed < 0:
-        faults.append(Fault("seed is a whole number from 0.", field="seed"))
+    faults += faults_of_seed(wishes.seed)
     params = {**asdict(wishes), "parts": parts}
     params.pop("name")
     if wishes.method == "stacked" or wishes.aspect:

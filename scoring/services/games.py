@@ -16,13 +16,13 @@ from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.games import KIND, check_systems, find_judge
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import SUBSETS
-from .wishes import read_wishes
+from .wishes import GREATEST_SEED, LEAST_SEED, read_wishes
 
 #: Enough for intervals of ratings that tell systems apart; each more costs as many verdicts again.
 ITEMS = 200
 SEEDS = 100
 #: What may be asked for, by its name: the least and the most.
-LIMITS = {"items": (1, 5000), "seeds": (1, 1000), "seed": (0, 2**31 - 1)}
+LIMITS = {"items": (1, 5000), "seeds": (1, 1000), "seed": (LEAST_SEED, GREATEST_SEED)}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ..selectors.inputs import get_reference_set
 from ..selectors.reliability_curves import KIND
 from ..selectors.training import find_trained
 from .annotating import MOST_REFERENCES
-from .wishes import read_wishes
+from .wishes import faults_of_seed, read_wishes
 
 MOST_ITEMS = 5000
 
@@ -50,8 +50,7 @@ def start_curves(*, project: Project, user: Any = None, wishes: CurveWishes, sen
         faults.append(Fault("Name another evaluator for the transfer.", field="other"))
     if not 1 <= wishes.sample <= MOST_ITEMS:
         faults.append(Fault(f"sample is a number from 1 to {MOST_ITEMS}.", field="sample"))
-    if wishes.seed < 0:
-        faults.append(Fault("seed is a whole number from 0.", field="seed"))
+    faults += faults_of_seed(wishes.seed)
     if not 2 <= wishes.max <= MOST_REFERENCES:
         faults.append(Fault(f"max is a number from 2 to {MOST_REFERENCES}.", field="max"))
     get_reference_set(project, wishes.references)

@@ -15,7 +15,7 @@ from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.robustness import KIND
 from ..selectors.training import find_trained, refuse_away, trained_of
 from ..selectors.written_kinds import SAMPLE, find_sources
-from .wishes import read_wishes
+from .wishes import check_seed, read_wishes
 
 MOST_ITEMS = 5000
 NOTHING = (
@@ -48,6 +48,7 @@ def start_robustness(
     if not 1 <= wishes.sample <= MOST_ITEMS:
         message = f"sample is a number from 1 to {MOST_ITEMS}."
         raise BadInput(message, faults=[Fault(message, field="sample")])
+    check_seed(wishes.seed)
     if trained_of(project).filter(slug=wishes.evaluator).exists():
         trained = find_trained(project, wishes.evaluator)
         refuse_away(trained)

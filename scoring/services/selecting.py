@@ -15,7 +15,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..selectors.inputs import get_reference_set
 from ..selectors.selecting import KIND, check_chooser, has_choices, judged_aspect, usual_choosers
-from .wishes import read_wishes
+from .wishes import check_seed, read_wishes
 
 MOST_EVALUATORS, MOST_RUNS = 40, 100
 #: The paper made ten runs of each kind.
@@ -46,6 +46,7 @@ def start_selection(*, project: Project, user: Any = None, wishes: SelectionWish
     if not 1 <= wishes.runs <= MOST_RUNS:
         text = f"runs is a number from 1 to {MOST_RUNS}."
         raise BadInput(text, faults=[Fault(text, field="runs")])
+    check_seed(wishes.seed)
     get_reference_set(project, wishes.references)
     aspect = judged_aspect(project, wishes.aspect)
     known = set(System.objects.filter(project=project).values_list("name", flat=True))

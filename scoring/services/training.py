@@ -32,7 +32,7 @@ from ..selectors.training import (
     names_in_making,
     trainings_under_way,
 )
-from .wishes import read_wishes
+from .wishes import check_seed, read_wishes
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -159,6 +159,7 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
     if not 0 <= folds <= MOST_FOLDS:
         text = f"folds is a number from 0 to {MOST_FOLDS}; 0 and 1 train one model."
         raise BadInput(text, faults=[Fault(text, field="folds")])
+    check_seed(wishes.seed)
     choice = DataChoice(
         references=wishes.references or ORIGINAL,
         campaigns=wishes.campaigns,

@@ -12,6 +12,22 @@ from evalapp.common.errors import BadInput, Fault
 T = TypeVar("T")
 
 
+#: The least and the greatest seed: all that every library which draws by it takes.
+LEAST_SEED, GREATEST_SEED = 0, 2**31 - 1
+
+
+def faults_of_seed(seed: int) -> list[Fault]:
+    """A fault where no run can draw by this seed; the same bounds for pages, programs and commands."""
+    if LEAST_SEED <= seed <= GREATEST_SEED:
+        return []
+    return [Fault(f"seed is a whole number from {LEAST_SEED} to {GREATEST_SEED}.", field="seed")]
+
+
+def check_seed(seed: int) -> None:
+    if faults := faults_of_seed(seed):
+        raise BadInput(faults[0].message, faults=faults)
+
+
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 

@@ -19,6 +19,7 @@ from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
 
 from ..annotate_form import AnnotateForm, initial_from
+from ..forms import number_in
 from ..selectors.training import ream_under_way, trained_of
 from ..services.annotating import start_annotation, start_preview
 
@@ -58,9 +59,10 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _find_preview(project: Project, number: str) -> Run | None:
-    if not number.isdecimal():
+    wanted = number_in(number)
+    if wanted is None:
         return None
-    return Run.objects.filter(project=project, kind="annotate-preview", pk=int(number)).first()
+    return Run.objects.filter(project=project, kind="annotate-preview", pk=wanted).first()
 
 
 def _add_faults(form: Any, error: EvalappError) -> None:

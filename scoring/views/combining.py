@@ -22,6 +22,7 @@ from ..models import Evaluator
 from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets
 from ..services.combining import METHODS, CombineWishes, combine_again, start_combination
+from ..services.wishes import GREATEST_SEED, LEAST_SEED
 
 
 class CombineForm(forms.Form):
@@ -47,7 +48,10 @@ class CombineForm(forms.Form):
         min_value=0.1, max_value=0.9, required=False, initial=0.5, label="Share of groups",
         help_text="Stacked: so many of the groups of items are learned from, 0.1 to 0.9.",
     )  # fmt: skip
-    seed = forms.IntegerField(min_value=0, required=False, initial=13, label="Seed", help_text="Draws these groups.")
+    seed = forms.IntegerField(
+        min_value=LEAST_SEED, max_value=GREATEST_SEED, required=False, initial=13, label="Seed",
+        help_text="Draws these groups.",
+    )  # fmt: skip
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -21,13 +21,14 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page
 
 from ..enhanced_tables import as_csv, as_latex
-from ..forms import QueryForm, aspect_names
+from ..forms import QueryForm, aspect_names, number_in
 from ..forms import reference_sets as names_of
 from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, parse_query
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import ream_under_way, trained_of
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reliability_curves import CurveWishes, start_curves
+from ..services.wishes import GREATEST_SEED, LEAST_SEED
 
 FIELDS = ["aspect", "level", "grouping", "systems", "ratings"]
 
@@ -145,7 +146,7 @@ class CurvesForm(forms.Form):
     sample = forms.IntegerField(
         initial=300, min_value=1, max_value=5000, label="Items, at most", help_text="Drawn by the seed."
     )
-    seed = forms.IntegerField(initial=13, min_value=0, max_value=2**31 - 1, label="Seed")
+    seed = forms.IntegerField(initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label="Seed")
 
     def __init__(self, *args: object, project: Project, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -190,8 +191,8 @@ def reliability_curves(request: HttpRequest, slug: str) -> HttpResponse:
 def _find_curves(project: Project, number: str) -> Run | None:
     """The run of that number, or the last one that has curves."""
     rows = latest_curves(project)
-    if number.isdecimal():
-        found = Run.objects.filter(project=project, kind="reliability", pk=int(number)).first()
+    if (wanted := number_in(number)) is not None:
+        found = Run.objects.filter(project=project, kind="reliability", pk=wanted).first()
         if found is None or not found.result:
             raise NotThere("There are no curves of this run.")
         return found

@@ -22,7 +22,7 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page
 
 from ..curves import draw
-from ..forms import ApplyForm
+from ..forms import ApplyForm, number_in
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs
@@ -136,7 +136,8 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
     """The set of that number, or the newest complete one (else the newest)."""
     rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
     if number:
-        found = rows.filter(pk=int(number)).first() if number.isdecimal() else None
+        wanted = number_in(number)
+        found = rows.filter(pk=wanted).first() if wanted is not None else None
     else:
         found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
     if found is None:
@@ -187,8 +188,8 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     """What the page tells of a training: facts, card, curves, files."""
     record = row.record
     models = record.get("models", [])
-    wished = request.GET.get("fold", "")
-    fold = int(wished) if wished.isdecimal() and int(wished) < len(models) else 0
+    wished = number_in(request.GET.get("fold", "")) or 0
+    fold = wished if wished < len(models) else 0
     losses, found = _curves(models)
     pictures = [
         draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name) for name in sorted(found, key=len)

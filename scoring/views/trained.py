@@ -23,6 +23,7 @@ from evalapp.common.selectors import find_run
 
 from ..curves import draw
 from ..downloads import send_file, send_tar
+from ..forms import number_in
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
@@ -65,9 +66,10 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 
 
 def _find_check(project: Project, name: str, number: str) -> Run | None:
-    if not number.isdecimal():
+    wanted = number_in(number)
+    if wanted is None:
         return None
-    found = Run.objects.filter(project=project, kind="plan", pk=int(number)).first()
+    found = Run.objects.filter(project=project, kind="plan", pk=wanted).first()
     return found if found is not None and found.params.get("evaluator") == name else None
 
 
@@ -159,8 +161,8 @@ class UploadForm(forms.Form):
 @require_http_methods(["GET", "POST"])
 def upload(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
-    wished = request.GET.get("folds", "")
-    folds = min(int(wished), MOST_FOLDS) if wished.isdecimal() and int(wished) > 1 else 0
+    wished = number_in(request.GET.get("folds", "")) or 0
+    folds = min(wished, MOST_FOLDS) if wished > 1 else 0
     form = UploadForm(request.POST or None, request.FILES or None, folds=folds)
     if request.method == "POST" and form.is_valid():
         try:

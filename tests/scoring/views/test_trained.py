@@ -17,7 +17,7 @@ from scoring.models import Evaluator, Score
 from scoring.selectors.catalogue import entries
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.scores import apply_evaluator
-from tests.scoring.training import train
+from tests.scoring.training import make_trained, train
 
 pytestmark = pytest.mark.django_db
 
@@ -209,3 +209,17 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
         for name in names
     }
     assert "1 more</summary>" in page
+
+
+@pytest.mark.parametrize("many", ["9" * 5000, "9" * 30])
+def test_a_number_that_no_row_can_have_names_none(researcher, toy, many):
+    """`int` refuses thousands of digits, which was an error of the server."""
+    make_trained(toy.project, "mine")
+    train_start = researcher.post(address("train-start", "toy"), {"check": many})
+    assert (train_start.status_code, "Check the training first" in train_start.content.decode()) == (404, True)
+    assert researcher.get(address("train", "toy"), {"check": many}).status_code == 200
+    assert researcher.get(address("evaluator", "mine"), {"fold": many}).status_code == 200
+    assert researcher.get(address("evaluator", "mine"), {"set": many}).status_code == 404
+    assert researcher.get(address("evaluator-upload"), {"folds": many}).status_code == 200
+    assert researcher.get(address("annotate"), {"preview": many}).status_code == 200
+    assert researcher.get(address("reliability-curves"), {"run": many}).status_code == 200
