@@ -21,7 +21,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator
 from ..selectors.training import place_of
-from .training import MOST_FOLDS, free_slug
+from .training import MOST_FOLDS, free_slug, naming
 
 KIND = "artefact"
 ROOT = "files"
@@ -45,7 +45,8 @@ def too_large() -> str:
 
 def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[str, Sequence[Any]]) -> Run:
     """Keep the files by field: `files` for the folder itself, `fold-N` for the model of a fold. Queue their check."""
-    slug = free_slug(project, "uploaded", name)
+    # Refused before anything is written; it is chosen when the files are there, which takes long.
+    free_slug(project, "uploaded", name)
     wanted = list(_places(files))
     folder = incoming_folder(uuid.uuid4().hex)
     left = settings.MAX_UPLOAD_BYTES
@@ -54,13 +55,15 @@ def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[s
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             left -= _write(file, target, left)
-        return enqueue_run(
-            kind=KIND,
-            project=project,
-            user=user,
-            params={"incoming": folder.name, "slug": slug},
-            title=f"Take in {slug}",
-        )
+        with naming(project):
+            slug = free_slug(project, "uploaded", name)
+            return enqueue_run(
+                kind=KIND,
+                project=project,
+                user=user,
+                params={"incoming": folder.name, "slug": slug},
+                title=f"Take in {slug}",
+            )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

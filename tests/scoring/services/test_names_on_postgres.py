@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 
+from evalapp.common import queue
 from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 from scoring.ml import registry
 from scoring.models import Evaluator, ScoreSet
-from scoring.services import training
+from scoring.services import artefacts, training
+from scoring.services.artefacts import receive_artefact
 from scoring.services.combining import CombineWishes, start_combination
 from scoring.services.training import Wishes, start_training
 from tests.cast import Cast, make_cast
@@ -93,3 +97,27 @@ def test_combinations_have_names_of_their_own_too(people: Cast, monkeypatch: pyt
 
     first, second = both(monkeypatch, lambda: ask("mean-z"), lambda: ask("stacked"))
     assert [first.params["slug"], second.result().params["slug"]] == ["combined-1", "combined-2"]
+
+
+def test_uploads_have_names_of_their_own_too(
+    people: Cast, monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
+) -> None:
+    """The name is chosen when the files are there: another may have taken it while they came."""
+    settings.ARTEFACTS_DIR = tmp_path
+
+    def ask() -> Run:
+        files = {"files": [SimpleUploadedFile("evaluator.json", b"{}")]}
+        return receive_artefact(project=people.project, user=None, name="", files=files)
+
+    monkeypatch.setattr(queue, "send_run", lambda run: False)
+    assert ask().params["slug"] == "uploaded-1"
+    others: list[Run] = []
+    write = artefacts._write
+
+    def meanwhile(*given: Any) -> int:
+        monkeypatch.setattr(artefacts, "_write", write)
+        others.append(ask())
+        return write(*given)
+
+    monkeypatch.setattr(artefacts, "_write", meanwhile)
+    assert [ask().params["slug"], others[0].params["slug"]] == ["uploaded-3", "uploaded-2"]
