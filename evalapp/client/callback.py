@@ -111,7 +111,9 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     At each evaluation the model writes a text for each of the fixed `inputs`; `comparer` compares them with the texts
     of the last `previous` checkpoints, and training stops after `patience` checks in a row with a win rate below the
     lose rate (Zhou and Xu 2020; see `evalapp.stats.stopping`). `comparer` is anything with `compare(a, b)`, a folder
-    with a comparative evaluator, or `client.evaluator("comparative")`, which asks the server.
+    with a comparative evaluator, or one that the server has trained, by its name there:
+    `client.evaluator("comparative-1", project="weekend")`. The server is asked once when training begins, and what it
+    refuses (a name that compares nothing, a token that may not) is raised there.
 
     One check never takes longer than `timeout` seconds, generation included: a comparer that hangs, a server that is
     down or a `generate` that fails costs that much once, is logged once, and training goes on. While something that
@@ -162,6 +164,7 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         if state.is_world_process_zero:
             self.monitor.journal = Path(str(args.output_dir)) / JOURNAL
             self.monitor.resume(state.global_step)
+            self.monitor.ask_first()
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

@@ -19,8 +19,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalapp.client.errors import ClientError
-from evalapp.client.evaluators import Record
+from evalapp.client.errors import BadRequest, ClientError, NotAllowed, NotFound, NotSignedIn
+from evalapp.client.evaluators import Evaluator, Record
 from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, StoppingRule, from_either_side
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ Input: TypeAlias = str | Sequence[str]
 @runtime_checkable
 class Comparer(Protocol):
     """Verdicts of a[i] over b[i], (n,): > 0 better, 0 tie, < 0 worse, nan undecided. The comparative evaluator of
-    `scoring.ml` is one, so is `client.evaluator("comparative")`."""
+    `scoring.ml` is one, so is one that the server has trained: `client.evaluator("comparative-1", project="weekend")`,
+    by the name that it got there."""
 
     def compare(self, a: Sequence[Any], b: Sequence[Any]) -> ArrayLike: ...
 
@@ -147,6 +148,27 @@ class Monitor:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
             lines = "".join(_line(row) for row in rows)
             self.journal.write_text(lines, encoding="utf-8", errors="backslashreplace")
+
+    def ask_first(self) -> None:
+        """Ask the server for one verdict before anything rests on it. Raises what it refuses (BadRequest, NotSignedIn,
+        NotAllowed, NotFound): that does not pass by waiting, and no check would ever compare. What may pass, no
+        connection or no answer in time, is logged."""
+        if not isinstance(self.comparer, Evaluator):
+            return
+        compare, context = self.comparer.compare, self._contexts[0]
+        try:
+            self.worker.call(
+                lambda: compare([Record("Yes.", context=context)], [Record("No.", context=context)]), self.timeout
+            )
+        except (BadRequest, NotSignedIn, NotAllowed, NotFound):
+            raise
+        except ClientError as error:
+            log.warning(
+                "%r could not be asked before training begins (%s: %s). Training goes on; each check asks anew.",
+                self.comparer,
+                type(error).__name__,
+                error,
+            )
 
     def check(self, step: int, generate: Callable[[float], Sequence[str]], *, beside: bool = True) -> Check:
         """Compare the checkpoint of `step` with its predecessors and apply the rule; `rule` says what follows.

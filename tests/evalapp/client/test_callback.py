@@ -8,14 +8,19 @@ import logging
 import threading
 import time
 
+import httpx
 import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration, Trainer, TrainingArguments
 
-from evalapp.client import Client, ConnectionFailed
+from evalapp.client import BadRequest, Client, ConnectionFailed, NotAllowed, NotFound
 from evalapp.client.callback import ComparativeStopping, Generation
 from evalapp.client.stopping import TookTooLong
+from tests.cast import make_cast
+from tests.evalapp.common.conftest import file_database
+
+__all__ = ["file_database"]
 
 
 class Letters:
@@ -176,13 +181,35 @@ def test_a_server_that_is_down(tmp_path, caplog):
     with socket.create_server(("127.0.0.1", 0)) as place:
         port = place.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}", "t", retries=0) as client:
-        callback = ComparativeStopping(client.evaluator("comparative"), ["x"], generate=Numbers(1), patience=1)
+        callback = ComparativeStopping(client.evaluator("comparative-1"), ["x"], generate=Numbers(1), patience=1)
         trainer = train(tmp_path, callback, max_steps=4, save_strategy="no")
         with pytest.raises(ConnectionFailed):
-            client.evaluator("comparative").score(["x"])
+            client.evaluator("comparative-1").score(["x"])
     assert trainer.state.global_step == 4
     assert callback.monitor.missed == 3
+    assert caplog.text.count("could not be asked before training begins (ConnectionFailed") == 1
     assert caplog.text.count("is not compared with its predecessors (ConnectionFailed") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "error", "words"),
+    [
+        ("comparative", ["read"], BadRequest, "name one that was trained"),
+        ("comparative-9", ["read"], NotFound, "comparative-9"),
+        ("comparative-9", ["annotate"], NotAllowed, "lacks the scope “read”"),
+    ],
+)
+def test_what_the_server_refuses_is_said_before_training_begins(file_database, name, scopes, error, words):
+    """A file, since the comparer asks from a thread of its own."""
+    from evalapp.accounts.services import create_token
+    from evalapp.wsgi import application
+
+    secret = create_token(user=make_cast().researcher, name="client", scopes=scopes, days=1)[1]
+    client = Client("http://testserver", secret, transport=httpx.WSGITransport(app=application), retries=0)
+    folder = file_database / "training"
+    with pytest.raises(error, match=words):
+        train(folder, ComparativeStopping(client.evaluator(name), ["x"], generate=Numbers(1)), max_steps=3)
+    assert not list(folder.glob("checkpoint-*"))
 
 
 def test_a_resumed_training_goes_on_where_it_was(tmp_path):

@@ -9,10 +9,11 @@ import sys
 import threading
 import time
 
+import httpx
 import numpy as np
 import pytest
 
-from evalapp.client import ClientError, ConnectionFailed
+from evalapp.client import ApiError, Client, ClientError, ConnectionFailed
 from evalapp.client.stopping import Monitor, TookTooLong, Worker, load_comparer
 
 
@@ -130,6 +131,46 @@ def test_verdicts_of_a_wrong_shape(caplog):
     monitor.check(1, texts(1, 1))
     assert monitor.check(2, texts(1, 1)).n == 0
     assert "verdicts of shape (3,) for 2 pairs" in caplog.text
+
+
+def asked_first(answer, timeout=60.0) -> Monitor:
+    """A monitor whose server gives this answer to all it is asked."""
+    transport = httpx.MockTransport(answer)
+    client = Client("http://host", "t", transport=transport, retries=0)
+    monitor = Monitor(client.evaluator("comparative-1"), [["a", "b"]], timeout=timeout)
+    monitor.ask_first()
+    return monitor
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_what_the_server_refuses_is_raised_at_once(status):
+    with pytest.raises(ApiError, match=f"{status} No"):
+        asked_first(lambda request: httpx.Response(status, json={"title": "No"}))
+
+
+def test_what_may_pass_is_survived_before_the_first_check(caplog):
+    def broken(request):
+        raise httpx.ConnectError("refused")
+
+    asked_first(broken)
+    asked_first(lambda request: httpx.Response(503, json={"title": "Down"}))
+    release = threading.Event()
+    monitor = asked_first(lambda request: release.wait(30) and broken(request), timeout=0.05)
+    release.set()
+    assert [record.levelname for record in caplog.records if record.name.startswith("evalapp.")] == ["WARNING"] * 3
+    assert ["ConnectionFailed" in caplog.text, "503 Down" in caplog.text, "TookTooLong" in caplog.text] == [True] * 3
+    assert monitor.missed == 0
+
+
+def test_the_server_is_asked_for_one_verdict_in_a_context_of_the_inputs():
+    seen = []
+
+    def answer(request):
+        seen.append(json.loads(request.content))
+        return httpx.Response(200, json={"verdicts": [1], "probabilities": [], "signature": "s"})
+
+    asked_first(answer)
+    assert seen == [{"pairs": [{"context": ["a", "b"], "a": "Yes.", "b": "No."}]}]
 
 
 def test_resuming_gives_the_same_as_going_on(tmp_path):

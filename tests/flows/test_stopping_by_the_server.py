@@ -1,0 +1,49 @@
+"""A training that is stopped by a comparative evaluator of the server: a real one, trained there, asked through the API
+and answered by a real live worker. The encoder is tiny: what is tested is the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from evalapp.accounts.models import User
+from evalapp.accounts.services import create_token
+from evalapp.client import Client
+from evalapp.client.stopping import Monitor
+from evalapp.common.queue import queue_has_worker
+from evalapp.wsgi import application
+from scoring.ml.registry import get_entry
+from tests.evalapp.common.conftest import Installation, file_database, installation, wait_until
+from tests.flows.test_training import SHORT, command, encoder, load, part, settings_of
+from tests.scoring.live_house import start
+
+pytestmark = [pytest.mark.slow, pytest.mark.server("redis"), pytest.mark.usefixtures("few_draws")]
+__all__ = ["encoder", "file_database", "installation", "part"]
+
+
+@pytest.fixture
+def client(installation: Installation, encoder: str, settings: Any, part: Path) -> Client:
+    """Olga's, of an installation with a trained comparative evaluator and a worker that answers."""
+    settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
+    installation.env["ENCODERS"] = encoder
+    start(installation, "live", "live")
+    load(part)
+    quick = [*settings_of(get_entry("comparative").train_options, SHORT), "--folds", "1", "--encoder", encoder]
+    command("train", "comparative", "--project", "demo", "--aspect", "naturalness", *quick, "--here")
+    wait_until(lambda: queue_has_worker("live"), seconds=180)
+    secret = create_token(user=User.objects.get(username="olga"), name="training", scopes=["read"], days=1)[1]
+    return Client("http://testserver", secret, transport=httpx.WSGITransport(app=application))
+
+
+def test_a_trained_evaluator_of_the_server_compares(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    comparer = client.evaluator("comparative-1", project="demo")
+    monitor = Monitor(comparer, ["Where are you from?", ["Hi.", "Hello. How are you?"]], timeout=120)
+    monitor.ask_first()
+    assert monitor.check(1, lambda left: ["I am from Kiel.", "Fine."]).n == 0
+    check = monitor.check(2, lambda left: ["from from from", ""])
+    assert check.n == 2
+    assert monitor.missed == 0
+    assert not [record.message for record in caplog.records if record.name.startswith("evalapp.client")]
