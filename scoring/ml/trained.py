@@ -116,12 +116,18 @@ class TrainedEvaluator(Evaluator):
     def recognise(self, items: Iterable[tuple[str, str, str]]) -> None:
         """Tell it all items of other data: name, present group ("" where it has none) and what it is (`content_of`).
         There other items may go by the same names, and the same by others, so from now on just the groups that hold
-        what it has seen count as seen. One that was saved before that was noted goes by names, as in `regroup`."""
-        contents = frozenset(self.record.contents)
-        if contents:
-            self._regrouped = frozenset(group_of(group, item) for item, group, what in items if what in contents)
-        else:
+        what it has seen count as seen. Of several items that are the same those count that also have a name it knows,
+        where there are any: one context may occur in groups it learned from and in others. One that was saved before
+        contents were noted goes by names, as in `regroup`."""
+        contents, names = frozenset(self.record.contents), self._seen_items
+        if not contents:
             self.regroup({item: group for item, group, _ in items})
+            return
+        known = [row for row in items if row[2] in contents]
+        found_again = {what for item, _, what in known if item in names}
+        self._regrouped = frozenset(
+            group_of(group, item) for item, group, what in known if item in names or what not in found_again
+        )
 
     @cached_property
     def weights(self) -> str:

@@ -137,6 +137,9 @@ def test_other_data_are_known_by_what_they_are_not_by_their_names() -> None:
     assert (one.trained_on, two.trained_on) == ({"g2"}, {"g2", "item:d"})
     assert folds.unseen(Record("x", item="d")) == (0,)
     assert folds.unseen(Record("x", item="b")) == (0, 1)
+    # The same twice: what it learned from is the one that still has its name.
+    two.recognise([("a", "g1", tea), ("b", "g2", tea), ("d", "", wine), ("e", "", wine)])
+    assert two.trained_on == {"g2", "item:d", "item:e"}
     # Saved before it was noted what the items are: names are all there is.
     old.recognise([("b", "g5", cake)])
     assert old.trained_on == {"g1", "item:b", "g5"}
