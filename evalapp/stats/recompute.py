@@ -23,6 +23,8 @@ from evalapp.stats.shapes import Fault
 TOLERANCE = 1e-9
 #: What a table tells without computing it.
 _TOLD = frozenset({"project", "lang", "filter", "sets"})
+#: The same of a table or a row of it: which scores were out of date, seen by uploads that no export tells of.
+_STATE = frozenset({"stale", "n_unscored"})
 #: Differences told of one table.
 _MOST_TOLD = 5
 
@@ -109,7 +111,7 @@ class _Comparison:
 
     def walk(self, where: str, kept: Any, found: Any) -> None:
         if isinstance(kept, dict) and isinstance(found, dict):
-            for name in kept:
+            for name in (name for name in kept if name not in _STATE):
                 self.walk(f"{where}.{name}" if where else name, kept[name], found.get(name))
         elif isinstance(kept, list) and isinstance(found, list):
             if len(kept) != len(found):
