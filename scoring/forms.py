@@ -23,14 +23,6 @@ LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "groupin
 LABELS |= {"filter": "Raters", "coefficient": "Ordered by", "test": "Test", "key": "Parts by", "weights": "Weights"}
 LABELS |= {"people": "People’s scores by", "covariates": "Adjusted for", "per": "Counted"}
 LABELS |= {"undefined": "Groups of equal scores count"}
-#: Of the number of a row.
-MOST_DIGITS = 18
-
-
-def number_in(text: str) -> int | None:
-    """The whole number in an address or a form; None for other texts, and for more digits than the number of a row can
-    have: of thousands `int` makes no number at all."""
-    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 class ApplyForm(forms.Form):

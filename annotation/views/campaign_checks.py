@@ -18,6 +18,7 @@ from annotation.selectors.judging_sheet import make_sheet
 from annotation.services.campaigns import update_campaign
 from annotation.services.campaigns_preview import texts_of_item
 from evalapp.common.errors import Conflict, EvalappError
+from evalapp.common.forms import number_in
 from evalapp.common.pages import page
 
 from .campaign_tables import system_words
@@ -55,7 +56,7 @@ def _expected(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
 def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
     def step(name: str) -> tuple[str, int | None]:
         system, _, number = request.POST.get(name, "").rpartition("|")
-        return system, int(number) if number.isdecimal() else None
+        return system, number_in(number)
 
     row: dict[str, Any] = {"item": request.POST.get("item", ""), "expected": _expected(request, form)}
     row["system"], first = step("output_a")
@@ -67,7 +68,7 @@ def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
             row["step_b"] = second
     elif form["kind"] == "turing":
         raw = request.POST.get("reference", "0")
-        row["reference"] = int(raw) if raw.isdecimal() else 0
+        row["reference"] = number_in(raw) or 0
     row["why"] = request.POST.get("why", "").strip()
     return row
 

@@ -14,6 +14,7 @@ from annotation.allocation.plan import OPTIONS
 from annotation.allocation.plan_reading import slugify
 from annotation.models import Aspect, Campaign, System
 from evalapp.common.errors import Fault
+from evalapp.common.forms import number_in
 
 KINDS = (
     ("likert", "Rating: one text at a time, one or more scales"),
@@ -242,7 +243,7 @@ def aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add
         if add:
             data = data.copy()
             raw = data.get("aspects-TOTAL_FORMS", "0")
-            data["aspects-TOTAL_FORMS"] = str(min(50, (int(raw) if raw.isdecimal() else 0) + add))
+            data["aspects-TOTAL_FORMS"] = str(min(50, (number_in(raw) or 0) + add))
         return AspectRows(data, prefix="aspects")
     rows = list(initial)
     blank: dict[str, Any] = {"low": 1, "high": 5, "step": 1}

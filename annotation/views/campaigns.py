@@ -24,6 +24,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
+from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
@@ -95,8 +96,8 @@ def campaign_new(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         return _save(request, project, None, choices)
     copied = request.GET.get("from", "")
-    if copied.isdecimal():
-        source = get_parts(request, slug, int(copied), "write")[1]
+    if (number := number_in(copied)) is not None:
+        source = get_parts(request, slug, number, "write")[1]
         plan = campaign_plan(source)
         initial = {**initial_from_plan(plan), "name": f"{source.name} (copy)"}
         form = CampaignForm(initial=initial, systems=choices["systems"])

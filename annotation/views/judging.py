@@ -36,6 +36,7 @@ from annotation.services.judging import WHY_TEXT, Progress, Turn, next_assignmen
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from annotation.services.judging_sent import read_answer
 from evalapp.common.errors import BadInput, Conflict, EvalappError
+from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
@@ -260,7 +261,7 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             submission=_uuid(request.POST.get("submission", "")),
             answer=answer,
             note=note,
-            replaces=int(replaces) if replaces.isdecimal() else None,
+            replaces=number_in(replaces),
         )
     except BadInput as error:
         errors: dict[str, list[str]] = {}

@@ -16,6 +16,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.runs import RunDetailSerializer
 from evalapp.common.errors import TooLarge
+from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination
 
 from ..downloads import send_file
@@ -60,7 +61,8 @@ class TrainedList(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         length = request.META.get("CONTENT_LENGTH") or "0"
-        if not length.isdecimal() or int(length) > settings.MAX_UPLOAD_BYTES:
+        size = number_in(length)
+        if size is None or size > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
         files = {field: request.FILES.getlist(field) for field in request.FILES}
         run = receive_artefact(project=project, user=request.user, name=str(request.data.get("name", "")), files=files)

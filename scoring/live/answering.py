@@ -79,7 +79,7 @@ class WarmModels:
         return warm.writing
 
     def _warm(self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]) -> Warm:
-        from scoring.ml import ScoringError, load
+        from scoring.ml import ArtefactError, ScoringError, load
         from scoring.ml.registry import get_entry
 
         folder = Path(settings.ARTEFACTS_DIR) / source["folder"] if "folder" in source else None
@@ -96,6 +96,9 @@ class WarmModels:
         try:
             if folder is not None or "encoder" in get_entry(source["name"]).needs:
                 load_libraries()  # the thread that began with the worker may be at it
+            if folder is not None and not stamp:
+                text = "its folder is gone. Put it back from a backup, or train it again"
+                raise ArtefactError(source["slug"], text)
             found = Warm(load(folder if folder is not None else source["name"], **options))
         except ScoringError as error:
             self.failed[key] = (time.monotonic() + FAILED_SECONDS, error.with_traceback(None))
@@ -173,9 +176,9 @@ def execute(request: Mapping[str, Any], loading: Callable[[], None], check: Dead
             return compare_pairs(evaluator, request["pairs"], check)
         return score_pairs(evaluator, request["pairs"], check)
     except (ArtefactError, EncoderError) as error:
-        return {"error": "unavailable", "detail": str(error)}
+        return {"error": "unavailable", "detail": _placeless(error, request["source"])}
     except ScoringError as error:
-        return {"error": "bad-input", "detail": str(error)}
+        return {"error": "bad-input", "detail": _placeless(error, request["source"])}
     except TooLate:
         raise
     except Exception as error:
@@ -185,6 +188,13 @@ def execute(request: Mapping[str, Any], loading: Callable[[], None], check: Dead
             "error": "unavailable",
             "detail": f"Unexpected error ({type(error).__name__}). The log has the details.",
         }
+
+
+def _placeless(error: Exception, source: Mapping[str, str]) -> str:
+    """Where an evaluator stands on the server is not for everybody who may ask it."""
+    if "folder" not in source:
+        return str(error)
+    return str(error).replace(str(Path(settings.ARTEFACTS_DIR) / source["folder"]), source["slug"])
 
 
 def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import EvalappError
+from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
 
 from ..annotate_form import AnnotateForm, initial_from
-from ..forms import number_in
 from ..selectors.training import ream_under_way, trained_of
 from ..services.annotating import start_annotation, start_preview
 

@@ -17,11 +17,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError, NotThere, Unavailable
+from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 
 from ..enhanced_tables import as_csv, as_latex
-from ..forms import QueryForm, aspect_names, number_in
+from ..forms import QueryForm, aspect_names
 from ..forms import reference_sets as names_of
 from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, parse_query
 from ..selectors.reliability_curves import PANELS, latest_curves

@@ -17,12 +17,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 
 from ..curves import draw
-from ..forms import ApplyForm, number_in
+from ..forms import ApplyForm
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs

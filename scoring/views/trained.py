@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
+from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
@@ -23,7 +24,6 @@ from evalapp.common.selectors import find_run
 
 from ..curves import draw
 from ..downloads import send_file, send_tar
-from ..forms import number_in
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -127,3 +128,17 @@ def test_the_model_longest_unused_goes_with_what_it_knew(folder):
     models.get({"name": "length"}, {}, lambda: None)
     assert len(models.kept) == 1
     assert models.get_writing({"folder": "1/rater", "slug": "rater"}, {}, lambda: None) is not first
+
+
+def test_what_is_gone_or_damaged_is_said_without_its_place(folder, tmp_path):
+    (folder / "config.json").write_text("[]")
+    damaged = ask("sets", sets=[["cat"]])
+    assert damaged["error"] == "unavailable"
+    assert "rater" in damaged["detail"]
+    assert "config.json is damaged" in damaged["detail"]
+    shutil.rmtree(folder)
+    gone = ask("sets", sets=[["cat"]])
+    assert gone["error"] == "unavailable"
+    assert "rater" in gone["detail"]
+    assert "its folder is gone" in gone["detail"]
+    assert str(tmp_path) not in damaged["detail"] + gone["detail"]
