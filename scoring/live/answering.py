@@ -98,7 +98,7 @@ class WarmModels:
                 load_libraries()  # the thread that began with the worker may be at it
             if folder is not None and not stamp:
                 text = "its folder is gone. Put it back from a backup, or train it again"
-                raise ArtefactError(source["slug"], text)
+                raise ArtefactError(source.get("slug", source["folder"]), text)
             found = Warm(load(folder if folder is not None else source["name"], **options))
         except ScoringError as error:
             self.failed[key] = (time.monotonic() + FAILED_SECONDS, error.with_traceback(None))
@@ -194,7 +194,8 @@ def _placeless(error: Exception, source: Mapping[str, str]) -> str:
     """Where an evaluator stands on the server is not for everybody who may ask it."""
     if "folder" not in source:
         return str(error)
-    return str(error).replace(str(Path(settings.ARTEFACTS_DIR) / source["folder"]), source["slug"])
+    place = str(Path(settings.ARTEFACTS_DIR) / source["folder"])
+    return str(error).replace(place, source.get("slug", source["folder"]))
 
 
 def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:
