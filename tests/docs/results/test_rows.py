@@ -40,6 +40,10 @@ def test_rows_are_figures_of_a_script(file: Path) -> None:
     keys = []
     for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
+        if "again" in row:
+            assert row["again"].keys() == {"difference", "wall_seconds", "code"}
+            assert (row["setting"], row["seed"]) in keys
+            continue
         assert {"wall_seconds", "load", "code"} <= row["result"].keys()
         keys.append((row["setting"], row["seed"]))
         # A table of the demonstration is of made-up texts, and the only long string there is.
