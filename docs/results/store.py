@@ -102,6 +102,9 @@ class Store:
                 if "result" in row:
                     self.rows[key] = row["result"]
                     self.data |= {key} if file == aside else set()
+        unknown = self.again - {f"{setting}@{seed}" for setting, seed in self.rows}
+        if unknown:
+            raise SystemExit(f"{path} has no result {', '.join(sorted(unknown))}: say SETTING@SEED as it has them")
 
     def once(self, setting: str, seed: int, work: Callable[[], Result], *, data: bool = False) -> Result:
         """The result that stands there, or that of `work`, kept with its seconds, the machine's load before it and the

@@ -229,6 +229,8 @@ def test_a_result_is_computed_again_to_compare(store: ModuleType, tmp_path: Path
     assert said.endswith("a (seed 13); no figure differs by more than 3e-07.")
     kept.once("b", 13, lambda: {"value": 1.0})
     assert "a (seed 13); b (seed 13)" in store.machine_line(rows, "now", again().checks)
+    with pytest.raises(SystemExit, match=r"has no result a@14, c@13: say SETTING@SEED"):
+        again("a@14", "c@13", "b@13")
     # Of another code nothing is said; another form is no small difference.
     assert "again" not in store.machine_line(rows, "later", again().checks)
     for other in ({"value": 1.0, "more": 1}, {"value": [1.0]}, {"value": None}):
