@@ -43,7 +43,7 @@ class SetState:
         """The reason with the number of outputs that have no score, where there are any."""
         if not self.stale or not self.n_missing or self.stale == _came_later(self.n_missing):
             return self.stale
-        return f"{self.stale}; {self.n_missing:,} outputs have no score"
+        return f"{self.stale}; {_outputs(self.n_missing)} no score"
 
     @property
     def is_under_way(self) -> bool:
@@ -200,7 +200,11 @@ def _state(
 
 
 def _came_later(n: int) -> str:
-    return f"{n:,} outputs came later and have no score"
+    return f"{_outputs(n, ' came later and')} no score"
+
+
+def _outputs(n: int, said: str = "") -> str:
+    return f"{n:,} output{'' if n == 1 else 's'}{said} {'has' if n == 1 else 'have'}"
 
 
 def list_states(project: Project, n_outputs: int) -> list[SetState]:

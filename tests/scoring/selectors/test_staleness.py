@@ -62,7 +62,7 @@ def test_nothing_is_out_of_date_at_first(scored):
 
 def test_an_upload_makes_the_rows_of_old_scores_say_so(scored, later):
     table = table_of(scored.project, EvaluatorsQuery())
-    reason = f"upload {later.pk} changed items, outputs or references later; 1 outputs have no score"
+    reason = f"upload {later.pk} changed items, outputs or references later; 1 output has no score"
     assert [(row["evaluator"], row["reason"], row["n_unscored"]) for row in table["stale"]] == [
         ("length", reason, 1),
         ("token-f1", reason, 1),

@@ -136,7 +136,7 @@ def test_one_evaluator_shows_figures_by_system_and_goes_stale(researcher, scored
         step=5,
         text="later",
     )
-    assert "1 outputs came later" in researcher.get(address("evaluator", "length")).content.decode()
+    assert "1 output came later" in researcher.get(address("evaluator", "length")).content.decode()
 
 
 def test_scores_come_as_csv(researcher, scored):
