@@ -41,7 +41,7 @@ from scoring.ml.training.cross_fit import merge
 from scoring.ml.training.gold import compared_records, key_of
 from scoring.ml.training.record import group_of
 
-SEEDS = (13, 14, 15)
+SEEDS = (13, 14, 15, 16, 17)
 FOLDS, DEV_SHARE, SPLIT_SEED = 3, 0.125, 13
 RESAMPLES = 2000
 RATES = (5e-5, 2e-4)

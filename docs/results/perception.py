@@ -47,7 +47,7 @@ from scoring.ml.training.gold import rated_records
 from scoring.ml.training.record import group_of
 
 SEEDS = (13, 14, 15)
-RATES = (3e-5, 1e-4, 3e-4)
+RATES = (3e-5, 1e-4, 3e-4, 1e-3)
 #: Of which each reader of dialogues chooses one on its dev part.
 DIALOGUE_RATES = "0.0001,0.0003"
 FOLDS, CHOICE_FOLDS, ABLATION_FOLDS = 5, 1, 2
