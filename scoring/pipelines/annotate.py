@@ -22,7 +22,15 @@ from ..models import Evaluator
 from ..selectors.candidates import OUTPUTS, Candidate, Origin, open_source, parse_origin, references_of_items
 from ..selectors.inputs import get_reference_set, input_hash
 from ..selectors.training import find_trained
-from ..services.annotating import PREVIEW_ITEMS, AnnotateWishes, NewSet, names_made, store_reference_sets, wishes_of
+from ..services.annotating import (
+    PREVIEW_ITEMS,
+    AnnotateWishes,
+    NewSet,
+    make_sure_of_names,
+    names_made,
+    store_reference_sets,
+    wishes_of,
+)
 from .publishing import members_of
 from .score import load_trained
 
@@ -46,6 +54,7 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
     made = ReferenceSet.objects.filter(project=context.project, name=wishes.into, meta__run=context.run.pk).first()
     folder = Path(settings.ARTEFACTS_DIR) / "work" / str(context.run.pk)
     if made is None:
+        make_sure_of_names(context.project, names_made(wishes.into, wishes.controls))
         try:
             work = _Work(context, wishes, folder / "annotated.jsonl")
             work.choose()

@@ -25,6 +25,7 @@ from ..selectors.datasets import DataChoice, build_dataset
 from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
+from ..services.training import make_sure_of_name
 from .publishing import plain, publish
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def run(
     done = Evaluator.objects.filter(run=context.run, kind=Evaluator.Kind.TRAINED).first()
     folder = work_folder(context.run)
     if done is None:
+        make_sure_of_name(context.run, slug)
         _sweep(context.run)
         sweep_incoming()
         job = Training(evaluator, profile, options, seed, aspect or None, folds)

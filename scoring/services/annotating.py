@@ -222,10 +222,7 @@ def store_reference_sets(*, project: Project, actor: Any = None, sets: Iterable[
                 with transaction.atomic():
                     row = ReferenceSet.objects.create(project=project, name=new.name, meta=new.meta)
             except IntegrityError as error:
-                raise Conflict(
-                    f"There is a reference set “{new.name}” by now. Delete it, then retry this run; or annotate under "
-                    "another name."
-                ) from error
+                raise _taken(new.name) from error
             insert_rows(
                 Reference, ("set_id", "item_id", "position", "text", "meta"),
                 ((row.pk, item, at, text, _as_json(meta)) for item, at, text, meta in new.references),
@@ -240,6 +237,20 @@ def store_reference_sets(*, project: Project, actor: Any = None, sets: Iterable[
             audit.record(verb="references.stored", project=project, actor=actor, object=row, **_told(new.meta))
             made.append(row)
     return made
+
+
+def make_sure_of_names(project: Project, names: Iterable[str]) -> None:
+    """Raises `Conflict` where one is taken: a run that had failed holds no name until it is retried, and should say so
+    before it chooses and not after."""
+    there = ReferenceSet.objects.filter(project=project, name__in=list(names)).order_by("name").first()
+    if there is not None:
+        raise _taken(there.name)
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(
+        f"There is a reference set “{name}” by now. Delete it, then retry this run; or annotate under another name."
+    )
 
 
 def _as_json(value: Any) -> str:

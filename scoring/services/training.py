@@ -244,6 +244,13 @@ def free_slug(project: Project, stem: str, name: str) -> str:
     return next(slug for number in range(1, 10_000) if (slug := f"{stem}-{number}") not in used)
 
 
+def make_sure_of_name(run: Run, slug: str) -> None:
+    """Raises `Conflict` where another evaluator has the name that this run is to give: a run that had failed holds no
+    name until it is retried. To be asked before hours of work, too, and not after them alone."""
+    if Evaluator.objects.filter(project=run.project, slug=slug).exists():
+        raise Conflict(f"The name “{slug}” was taken meanwhile. Delete that evaluator, then retry this run.")
+
+
 def publish_evaluator(
     *,
     run: Run,
@@ -260,8 +267,7 @@ def publish_evaluator(
         found = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
         if found is not None:
             return found
-        if Evaluator.objects.filter(project=run.project, slug=slug).exists():
-            raise Conflict(f"The name “{slug}” was taken meanwhile. Delete that evaluator, then retry this run.")
+        make_sure_of_name(run, slug)
         row = Evaluator.objects.create(
             project=run.project,
             slug=slug,

@@ -215,13 +215,27 @@ def _requeue(run: Run) -> Run:
     return run
 
 
-def test_nothing_is_stored_when_the_second_set_cannot_be(project) -> None:
+def test_nothing_is_stored_when_the_second_set_cannot_be(project, monkeypatch) -> None:
+    choose = pipeline._Work.choose
+
+    def meanwhile(self: Any) -> None:
+        choose(self)
+        ReferenceSet.objects.create(project=project, name="chosen-random")
+
+    monkeypatch.setattr(pipeline._Work, "choose", meanwhile)
     run = start_annotation(project=project, wishes=AnnotateWishes("judge", "chosen", controls=True), send=False)
-    ReferenceSet.objects.create(project=project, name="chosen-random")
     run = execute_run(run.pk)
     assert run.state == Run.State.FAILED
     assert "chosen-random" in run.error
     assert not ReferenceSet.objects.filter(name__in=["chosen", "chosen-raw"]).exists()
+
+
+def test_a_name_that_is_taken_by_now_is_told_before_anything_is_chosen(project, monkeypatch) -> None:
+    monkeypatch.setattr(pipeline._Work, "choose", lambda self: pytest.fail("it chose"))
+    run = start_annotation(project=project, wishes=AnnotateWishes("judge", "chosen", controls=True), send=False)
+    ReferenceSet.objects.create(project=project, name="chosen-random")
+    run = execute_run(run.pk)
+    assert (run.state, "“chosen-random” by now. Delete it" in run.error) == (Run.State.FAILED, True)
 
 
 def test_a_name_is_never_overwritten(project) -> None:

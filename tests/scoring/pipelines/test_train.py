@@ -12,7 +12,7 @@ from annotation.models import Item, Rating
 from evalapp.common.cleaners import clean
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run, RunLog
-from evalapp.common.queue import retry_run
+from evalapp.common.queue import cancel_run, retry_run
 from evalapp.common.runner import RunCancelled, execute_run
 from scoring import urls
 from scoring.ml import InvalidOption, load
@@ -148,6 +148,25 @@ def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
     # Executed once more (a second delivery), it finds what it published.
     assert pipeline.run(_Context(run), **run.params)["evaluator"] == again.slug
     assert Evaluator.objects.filter(name="toy").count() == 2
+
+
+def test_a_retry_whose_name_was_given_away_says_so_before_it_trains(
+    toy, monkeypatch, django_capture_on_commit_callbacks
+):
+    wishes = Wishes("toy", name="judge", options={"frozen": True, "epochs": 2}, folds=1)
+    run = start_training(project=toy.project, wishes=wishes, send=False)
+    cancel_run(run=run)
+    other = train(toy.project, folds=1, name="judge", seed=14)
+    retry_run(run=run)
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "_train", lambda *rest: pytest.fail("it trained"))
+        run = execute_run(run.pk)
+    assert (run.state, "“judge” was taken meanwhile. Delete" in run.error) == (Run.State.FAILED, True)
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_evaluator(evaluator=other)
+    retry_run(run=run)
+    run = execute_run(run.pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
 
 
 class _Context:
