@@ -33,7 +33,7 @@ class Layout:
     listener: socket.socket
     redis_url: str = ""  # empty: run one in the data folder
     web_workers: int = 2
-    work_processes: int = 2
+    cpu_processes: int = 2
     fill: tuple[str, ...] = ()  # arguments of manage.py for a step that fills the installation
 
 
@@ -55,10 +55,13 @@ def services(layout: Layout) -> list[Service]:
     result.append(_web(layout))
     cores = os.cpu_count() or 1
     # Processes that each took every core would wait for one another at each matrix product.
-    share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // layout.work_processes))
-    result.append(_worker("work", "cpu,gpu", layout.work_processes, {"OMP_NUM_THREADS": share}))
+    share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // layout.cpu_processes))
+    half = str(max(1, cores // 2))
+    # A worker for each queue, as in docker-compose.yml: however many trainings wait, what is short never waits for one.
+    result.append(_worker("cpu", "cpu", layout.cpu_processes, {"OMP_NUM_THREADS": share}))
+    result.append(_worker("gpu", "gpu", 1, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or half}))
     # One model kept warm beside everything else: a few threads, so that it does not fight with a training.
-    result.append(_worker("live", "live", 1, {"OMP_NUM_THREADS": str(max(1, cores // 2))}))
+    result.append(_worker("live", "live", 1, {"OMP_NUM_THREADS": half}))
     schedule = layout.folder / "beat-schedule"
     beat = ("beat", "--schedule", str(schedule), "--pidfile", "", "--loglevel", "WARNING")
     result.append(Service("beat", _celery(*beat), stage=REST))

@@ -19,7 +19,7 @@ from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
-from evalapp.common.queue import queue_has_worker
+from evalapp.common.queue import queue_has_worker, words_of_waiting
 from evalapp.common.selectors import find_run
 
 from ..curves import draw
@@ -56,6 +56,7 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "form": form,
         "check": check,
         "checking": check is not None and check.is_active,
+        "waiting": words_of_waiting(check) if check else "",
         "plan": check.result if check else None,
         # As pairs: a template would take a count of "items" for the method of that name.
         "examples": list(((check.result if check else None) or {}).get("examples", {}).items()),

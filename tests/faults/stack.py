@@ -2,7 +2,7 @@
 by the commands that `manage.py up` uses, each a process (group) of its own.
 
     def test_x(stack):                    # fixture: SQLite in the data folder; `postgres_stack`: PostgreSQL
-        stack.start("redis", "web", "work")     # waits until each answers; also "live", "beat"
+        stack.start("redis", "web", "work")     # waits until each answers; also "cpu", "gpu", "live", "beat"
         stack.pid("work"), stack.alive("work"), stack.log("work")   # leader's pid; all that it wrote
         stack.kill("work")                # SIGKILL to leader and children at once: a machine that loses power
         stack.end("web", signal.SIGTERM)  # one signal to the leader; waits, gives its exit status
@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -51,8 +52,11 @@ class Stack:
         self.folder, self.database_url = folder, database_url
         self._listener = ports.bind("127.0.0.1", 0)
         self.url, self.redis_url = parts.address(self._listener), queue.url(folder)
-        layout = parts.Layout(folder, ROOT, self._listener, web_workers=web_workers, work_processes=1)
+        layout = parts.Layout(folder, ROOT, self._listener, web_workers=web_workers, cpu_processes=1)
         self._services = {service.name: service for service in parts.services(layout)}
+        # One process that takes long runs of every kind: the less there is to start, the sooner it can be broken.
+        both = [{"cpu": "cpu,gpu", "cpu@%h": "work@%h"}.get(word, word) for word in self._services["cpu"].command]
+        self._services["work"] = replace(self._services["cpu"], name="work", command=tuple(both))
         usual = {key: value for key, value in os.environ.items() if key not in {"DATABASE_URL", "ELASTICSEARCH_URL"}}
         self.env = {
             **parts.environment(layout, usual),

@@ -117,7 +117,7 @@ def test_killed_drained_started_again_and_interrupted(stack, project):
     up = Up(stack.folder)
     try:
         up.until(WEB, LONG)
-        for name in ("work", "live"):
+        for name in ("cpu", "gpu", "live"):
             up.until(READY.format(name), LONG)
 
         # Each child is killed and comes back.
@@ -158,7 +158,7 @@ def test_killed_drained_started_again_and_interrupted(stack, project):
     # Started again it does what was left, and Ctrl-C ends all.
     again = Up(stack.folder)
     try:
-        again.until(READY.format("work"), LONG)
+        again.until(READY.format("cpu"), LONG)
         wait_until(lambda: state_of(run).state == Run.State.RUNNING, LONG)
         assert state_of(run).attempt == 1
         cancel_run(run=state_of(run))

@@ -67,7 +67,7 @@ class Command(BaseCommand):
                     listener=listener,
                     redis_url=env.text("REDIS_URL"),
                     web_workers=env.number("WEB_WORKERS", min(8, max(2, cores)), 1, 64),
-                    work_processes=min(4, max(2, cores // 2)),
+                    cpu_processes=min(4, max(2, cores // 2)),
                     fill=fill,
                 )
                 services = stack.services(layout)

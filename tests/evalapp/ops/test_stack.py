@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from evalapp.common.health import QUEUES
 from evalapp.ops import ports, stack
 
 
@@ -22,33 +23,44 @@ def option(command: tuple[str, ...], name: str) -> str:
 
 def test_the_parts_of_an_installation(listener):
     services = {service.name: service for service in stack.services(layout(listener))}
-    assert list(services) == ["redis", "web", "work", "live", "beat"]
-    assert option(services["work"].command, "--queues") == "cpu,gpu"
-    assert option(services["live"].command, "--queues") == "live"
-    assert option(services["live"].command, "--concurrency") == "1"
-    assert option(services["work"].command, "--pool") == "prefork"
+    assert list(services) == ["redis", "web", "cpu", "gpu", "live", "beat"]
+    assert option(services["cpu"].command, "--pool") == "prefork"
     assert services["web"].pass_fds == (listener.fileno(),)
     assert all(not service.once for service in services.values())
-    assert services["redis"].stage < services["web"].stage < services["work"].stage
+    assert services["redis"].stage < services["web"].stage < services["cpu"].stage
+
+
+def test_trainings_can_keep_no_other_run_waiting(listener):
+    """Each queue has a worker of its own, of which none takes from another's queue."""
+    services = {service.name: service for service in stack.services(layout(listener, cpu_processes=3))}
+    workers = {
+        name: (option(service.command, "--queues"), option(service.command, "--concurrency"))
+        for name, service in services.items()
+        if "--queues" in service.command
+    }
+    assert workers == {"cpu": ("cpu", "3"), "gpu": ("gpu", "1"), "live": ("live", "1")}
+    assert {option(services[name].command, "--hostname") for name in workers} == {"cpu@%h", "gpu@%h", "live@%h"}
+    assert set(workers) == set(QUEUES)
 
 
 def test_processes_of_a_worker_share_the_cores(listener, monkeypatch):
-    def threads(**more) -> str:
+    def threads(name: str = "cpu", **more) -> str:
         services = {service.name: service for service in stack.services(layout(listener, **more))}
-        return services["work"].env["OMP_NUM_THREADS"]
+        return services[name].env["OMP_NUM_THREADS"]
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    assert (threads(work_processes=2), threads(work_processes=4), threads(work_processes=16)) == ("4", "2", "1")
+    assert (threads(cpu_processes=2), threads(cpu_processes=4), threads(cpu_processes=16)) == ("4", "2", "1")
+    assert (threads("gpu"), threads("live")) == ("4", "4")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert threads(work_processes=2) == "3"
+    assert (threads(cpu_processes=2), threads("gpu")) == ("3", "3")
 
 
 def test_a_given_redis_is_used_and_none_is_started(listener, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     wanted = layout(listener, redis_url="redis://10.0.0.1:6379/0")
-    assert [service.name for service in stack.services(wanted)] == ["web", "work", "live", "beat"]
+    assert [service.name for service in stack.services(wanted)] == ["web", "cpu", "gpu", "live", "beat"]
     assert stack.environment(wanted, {"A": "1"})["REDIS_URL"] == "redis://10.0.0.1:6379/0"
 
 

@@ -40,11 +40,11 @@ def test_json_is_one_object(no_redis, capsys):
 @pytest.mark.django_db
 def test_all_is_well_when_each_queue_has_a_worker(monkeypatch, capsys):
     monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
-    monkeypatch.setattr(doctor, "_consumers", lambda: {"work@host": {"cpu", "gpu"}, "live@host": {"live"}})
+    monkeypatch.setattr(doctor, "_consumers", lambda: {f"{name}@host": {name} for name in ("cpu", "gpu", "live")})
     call_command("doctor")
     text = capsys.readouterr().out
     assert "ok        queue gpu" in text
-    assert "work@host" in text
+    assert "gpu@host" in text
     assert "MISSING" not in text
 
 

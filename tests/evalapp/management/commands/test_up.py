@@ -20,7 +20,10 @@ from evalapp.ops.watchdog import group_alive
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-NAMES = {"redis", "web", "work", "live", "beat"}
+MARKS = {
+    "redis": "redis-server", "web": "gunicorn", "cpu": "cpu@", "gpu": "gpu@", "live": "live@", "beat": "beat-schedule",
+}  # fmt: skip
+NAMES = set(MARKS)
 
 
 class Up:
@@ -56,7 +59,6 @@ class Up:
 
     def children(self) -> dict[str, int]:
         """The leading process of each service, by its command line."""
-        marks = {"redis": "redis-server", "web": "gunicorn", "work": "work@", "live": "live@", "beat": "beat-schedule"}
         found = {}
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -66,7 +68,7 @@ class Up:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-            for name, mark in marks.items():
+            for name, mark in MARKS.items():
                 if parent == self.process.pid and mark in words:
                     found[name] = int(entry.name)
         return found
@@ -101,7 +103,8 @@ def test_it_starts_heals_refuses_a_second_is_killed_starts_again_and_ends_all(up
     up.until(rf"open http://127\.0\.0\.1:{up.port}\b")
     assert up.get("/health/live")[0] == 200
     up.until(r"live +\| .*ready")
-    up.until(r"work +\| .*ready")
+    up.until(r"cpu +\| .*ready")
+    up.until(r"gpu +\| .*ready")
     first = up.children()
     assert set(first) == NAMES
 
