@@ -23,7 +23,7 @@ from scoring.ml.artefact import (
     weights_hash,
     write_artefact,
 )
-from scoring.ml.base import Evaluator, Floats, Progress, references_of
+from scoring.ml.base import Evaluator, Floats, Progress, Scores, references_of
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import ArtefactError, InvalidOption
@@ -179,12 +179,21 @@ class TrainedEvaluator(Evaluator):
         self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
     ) -> Floats:
         """As every evaluator's; `aspect` may name the one it learned. Raises `InvalidOption` for any other."""
+        self.check_aspect(aspect)
+        self.details = self.evaluate(records, progress=progress)
+        return self.of_aspect(self.details, aspect)
+
+    def check_aspect(self, aspect: object) -> None:
+        """Raises `InvalidOption` where it is given and not learned."""
         if aspect is not None and aspect not in self.aspects:
             learned = (
                 f"must be one of {', '.join(self.aspects)}" if self.aspects else "is not for it: it learned no aspect"
             )
             raise InvalidOption(self.name, "aspect", learned)
-        return super().score(records, progress=progress)
+
+    def of_aspect(self, scores: Scores, aspect: str | None) -> Floats:
+        """What `score` gives of what `evaluate` found, by this evaluator or by all models of a cross-fitting."""
+        return scores.values
 
     def identity(self, record: Record) -> Hashable:
         references = references_of(record) if "references" in self.entry.needs else ()

@@ -42,8 +42,9 @@ class BertScore(EncoderPairEvaluator):
 
     Class and separator tokens have weight 0 but may be matched, as in bert-score; equal to that package at batch
     size 1 to 1e-5 (at larger ones its padding enters its scores). Several references: each component takes its
-    own best. `idf` weights tokens by log((N + 1) / (df + 1)) over the distinct references of the call. `rescale`
-    gives (x - b) / (1 - b) with the published b. An empty text gets 0 before rescaling.
+    own best. `idf` weights tokens by log((N + 1) / (df + 1)) over the distinct references of the call, those
+    of empty texts left out. `rescale` gives (x - b) / (1 - b) with the published b. An empty text gets 0 before
+    rescaling.
     """
 
     component_names = COMPONENTS
@@ -80,7 +81,8 @@ class BertScore(EncoderPairEvaluator):
         ]
 
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
-        """With `idf` its weights, from the distinct references of the call; unseen tokens get log(N + 1)."""
+        """With `idf` its weights, from the distinct references of the call's texts that are not empty; unseen
+        tokens get log(N + 1)."""
         weights = super().token_weights(tokenized, rows)
         if not self.options["idf"]:
             return weights

@@ -61,7 +61,8 @@ class MoverScore(EncoderPairEvaluator):
     An n-gram's mass is the sum of its tokens' idf, scaled to sum 1 in each text; its vector is their idf-weighted
     mean, scaled to length 1. Special tokens, punctuation, continuations of words and `stop_words` are left out
     before n-grams are made. idf(w) = log((N + 1) / (df + 1)) over the distinct texts of the call, references and
-    hypotheses apart; where all tokens of a text have idf 0 they count alike. Several references: the best.
+    hypotheses apart, empty hypotheses and their references left out; where all tokens of a text have idf 0 they count
+    alike. Several references: the best.
 
     By default the last layer and the Euclidean distance, as the authors' faster version with DistilBERT. Their
     first one is `layers=5, cost="squared", form="linear"` with BERT fine-tuned on MNLI: minimum, mean and maximum of

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scoring.ml import option_checks
 from scoring.ml.base import Evaluator, Floats, Partial, Progress, Scores, references_of
 from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
 from scoring.ml.catalogue import Entry, Option, OptionValue
@@ -72,7 +73,9 @@ class Perplexity(Evaluator):
     Without `encoder`, word n-gram models (see `scoring.ml.text.word_ngrams`) learn from the references in the call:
     what people wrote for other items, never what they wrote for the text's own (`CrossFit`). A text's end counts as
     a token. Scores then depend on the call. With `encoder` a causal model reads beginning-of-sequence, context (with
-    `context`), text. An empty text gets -20, a perplexity of 5e8, worse than any text of ordinary words.
+    `context`), text. An empty text gets -20, a perplexity of 5e8, worse than any text of ordinary words;
+    strings of letters that the models never saw (another script, gibberish) may stand below it. A fixed number, since
+    the least that is possible, -14 for every character of a word, would alone decide every correlation it entered.
     """
 
     component_names = ("perplexity", "tokens", "words")
@@ -255,7 +258,7 @@ ENTRIES = (
             ),
             Option("stride", "int", None, "Step of the windows of a longer text; none is half a window.", minimum=1),
             Option("dtype", "str", "fp32", "Number format; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
             Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
         ),
         system_score="corpus",

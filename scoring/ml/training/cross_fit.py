@@ -86,6 +86,15 @@ class CrossFitted(Evaluator):
     def depends_on_batch(self) -> bool:
         return any(member.depends_on_batch for member in self.members)
 
+    def score(
+        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+    ) -> Floats:
+        """As its members': of the shape and by the `aspect` that one of them alone would give."""
+        first = self.members[0]
+        first.check_aspect(aspect)
+        self.details = self.evaluate(records, progress=progress)
+        return first.of_aspect(self.details, aspect)
+
     def signature_fields(self) -> list[SignatureField]:
         first = [field for field in self.members[0].signature_fields() if field.key not in ("w", "train")]
         weights = text_hash(member.weights for member in self.members)

@@ -36,7 +36,7 @@ from scoring.ml.training.gold import choose_aspect, rated_records
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
 from scoring.ml.training.loop import LoopSettings, train_loop
 from scoring.ml.training.record import TrainingRecord, data_hash, group_of, groups_of, library_versions
-from scoring.ml.types import Dataset, Record, assign_groups
+from scoring.ml.types import Record, assign_groups
 
 LEAST = 10
 HELD_OUT = 0.1
@@ -87,7 +87,7 @@ class Adem(TrainedEvaluator):
     def train(cls, job: FitJob) -> Artefact:
         aspect, part = _check(job)
         vectors = _encode(job, part.records)
-        low, high = _scale(job.train, aspect, part.labels[~part.held])
+        low, high = _scale(job, aspect, part.labels[~part.held])
         taught = vectors.take(np.flatnonzero(~part.held))
         n_axes = min(job.integer("components"), job.encoder.width, max(1, 3 * len(taught.y) - 1))
         mean, axes = principal_axes(np.concatenate([taught.c, taught.r, taught.y]), n_axes)
@@ -305,9 +305,10 @@ def _groups(part: _Part, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[str
     return tuple(sorted({group_of(record.group, record.item) for record in chosen}))
 
 
-def _scale(dataset: Dataset, aspect: str, labels: Floats) -> tuple[float, float]:
-    """The ends of the aspect's scale, or those of what was said where the labels do not keep to it."""
-    for one in dataset.aspects:
+def _scale(job: FitJob, aspect: str, labels: Floats) -> tuple[float, float]:
+    """The ends of the aspect's scale, or those of what was said where the labels do not keep to it: standardised
+    ratings and ranks never do, though they lie within one that is wide enough."""
+    for one in job.train.aspects if job.text("ratings") == "raw" else ():
         if one.name != aspect or one.minimum is None or one.maximum is None:
             continue
         if one.minimum <= labels.min() and labels.max() <= one.maximum:

@@ -301,8 +301,10 @@ class Comparative(TrainedEvaluator, PairJudge):
         )
         scores = (verdicts.signs[places.reshape(-1)].astype(np.float64) + 1) / 2
         ratings = play_games(n, low, high, scores, tie=self.tie_rule)
-        cut = np.zeros(n, dtype=np.bool_)
-        cut[np.concatenate([keys[verdicts.truncated] // n, keys[verdicts.truncated] % n])] = True
+        # A text too long is cut against every other; one that is short, only where it meets such a one.
+        sides = np.stack([keys // n, keys % n])
+        met = np.bincount(sides.reshape(-1), minlength=n)
+        cut = (met > 0) & (np.bincount(sides[:, verdicts.truncated].reshape(-1), minlength=n) == met)
         # A rating that no game has moved is not a text's.
         games = np.bincount(np.concatenate([low, high]), minlength=n)
         values = np.where(games > 0, ratings.rating, np.nan)

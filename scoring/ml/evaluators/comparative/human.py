@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias, cast
@@ -59,7 +59,7 @@ def human_pairs(
     aspect: str,
     settings: HumanSettings,
     rng: np.random.Generator,
-    taus: tuple[float, float] | None = None,
+    taus: Taus | None = None,
 ) -> HumanPairs:
     """The pairs of one aspect. Without ties, pairs that people only called tied are left out. `taus` are those of
     `taus_of`, by default of this dataset; a held-out part takes those of the part that is learned from."""
@@ -127,15 +127,28 @@ def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
     return TAU_SHARE * (max(values) - min(values)) if values else 0.0
 
 
-def taus_of(dataset: Dataset, aspect: str, settings: HumanSettings) -> tuple[float, float]:
-    """Tau for means over raters, and for two values of one person."""
+@dataclass(frozen=True)
+class Taus:
+    """What a difference must exceed between two texts, one of which several people rated; of one rating each; and
+    between two values of one person."""
+
+    several: float
+    single: float
+    own: float
+
+
+def taus_of(dataset: Dataset, aspect: str, settings: HumanSettings) -> Taus:
+    """The same for every pair where the option `tau` says so, else by the data."""
     if settings.tau is not None:
-        return settings.tau, settings.tau
+        return Taus(settings.tau, settings.tau, settings.tau)
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
     # What is no whole number was a mean before it came here.
     means = any(not float(row.value).is_integer() for row in rows)
-    several = max(Counter((row.item, row.system, row.step) for row in rows).values(), default=0) > 1
-    return tau_of(dataset, aspect, settings.ratings, means or several), tau_of(dataset, aspect, "raw", means)
+    return Taus(
+        several=tau_of(dataset, aspect, settings.ratings, several=True),
+        single=tau_of(dataset, aspect, settings.ratings, several=means),
+        own=tau_of(dataset, aspect, "raw", several=means),
+    )
 
 
 def _verdict(difference: float, tau: float) -> Target:
@@ -150,26 +163,29 @@ def _from_ratings(
     rated: Rated,
     settings: HumanSettings,
     rng: np.random.Generator,
-    taus: tuple[float, float],
+    taus: Taus,
 ) -> tuple[list[Pair], int]:
     records, means = rated.records, rated.means()
-    tau_means, tau_single = taus
+    alone = [len(values) == 1 for values in rated.values]
+
+    def pair(i: int, j: int) -> tuple[int, int, float, float]:
+        # By the pair: one text that was rated twice says nothing of the others.
+        return (i, j, float(means[i] - means[j]), taus.single if alone[i] and alone[j] else taus.several)
+
     found: list[tuple[int, int, float, float]] = []
     if settings.rating_pairs in ("context", "both"):
         of_item: dict[str, list[int]] = defaultdict(list)
         for place, record in enumerate(records):
             of_item[record.item].append(place)
         for places in of_item.values():
-            found += [(i, j, float(means[i] - means[j]), tau_means) for i, j in combinations(places, 2)]
+            found += [pair(i, j) for i, j in combinations(places, 2)]
     if settings.rating_pairs in ("rater", "both"):
         share = settings.same_context
         apart = round(len(found) * (1 - share) / share) if found and share > 0 else settings.most
         anywhere = settings.rating_pairs == "rater"
-        found += _same_rater(dataset, aspect, rated, tau_single, min(apart, settings.most), rng, anywhere=anywhere)
+        found += _same_rater(dataset, aspect, rated, taus.own, min(apart, settings.most), rng, anywhere=anywhere)
     if settings.rating_pairs == "all":
-        found += [
-            (i, j, float(means[i] - means[j]), tau_means) for i, j in _drawn_pairs(len(records), settings.most, rng)
-        ]
+        found += [pair(i, j) for i, j in _drawn_pairs(len(records), settings.most, rng)]
     if len(found) > settings.most:
         chosen = np.sort(rng.choice(len(found), settings.most, replace=False))
         found = [found[place] for place in chosen.tolist()]

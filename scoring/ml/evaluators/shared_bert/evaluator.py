@@ -16,7 +16,7 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
-from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.errors import TrainingDataError
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
 from scoring.ml.evaluators.shared_bert.labels import (
     BETA_GRID,
@@ -166,28 +166,25 @@ class SharedBert(TrainedEvaluator):
         ]
 
     def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
-        self._known(self.options["aspect"])
+        self.check_aspect(self.options["aspect"])
         return super().evaluate(records, progress=progress)
 
     def score(
         self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
     ) -> Floats:
         """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
-        self._known(aspect)
-        self.details = self.evaluate(records, progress=progress)
-        if aspect is not None:
-            return self.details.components[aspect]
-        if self.options["aspect"] is not None:
-            return self.details.values
-        return np.stack([self.details.components[name] for name in self.aspects], axis=1)
+        return super().score(records, aspect=aspect, progress=progress)
 
-    def _known(self, aspect: object) -> None:
-        if aspect is not None and aspect not in self.aspects:
-            raise InvalidOption(self.name, "aspect", f"must be one of {', '.join(self.aspects)}")
+    def of_aspect(self, scores: Scores, aspect: str | None) -> Floats:
+        if aspect is not None:
+            return scores.components[aspect]
+        if self.options["aspect"] is not None:
+            return scores.values
+        return np.stack([scores.components[name] for name in self.aspects], axis=1)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         aspect = self.options["aspect"]
-        self._known(aspect)
+        self.check_aspect(aspect)
         pairs = [(row, reference) for row, record in enumerate(records) for reference in references_of(record)]
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
         source = cast(EncoderSource, self.artefact.encoder)

@@ -150,6 +150,23 @@ def test_the_grid_is_chosen_on_the_held_out_part(encoder: str, rated: Dataset) -
     assert again.signature == evaluator.signature
 
 
+@pytest.mark.parametrize("ratings", ["rank", "z"])
+@pytest.mark.parametrize("profile", ["recommended", "paper"])
+def test_what_was_made_comparable_has_no_part_in_the_scale(
+    encoder: str, rated: Dataset, ratings: str, profile: str
+) -> None:
+    """Ranks lie within 0 to 10 and were taken for ratings on it: scores of 4.8 for ranks around .5."""
+    found = []
+    for aspect in (Aspect("overall", 1, 10), Aspect("overall", -10, 10)):
+        data = replace(rated, aspects=(aspect,))
+        one = fit("adem", data, encoder=encoder, profile=profile, ratings=ratings, **SMALL)
+        found.append((one.artefact.state, one.score(data.outputs_with_context())))
+    (state, scores), (wide, others) = found
+    assert state == wide
+    assert max(map(abs, state.values())) < 4
+    np.testing.assert_array_equal(scores, others)
+
+
 def test_gradient_steps_resume_and_depend_on_the_seed(encoder: str, rated: Dataset, tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"profile": "paper", "encoder": encoder, "epochs": 4, **SMALL}
 

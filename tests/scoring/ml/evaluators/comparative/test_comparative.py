@@ -166,6 +166,13 @@ def test_skill_of_single_texts(trained):
     np.testing.assert_allclose(skill.score(records[::-1])[::-1], values)
 
 
+def test_only_what_is_too_long_itself_counts_as_cut_in_skill(trained):
+    records = make(3, 4).outputs_with_context()
+    records[5] = replace(records[5], text=records[5].text + " long" * 800)
+    found = again(trained, by="skill").evaluate(records)
+    assert found.n_truncated == again(trained, by="references").evaluate(records).n_truncated == 1
+
+
 def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
     def judge(self, a, b, *, progress=None):
         signs = (np.arange(len(a)) % 3 - 1).astype(np.int8)

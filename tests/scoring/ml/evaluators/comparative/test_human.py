@@ -67,6 +67,18 @@ def test_means_differ_by_more_than_half_a_point_of_five():
     assert tau_of(data, "good", "raw", False) == 0.0
 
 
+@pytest.mark.parametrize("pairing", ["context", "all"])
+def test_one_text_that_was_rated_twice_makes_means_of_no_others(pairing):
+    """One repeat within a campaign of single ratings turned every pair into a tie."""
+    wide = (Aspect("good", 0, 100),)
+    values = {("i0", "a"): [50], ("i0", "b"): [44], ("i0", "c"): [40]}
+    said = as_dict(found(replace(dataset(ratings=ratings(values)), aspects=wide), rating_pairs=pairing))
+    assert set(said.values()) == {(0, 0, 1)}
+    values["i0", "c"] = [40, 40]
+    said = as_dict(found(replace(dataset(ratings=ratings(values)), aspects=wide), rating_pairs=pairing))
+    assert said == {("i0", "a", "b"): (0, 0, 1), ("i0", "a", "c"): (0, 1, 0), ("i0", "b", "c"): (0, 1, 0)}
+
+
 def test_a_held_out_part_has_the_tau_of_what_is_learned(tmp_path):
     """Without a scale in the data it is that of the ratings; each part had one of its own."""
     wide = replace(dataset(ratings=ratings({("i0", "a"): [1, 1], ("i0", "b"): [9, 9]})), aspects=())

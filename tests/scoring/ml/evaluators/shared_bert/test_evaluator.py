@@ -128,6 +128,18 @@ def test_folds_score_the_aspect_that_was_asked_for(trained: SharedBert) -> None:
     np.testing.assert_allclose(found, trained.score(records, aspect="quality"), atol=1e-6)
 
 
+def test_folds_score_as_one_of_them_does(trained: SharedBert) -> None:
+    """They gave the mean over aspects for every aspect's column, and knew no `aspect`."""
+    records = data(3, seed=8).outputs_with_context()
+    folds = CrossFitted(trained.entry, [trained, trained])
+    np.testing.assert_allclose(folds.score(records), trained.score(records), atol=1e-6)
+    assert folds.score(records).shape == (len(records), 2)
+    one = folds.score(records, aspect="quality")
+    np.testing.assert_allclose(one, trained.score(records, aspect="quality"), atol=1e-6)
+    with pytest.raises(InvalidOption, match="must be one of"):
+        folds.score(records, aspect="wit")
+
+
 def test_the_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: Path) -> None:
     """Without a scale in the data it is that of the ratings learned from; each part had one of its own."""
     part = data(3, seed=4)
@@ -225,7 +237,7 @@ def test_beta_by_hand(encoder: str) -> None:
     found = fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, beta="0.3,0.2")
     assert found.artefact.state["betas"] == [0.3, 0.2]
     with pytest.raises(InvalidOption, match="2 numbers between 0 and 1"):
-        fit("shared-bert", data(6), encoder=encoder, epochs=1, beta="0.3,2")
+        fit("shared-bert", data(6), encoder=encoder, epochs=1, beta="0.3,0.2,0.1")
 
 
 def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
@@ -313,7 +325,7 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
         plan("shared-bert", whole, encoder=tiny_encoder("distilbert", tmp_path / "d"), pooling="pooler")
     with pytest.raises(TrainingDataError, match="beta=grid needs held-out data"):
         plan("shared-bert", data(7), encoder=encoder, beta="grid")
-    with pytest.raises(InvalidOption, match="2 numbers between 0 and 1"):
+    with pytest.raises(InvalidOption, match="or numbers between 0 and 1"):
         plan("shared-bert", whole, encoder=encoder, beta="0.3,2")
     absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
     with pytest.raises(TrainingDataError, match="1 ratings of naturalness are not numbers"):
