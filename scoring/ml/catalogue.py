@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from scoring.ml.errors import InvalidOption, NotTrained
+from scoring.ml.errors import InvalidOption, InvalidOptions, NotTrained
+from scoring.ml.option_checks import Check
 
 if TYPE_CHECKING:
     from scoring.ml.base import Evaluator
@@ -44,6 +45,10 @@ class Option:
     #: Whether it names a model or a folder on the machine that scores: people of the web may only name allowed ones.
     names_model: bool = False
     maximum: float | None = None
+    #: What else a value must be.
+    check: Check | None = None
+    #: What is said where it is not given, though there is no default.
+    needed: str = ""
 
     def parse(self, evaluator: str, value: Any) -> OptionValue:
         """The value in the option's type; texts as a form or a command line gives them are understood."""
@@ -57,6 +62,8 @@ class Option:
             raise InvalidOption(evaluator, self.name, f"must be at least {self.minimum:g}")
         if self.maximum is not None and isinstance(parsed, int | float) and parsed > self.maximum:
             raise InvalidOption(evaluator, self.name, f"must be at most {self.maximum:g}")
+        if self.check is not None and (wrong := self.check(parsed)):
+            raise InvalidOption(evaluator, self.name, wrong)
         return parsed
 
     def _convert(self, evaluator: str, value: Any) -> OptionValue:
@@ -129,13 +136,15 @@ class Entry:
         return cast("type[TrainedEvaluator]", getattr(import_module(module), name))
 
     def parse_options(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
-        """All options of scoring with their values: defaults, overridden by what was given. Raises `InvalidOption`."""
+        """All options of scoring with their values: defaults, overridden by what was given. Raises `InvalidOption`, or
+        `InvalidOptions` with all that are wrong."""
         return self._parse(self.options, given, {})
 
     def parse_train_options(self, profile: str, given: Mapping[str, Any]) -> dict[str, OptionValue]:
         """All options of training with their values: the profile's defaults, overridden by what was given.
 
-        Raises `InvalidOption`, also for a profile the evaluator does not have.
+        Raises `InvalidOption`, also for a profile the evaluator does not have, or `InvalidOptions` with all that are
+        wrong.
         """
         if profile not in self.profiles:
             raise InvalidOption(self.name, "profile", f"must be one of {', '.join(self.profiles) or 'none'}")
@@ -149,11 +158,19 @@ class Entry:
         self, options: tuple[Option, ...], given: Mapping[str, Any], defaults: Mapping[str, OptionValue]
     ) -> dict[str, OptionValue]:
         known = {option.name: option for option in options}
-        for name in given:
-            if name not in known:
-                names = ", ".join(known) or "none"
-                raise InvalidOption(self.name, name, f"does not exist; it has: {names}")
-        return {
-            name: option.parse(self.name, given[name]) if name in given else defaults.get(name, option.default)
-            for name, option in known.items()
-        }
+        names = ", ".join(known) or "none"
+        faults = [
+            InvalidOption(self.name, name, f"does not exist; it has: {names}") for name in given if name not in known
+        ]
+        parsed: dict[str, OptionValue] = {}
+        for name, option in known.items():
+            try:
+                value = option.parse(self.name, given[name]) if name in given else defaults.get(name, option.default)
+                if option.needed and not value:
+                    raise InvalidOption(self.name, name, option.needed)
+                parsed[name] = value
+            except InvalidOption as error:
+                faults.append(error)
+        if faults:
+            raise faults[0] if len(faults) == 1 else InvalidOptions(faults)
+        return parsed

@@ -17,6 +17,7 @@ from scoring.ml.encodings import Encoding as Encoding
 from scoring.ml.encodings import Encodings as Encodings
 from scoring.ml.encodings import Tokenized
 from scoring.ml.errors import ScoringError
+from scoring.ml.option_checks import device as check_device
 
 if TYPE_CHECKING:
     import torch
@@ -48,13 +49,20 @@ Forward: TypeAlias = Callable[[Batch], "torch.Tensor"]
 
 
 def resolve_device(device: str) -> str:
-    """`auto` is the first GPU when there is one, else the CPU. Raises when a GPU is asked for in vain."""
+    """`auto` is the first GPU when there is one, else the CPU. Raises `ScoringError` for any other name, and when a
+    GPU is asked for in vain."""
     import torch
+
+    if wrong := check_device(device):
+        raise ScoringError(f"device {wrong}")
 
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ScoringError(f"device {device!r}: this machine has no GPU that torch can use; take device='cpu'")
+    if device.startswith("cuda") and int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
+        last = torch.cuda.device_count() - 1
+        raise ScoringError(f"device {device!r}: the last GPU that torch can use here is cuda:{last}")
     return device
 
 

@@ -34,8 +34,28 @@ class InvalidOption(ScoringError):
     """An option the evaluator does not have, or a value it cannot take."""
 
     def __init__(self, evaluator: str, option: str, message: str) -> None:
-        self.evaluator, self.option = evaluator, option
+        self.evaluator, self.option, self.message = evaluator, option, message
         super().__init__(f"{evaluator}: option {option!r} {message}")
+
+    @property
+    def faults(self) -> tuple[InvalidOption, ...]:
+        """Every option that is wrong, one by one."""
+        return (self,)
+
+
+class InvalidOptions(InvalidOption):
+    """Several of them, told at once; `option` is the first."""
+
+    def __init__(self, faults: Sequence[InvalidOption]) -> None:
+        first, *rest = faults
+        said = "".join(f"; option {fault.option!r} {fault.message}" for fault in rest)
+        super().__init__(first.evaluator, first.option, f"{first.message}{said}")
+        self._faults = tuple(faults)
+
+    @property
+    def faults(self) -> tuple[InvalidOption, ...]:
+        """Every option that is wrong, one by one."""
+        return self._faults
 
 
 class EncoderError(ScoringError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from scoring.ml import option_checks
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references, scatter_best
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.forward import sequence_logits
@@ -16,7 +17,7 @@ from scoring.ml.encoders.loading import load_pretrained
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.engine import Batch, Dtype, Engine
-from scoring.ml.errors import EncoderError, InvalidOption
+from scoring.ml.errors import EncoderError
 from scoring.ml.signature import SignatureField
 from scoring.ml.types import Record
 
@@ -41,12 +42,6 @@ class Bleurt(PairEvaluator):
 
     def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
         super().__init__(entry, options)
-        if not self.options["encoder"]:
-            message = (
-                "must name a checkpoint, for there is no default: the folder of a BLEURT converted to transformers "
-                "(a sequence classifier with one label, model.safetensors and tokenizer)"
-            )
-            raise InvalidOption(self.name, "encoder", message)
         self.source = find_encoder(self.option_text("encoder"))
         architectures = self.source.config.get("architectures") or [""]
         if not str(architectures[0]).endswith(_HEAD):
@@ -140,10 +135,12 @@ ENTRIES = (
                 None,
                 "Folder of a sequence classifier with one label; there is no default.",
                 names_model=True,
+                needed="must name a checkpoint, for there is no default: the folder of a BLEURT converted to "
+                "transformers (a sequence classifier with one label, model.safetensors and tokenizer)",
             ),
             Option("max_length", "int", None, "Longest pair in tokens; none is what the model reads.", minimum=5),
             Option("dtype", "str", "fp32", "Number format; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+            Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
             Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
         ),
         citation="Sellam et al. 2020, BLEURT: learning robust metrics for text generation",

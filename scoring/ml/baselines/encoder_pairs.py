@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from scoring.ml import option_checks
 from scoring.ml.base import (
     Floats,
     PairEvaluator,
@@ -38,7 +39,7 @@ ENCODER_OPTIONS = (
     Option("layer", "int", None, "Layer whose vectors are used, 0 = embeddings; none is the metric's own.", minimum=0),
     Option("max_length", "int", None, "Longest text in tokens; none is what the encoder reads.", minimum=3),
     Option("dtype", "str", "fp32", "Number format of the encoder; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
     Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
 )
 TextRows: TypeAlias = tuple[list[int], list[int]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoring.ml import option_checks
 from scoring.ml.catalogue import Option
 
 ENCODER = Option(
@@ -53,7 +54,9 @@ TRAIN_DTYPE = Option(
 GRADIENT_CHECKPOINTING = Option(
     "gradient_checkpointing", "bool", False, "Save memory in training by computing activations twice.", advanced=True
 )
-TRAIN_DEVICE = Option("train_device", "str", "auto", "auto, cpu, cuda or cuda:N.", advanced=True)
+TRAIN_DEVICE = Option(
+    "train_device", "str", "auto", "auto, cpu, cuda or cuda:N.", advanced=True, check=option_checks.device
+)
 #: No machine in common use has more GPUs; every process is a Python with torch and the encoder.
 MOST_PROCESSES = 16
 PROCESSES = Option(
@@ -85,6 +88,6 @@ FINETUNING = (
 #: Of scoring with any trained evaluator.
 SCORING = (
     Option("dtype", "str", "fp32", "Number format of the network; bf16 is faster on a GPU.", choices=("fp32", "bf16")),
-    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N."),
+    Option("device", "str", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
     Option("batch_tokens", "int", None, "Token budget of a batch; none suits the device.", minimum=1),
 )

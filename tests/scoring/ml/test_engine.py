@@ -146,6 +146,8 @@ def test_device():
         assert resolve_device("auto") == "cpu"
         with pytest.raises(ScoringError, match="no GPU"):
             resolve_device("cuda:1")
+    with pytest.raises(ScoringError, match="must be auto, cpu, cuda or cuda:N, not “foo”"):
+        resolve_device("foo")
 
 
 def tokenize(items: list[int]) -> Tokenized:

@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from scoring.ml import InvalidOption, Record, ScoringError, UnknownEvaluator, catalogue, load
+from scoring.ml import InvalidOption, PairEvaluator, Record, ScoringError, UnknownEvaluator, catalogue, load
+from scoring.ml.evaluators.ream.entry import METRICS
+from scoring.ml.registry import get_entry
 
 RECORDS = [
     Record("the cat sat on the mat .", ("the cat is on the mat .", "there is a cat"), ("where is the cat ?",)),
@@ -63,6 +65,69 @@ def test_unknown_option_lists_the_existing_ones():
 def test_bad_option_values_are_refused(name, options, message):
     with pytest.raises(InvalidOption, match=message):
         load(name, **options)
+
+
+WRONG = [
+    ("ream", "metric", "nonsense", "one of bleu-star, token-f1"),
+    ("ream", "metric", "bleurt", "one of bleu-star, token-f1"),
+    ("ream", "sizes", "a,b", "must be whole numbers from 1 with commas between, not “a,b”"),
+    ("ream", "sizes", "", "must be whole numbers"),
+    ("ream", "sizes", "0,1", "must be whole numbers from 1"),
+    ("ream", "negatives", "foo", "must be among remove, add, replace"),
+    ("ream", "train_device", "foo", "must be auto, cpu, cuda or cuda:N, not “foo”"),
+    ("shared-bert", "beta", "0.3,2", "must be share, grid, or numbers between 0 and 1"),
+    ("shared-bert", "beta", "high", "must be share, grid, or numbers between 0 and 1"),
+    ("perception", "learning_rates", "1e-5,x", "must be numbers above 0, up to 1"),
+    ("perception", "learning_rates", "1e-5,30", "must be numbers above 0, up to 1"),
+    ("comparative", "smoothing", "1", "must be less than 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "option", "value", "message"), WRONG)
+def test_texts_of_training_are_refused_before_any_data_are_read(name, option, value, message):
+    """They came to light in the dry check of a worker only, one at a time."""
+    with pytest.raises(InvalidOption, match=message) as caught:
+        get_entry(name).parse_train_options("recommended", {option: value})
+    assert caught.value.option == option
+
+
+def test_what_is_right_is_taken_as_it_is():
+    given = {"sizes": "1, 3,5", "negatives": "remove, add", "train_device": "cuda:1", "metric": "chrf"}
+    assert given.items() <= get_entry("ream").parse_train_options("recommended", given).items()
+    for beta in ("share", "grid", ".3,.2"):
+        assert get_entry("shared-bert").parse_train_options("paper", {"beta": beta})["beta"] == beta
+    rates = get_entry("perception").parse_train_options("paper", {"learning_rates": "1e-5, 3e-5"})["learning_rates"]
+    assert rates == "1e-5, 3e-5"
+
+
+def test_all_options_that_are_wrong_are_told_at_once():
+    wrong = {"metric": "nonsense", "sizes": "a,b", "negatives": "foo", "nothing": 1}
+    with pytest.raises(InvalidOption) as caught:
+        get_entry("ream").parse_train_options("recommended", wrong)
+    assert {fault.option for fault in caught.value.faults} == set(wrong)
+    for name in wrong:
+        assert repr(name) in str(caught.value)
+
+
+def test_no_evaluator_takes_a_device_that_there_is_none_of():
+    options = [
+        (entry, option)
+        for entry in catalogue()
+        for option in (*entry.options, *entry.train_options)
+        if option.name.endswith("device")
+    ]
+    assert len(options) > 10
+    for entry, option in options:
+        assert option.parse(entry.name, "cuda:0") == "cuda:0"
+        with pytest.raises(InvalidOption, match="cuda:N"):
+            option.parse(entry.name, "gpu")
+
+
+def test_the_metrics_of_ream_are_those_that_compare_with_one_reference():
+    """BLEURT is left out: it has no checkpoint unless one is named."""
+    found = [entry.name for entry in catalogue() if isinstance(entry.build, type)]
+    pairs = [name for name in found if issubclass(get_entry(name).build, PairEvaluator)]  # type: ignore[arg-type]
+    assert [name for name in pairs if name != "bleurt"] == list(METRICS)
 
 
 def test_option_texts_from_forms_are_understood():

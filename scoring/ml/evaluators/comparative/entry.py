@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
 from scoring.ml.training.options import FINETUNING, INPUTS, RATINGS, SCORING
 
@@ -89,7 +90,15 @@ TRAINING = (
         "curriculum", "bool", True, "Begin with checkpoints far apart and let the distance fall to the least.",
         advanced=True,
     ),
-    Option("smoothing", "float", 0.1, "Label smoothing of weak pairs.", minimum=0, advanced=True),
+    Option(
+        "smoothing",
+        "float",
+        0.1,
+        "Label smoothing of weak pairs; at 1 nothing would be left to learn.",
+        minimum=0,
+        advanced=True,
+        check=option_checks.below_one,
+    ),
     Option("tie", "bool", True, "Whether it may call two texts indistinguishable."),
     Option(
         "comparison",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
 from scoring.ml.training.options import FINETUNING, GRADIENT_CHECKPOINTING, INPUTS, SCORING
 
@@ -73,6 +74,7 @@ OPTIONS = (
         None,
         "Learning rates with commas between, the best on the dev part is kept; none takes learning_rate.",
         advanced=True,
+        check=option_checks.learning_rates,
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
 from scoring.ml.training.options import (
     BATCH_SIZE,
@@ -15,6 +16,23 @@ from scoring.ml.training.options import (
     SCORING,
     TRAIN_DEVICE,
 )
+
+#: What compares a text with one reference at a time, and needs no model to be named; a test holds them against the
+#: catalogue, which cannot be read here.
+METRICS = (
+    "bleu-star",
+    "token-f1",
+    "chrf",
+    "rouge-l",
+    "meteor",
+    "embedding-average",
+    "embedding-extrema",
+    "embedding-greedy",
+    "bertscore",
+    "moverscore",
+)
+#: What negatives are made by.
+NEGATIVES = ("remove", "add", "replace")
 
 OPTIONS = (
     ENCODER,
@@ -37,13 +55,14 @@ OPTIONS = (
         choices=("both", "text", "context"),
         advanced=True,
     ),
-    Option("metric", "str", "bleu-star", "The multi-reference metric whose reliability is learned."),
+    Option("metric", "str", "bleu-star", "The multi-reference metric whose reliability is learned.", choices=METRICS),
     RATINGS,
     Option(
         "sizes",
         "str",
         "1,2,3,5,7,10",
         "Sizes of the reference sets drawn for training, with commas between; those an item cannot fill are left out.",
+        check=option_checks.whole_numbers,
     ),
     Option("combinations", "int", 25, "Sets drawn of each size and item.", minimum=1),
     Option(
@@ -62,7 +81,13 @@ OPTIONS = (
         "Take the true difference of the two reliabilities as margin instead.",
     ),
     Option("contrast", "float", 1.0, "Weight of the contrastive loss (eta).", minimum=0),
-    Option("negatives", "str", "remove,add,replace", "Kinds of negatives: any of remove, add, replace."),
+    Option(
+        "negatives",
+        "str",
+        "remove,add,replace",
+        "Kinds of negatives: any of remove, add, replace, with commas between.",
+        check=option_checks.some_of(NEGATIVES),
+    ),
     Option("foreign", "int", 20, "Answers to other queries kept per item, for negatives.", minimum=1, advanced=True),
     Option("weight_decay", "float", 1e-5, "L2 penalty of Adam (lambda).", minimum=0, advanced=True),
     Option("tune_encoder", "bool", False, "Let the encoder learn too: slower, for data of some size."),

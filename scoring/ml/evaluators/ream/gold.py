@@ -109,6 +109,3 @@ def draw_foreign(
         place = int(rng.integers(len(nodes)))
         found = (*nodes[:place], *nodes[place + 1 :], stranger)
     return found, float(item.reliabilities([found])[0]) if gold else float("nan")
-
-
-KINDS: tuple[str, ...] = ("remove", "add", "replace")

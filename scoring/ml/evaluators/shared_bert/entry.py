@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry, Option, must_be_trained
 from scoring.ml.training.options import BATCH_SIZE, EPOCHS, FINETUNING, LEARNING_RATE, RATINGS, SCORING
 
@@ -32,6 +33,7 @@ OPTIONS = (
         "share",
         "Weight of the good ones in the loss: `share` of the bad ones per aspect; `grid` chooses it on the dev part "
         "with models of their own, five to twenty-five per cent around that share; or numbers with commas between.",
+        check=option_checks.shares_or("share", "grid"),
     ),
     Option(
         "shared", "bool", True, "One encoder for all aspects; without it one encoder each, the paper's rival system."

@@ -1,0 +1,69 @@
+"""What the texts of options may hold beyond their type: devices, lists of numbers or names. Told where options are
+parsed, so that nothing is read or loaded before a wrong one is found. No torch here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+#: What is wrong with a value, as the end of a sentence that begins with the option's name; "" when nothing is.
+Check: TypeAlias = Callable[[Any], str]
+#: "auto" is the first GPU, or the processor where there is none.
+DEVICE = re.compile(r"auto|cpu|cuda(:\d{1,3})?")
+
+
+def device(value: Any) -> str:
+    """A name that `resolve_device` knows; whether this machine has it is seen there."""
+    return "" if DEVICE.fullmatch(str(value)) else f"must be auto, cpu, cuda or cuda:N, not “{value}”"
+
+
+def whole_numbers(value: Any) -> str:
+    """Whole numbers from 1, with commas between."""
+    parts = [part.strip() for part in str(value).split(",")]
+    if all(part.isdecimal() and part.isascii() and int(part[:19]) >= 1 for part in parts):
+        return ""
+    return f"must be whole numbers from 1 with commas between, not “{value}”"
+
+
+def learning_rates(value: Any) -> str:
+    """Numbers above 0 and up to 1, with commas between."""
+    found = _numbers(value)
+    if found and all(0 < number <= 1 for number in found):
+        return ""
+    return f"must be numbers above 0, up to 1, with commas between, not “{value}”"
+
+
+def shares_or(*words: str) -> Check:
+    """One of the words, or numbers between 0 and 1 with commas between; how many there must be is seen later."""
+
+    def check(value: Any) -> str:
+        found = _numbers(value)
+        if value in words or (found and all(0 < number < 1 for number in found)):
+            return ""
+        return f"must be {', '.join(words)}, or numbers between 0 and 1 with commas between, not “{value}”"
+
+    return check
+
+
+def some_of(names: Sequence[str]) -> Check:
+    """Any of the names, with commas between."""
+
+    def check(value: Any) -> str:
+        parts = [part.strip() for part in str(value).split(",") if part.strip()]
+        return "" if set(parts) <= set(names) else f"must be among {', '.join(names)}, with commas between"
+
+    return check
+
+
+def below_one(value: Any) -> str:
+    """Less than 1."""
+    return "" if float(value) < 1 else "must be less than 1"
+
+
+def _numbers(value: Any) -> list[float]:
+    """The numbers of a list; none where a part is no number."""
+    try:
+        return [float(part) for part in str(value).split(",")]
+    except ValueError:
+        return []
