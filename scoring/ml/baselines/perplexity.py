@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from scoring.ml import option_checks
-from scoring.ml import option_checks
 from scoring.ml.base import Evaluator, Floats, Partial, Progress, Scores, references_of
 from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
 from scoring.ml.catalogue import Entry, Option, OptionValue
