@@ -9,6 +9,7 @@ register(
         "scoring.pipelines.score:run",
         "Apply an evaluator to the outputs of a project.",
         request="scoring.services.scores:request_score",
+        give_up="scoring.services.scores:give_up_scores",
     )
 )
 register(

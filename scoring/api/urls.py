@@ -38,6 +38,7 @@ urlpatterns = [
     path(P + "rater-filters/", agreement.FilterList.as_view(), name="api-rater-filter-list"),
     path(P + "rater-filters/<slug:name>/", agreement.FilterShow.as_view(), name="api-rater-filter"),
     path(P + "scores/", views.ScoreList.as_view(), name="api-score-list"),
+    path(P + "scores/<int:pk>/", views.ScoreSetShow.as_view(), name="api-score-set"),
     path(P + "leaderboards/systems/", views.SystemsBoard.as_view(), name="api-leaderboard-systems"),
     path(P + "leaderboards/slices/", views.SlicesBoard.as_view(), name="api-leaderboard-slices"),
     path(P + "leaderboards/aspects/", views.AspectsBoard.as_view(), name="api-leaderboard-aspects"),

@@ -6,22 +6,24 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput
+from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination, one_page
 
-from ..models import Score
+from ..models import Score, ScoreSet
 from ..selectors.catalogue import entries, entry_as_dict
 from ..selectors.inputs import count_outputs
 from ..selectors.leaderboards import CHOICES, SHAPES, EvaluatorsQuery, SystemsQuery, parse_query
 from ..selectors.score_sets import current_sets, list_states
 from ..services.leaderboards import answer_leaderboard
+from ..services.scores import delete_scores
 from .boards import board_response
 from .serializers import (
     CatalogueSerializer,
@@ -97,6 +99,22 @@ class ScoreList(APIView):
             rows.select_related("output__item", "output__system", "score_set__evaluator"), request, self
         )
         return paginator.get_paginated_response(ScoreSerializer(found, many=True).data)
+
+
+class ScoreSetShow(APIView):
+    @extend_schema(
+        operation_id="scores_destroy",
+        description="Delete the scores of one set, by its `id` in the list of evaluators that were applied.",
+        responses={204: OpenApiResponse(description="Gone.")},
+    )
+    def delete(self, request: Request, slug: str, pk: int) -> Response:
+        project = get_project(user=request.user, slug=slug, need="write")
+        wanted = number_in(str(pk))
+        found = None if wanted is None else ScoreSet.objects.filter(project=project, pk=wanted).first()
+        if found is None:
+            raise NotThere(f"There is no set of scores {pk} in {project.slug}.")
+        delete_scores(score_set=found, user=request.user)
+        return Response(status=204)
 
 
 def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response:

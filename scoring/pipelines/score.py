@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,23 +108,27 @@ def _open(
                 for aspect in measure.component_names
             ]
             signatures = [(aspect, found.signature, found.short_signature) for aspect, found in of_aspect]
-    targets = [
-        Target(
-            open_score_set(
-                project=context.project,
-                name=entry.name,
-                options=parsed,
-                references=references,
-                signature=signature,
-                short=short,
-                trained=trained,
-                aspect=aspect or (str(parsed.get("aspect") or "") if trained else ""),
-            ),
-            aspect,
-        )
-        for aspect, signature, short in signatures
-    ]
-    _take(context, targets)
+
+    def open_all() -> list[Target]:
+        return [
+            Target(
+                open_score_set(
+                    project=context.project,
+                    name=entry.name,
+                    options=parsed,
+                    references=references,
+                    signature=signature,
+                    short=short,
+                    trained=trained,
+                    aspect=aspect or (str(parsed.get("aspect") or "") if trained else ""),
+                    run=context.run,
+                ),
+                aspect,
+            )
+            for aspect, signature, short in signatures
+        ]
+
+    targets = _take(context, open_all)
     for target in targets:
         context.log(f"Signature: {target.score_set.full_signature}")
     for remark in measure.remarks:
@@ -170,12 +174,20 @@ def load_artefact(trained: Evaluator, options: dict[str, Any], *, verify: bool =
     return found
 
 
-def _take(context: RunContext, targets: Sequence[Target]) -> None:
+def _take(context: RunContext, open_all: Callable[[], list[Target]]) -> list[Target]:
     """Another run may be at the same sets: of one aspect, of options that change no score, or just being cancelled.
-    Its end is waited for, though not for ever; all sets are taken together, so no two runs wait for each other."""
-    sets = [target.score_set for target in targets]
+    Its end is waited for, though not for ever; all sets are taken together, so no two runs wait for each other. Where
+    that run ended without a score its sets are gone, and are opened again."""
     until = time.monotonic() + PATIENCE
-    while (other := take_score_sets(score_sets=sets, run=context.run)) is not None:
+    while True:
+        targets = open_all()
+        sets = [target.score_set for target in targets]
+        try:
+            other = take_score_sets(score_sets=sets, run=context.run)
+        except ScoreSet.DoesNotExist:
+            continue
+        if other is None:
+            return targets
         if time.monotonic() >= until:
             text = f"Run {other.pk} is just filling the same scores ({sets[0].evaluator.slug}). "
             raise Conflict(text + "Retry this run when that one has ended; it then scores what is missing.")

@@ -14,6 +14,7 @@ from annotation.models import Campaign, Judgement, Output, ReferenceSet, Upload,
 from annotation.models.data import ORIGINAL
 from annotation.services.ports import FOUND
 from evalapp.accounts.models import Project
+from evalapp.common.models import Run
 
 from ..models import Evaluator, Score, ScoreSet
 
@@ -22,6 +23,8 @@ _CURRENT = ("evaluator__slug", "aspect", "-scored_at", "-pk")
 #: The parts of an upload that a score can depend on; that of a combination which learned from ratings on these, too.
 INPUTS = ("items", "outputs", "references")
 RATINGS = "ratings"
+#: Characters of a run's error that are said of the scores it left; its page has the whole.
+MOST_OF_REASON = 200
 #: Names of `UploadChange.table`: a set into which an upload brought scores, a table that it brought.
 SCORES, TABLES = FOUND
 
@@ -50,6 +53,16 @@ class SetState:
         """Whether its scoring has not come to an end and the run is still at it; wants the set's `run`."""
         run = self.score_set.run
         return self.score_set.scored_at is None and run is not None and run.is_active
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether its scoring ended before all was scored: the run failed, was cancelled, or is gone."""
+        return self.score_set.scored_at is None and not self.is_under_way
+
+    @property
+    def may_be_retried(self) -> bool:
+        run = self.score_set.run
+        return self.is_unfinished and run is not None and run.state in (Run.State.FAILED, Run.State.CANCELLED)
 
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
@@ -178,7 +191,7 @@ def _state(
 ) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
-        return SetState(s, "not finished: the run is under way, or was stopped", missing)
+        return SetState(s, _unfinished(s.run), missing)
     inputs = _inputs_of(s)
     changed = [upload.pk for upload in uploads if _is_later(upload, s) and _touches(upload, inputs)]
     current = newest[s.evaluator_id, s.references, s.aspect]
@@ -197,6 +210,18 @@ def _state(
     if missing:
         return SetState(s, _came_later(missing), missing)
     return SetState(s, "", 0)
+
+
+def _unfinished(run: Run | None) -> str:
+    """Why a set was never complete."""
+    if run is not None and run.is_active:
+        return f"not finished: run {run.pk} is under way"
+    if run is not None and run.state == Run.State.FAILED:
+        reason = run.error.strip().split("\n")[0].rstrip(".")
+        return f"failed: {reason[:MOST_OF_REASON] or 'no reason was kept'} (run {run.pk})"
+    if run is not None and run.state == Run.State.CANCELLED:
+        return f"not finished: run {run.pk} was cancelled"
+    return "not finished: its run is gone"
 
 
 def _came_later(n: int) -> str:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from annotation.models.data import ORIGINAL
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
+from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
@@ -24,6 +25,8 @@ from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.training import refuse_away, refuse_unfinished, trained_of
+from .leaderboards import renew_leaderboards
+from .training import names_in
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -170,33 +173,46 @@ def open_score_set(
     short: str,
     trained: Evaluator | None = None,
     aspect: str = "",
+    run: Run | None = None,
 ) -> ScoreSet:
-    """The set for this signature, made when it is the first time. Of a `trained` evaluator that learned several
-    aspects each has a set of its own. Who fills it takes it first."""
+    """The set for this signature, made when it is the first time; then it is of this `run`, which takes it away again
+    should it end without a score. Of a `trained` evaluator that learned several aspects each has a set of its own. Who
+    fills it takes it first."""
     with transaction.atomic():
-        evaluator = trained
-        if evaluator is None:
-            entry = get_entry(name)
-            slug = slug_of(name, options, defaults_of(entry, project))
-            defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
-            evaluator, _ = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
-            _check_slug(evaluator, name)
+        evaluator = trained or _open_evaluator(project, name, options)
         score_set, _ = ScoreSet.objects.get_or_create(
             evaluator=evaluator,
             signature=signature,
             references=references,
             aspect=aspect,
-            defaults={"project": project, "short_signature": short},
+            defaults={"project": project, "short_signature": short, "run": run},
         )
     return score_set
 
 
+def _open_evaluator(project: Project, name: str, options: Mapping[str, Any]) -> Evaluator:
+    """The row of a baseline with these options, held until the set is stored: nobody takes it away in between."""
+    entry = get_entry(name)
+    slug = slug_of(name, options, defaults_of(entry, project))
+    defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
+    while True:
+        found, _ = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
+        _check_slug(found, name)
+        if Evaluator.objects.select_for_update().filter(pk=found.pk).values_list("pk").first() is not None:
+            return found
+
+
 def take_score_sets(*, score_sets: Sequence[ScoreSet], run: Run) -> Run | None:
-    """These sets are this run's to fill, or, where another that is running has one of them, none is; that run."""
+    """These sets are this run's to fill, or, where another that is running has one of them, none is; that run. Raises
+    `ScoreSet.DoesNotExist` where one was taken away meanwhile: the run that had it failed without a score."""
     numbers = [score_set.pk for score_set in score_sets]
     with transaction.atomic():
-        rows = ScoreSet.objects.select_for_update().filter(pk__in=numbers).order_by("pk")
-        others = {number for number in rows.values_list("run_id", flat=True) if number not in (None, run.pk)}
+        rows = list(
+            ScoreSet.objects.select_for_update().filter(pk__in=numbers).order_by("pk").values_list("run_id", flat=True)
+        )
+        if len(rows) < len(set(numbers)):
+            raise ScoreSet.DoesNotExist
+        others = {number for number in rows if number not in (None, run.pk)}
         other = Run.objects.filter(pk__in=others, state=Run.State.RUNNING).order_by("pk").first()
         if other is not None:
             return other
@@ -204,6 +220,61 @@ def take_score_sets(*, score_sets: Sequence[ScoreSet], run: Run) -> Run | None:
     for score_set in score_sets:
         score_set.run = run
     return None
+
+
+def give_up_scores(run: Run) -> None:
+    """What a run that ended without success leaves of the sets that were not complete before it: one without a score
+    goes, another is counted, so that people see how far it came."""
+    with transaction.atomic():
+        for score_set in ScoreSet.objects.select_for_update().filter(run=run, scored_at=None).order_by("pk"):
+            counts = _counts(score_set)
+            if counts["n_scores"]:
+                ScoreSet.objects.filter(pk=score_set.pk).update(**counts)
+            else:
+                _remove(score_set)
+
+
+def delete_scores(*, score_set: ScoreSet, user: Any = None) -> bool:
+    """One set with its scores; combinations that it is a part of keep theirs. Whether the evaluator went with it, as
+    one does that is nothing but its sets. Raises `Conflict` while a run wants the evaluator."""
+    evaluator, project = score_set.evaluator, score_set.project
+    if (wants := _run_that_wants(evaluator)) is not None:
+        text = f"Run {wants.pk} ({wants.title}) is {wants.get_state_display().lower()} and wants {evaluator.slug}. "
+        raise Conflict(text + "Delete its scores when that run has ended, or cancel the run first.")
+    from ..selectors.columns import file_of  # reads numpy, for which no page waits at the start
+
+    columns = file_of(score_set)
+    with transaction.atomic():
+        audit.record(
+            verb="scores.deleted", project=project, actor=user, object=evaluator,
+            signature=score_set.full_signature, aspect=score_set.aspect, n_scores=score_set.n_scores,
+        )  # fmt: skip
+        is_gone = _remove(score_set)
+        if columns is not None:
+            transaction.on_commit(lambda: columns.unlink(missing_ok=True))
+        renew_leaderboards(project=project)
+    return is_gone
+
+
+def _run_that_wants(evaluator: Evaluator) -> Run | None:
+    """A run that waits or works and names this evaluator; one of the catalogue is applied by its name and options."""
+    for run in Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk"):
+        applies = run.kind == "score" and run.params.get("evaluator") == evaluator.name
+        if evaluator.slug in names_in(run.params) and not (applies and evaluator.name == evaluator.slug):
+            return run
+        if applies and not evaluator.is_trained and run.params.get("options") == evaluator.options:
+            return run
+    return None
+
+
+def _remove(score_set: ScoreSet) -> bool:
+    """The set, and with the last one its evaluator, unless that was trained: then it is more than its scores."""
+    evaluator = Evaluator.objects.select_for_update().get(pk=score_set.evaluator_id)
+    score_set.delete()
+    if evaluator.is_trained or evaluator.score_sets.exists():
+        return False
+    evaluator.delete()
+    return True
 
 
 def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
@@ -232,8 +303,17 @@ def finish_score_set(
     scored_at: datetime | None = None,
 ) -> ScoreSet:
     """Count what the set holds now and mark it as complete, now or at the moment given."""
-    rows = Score.objects.filter(score_set=score_set)
-    counts = rows.aggregate(
+    figures = {"data_hash": data_hash, "systems": systems, "summary": summary}
+    score_set.scored_at = scored_at or timezone.now()
+    for name, value in {**_counts(score_set), **figures}.items():
+        setattr(score_set, name, value)
+    score_set.save()
+    return score_set
+
+
+def _counts(score_set: ScoreSet) -> dict[str, int]:
+    """What the set holds, by the names of its columns."""
+    counts = Score.objects.filter(score_set=score_set).aggregate(
         n_scores=Count("pk"),
         n_undefined=Count("pk", filter=Q(value=None)),
         n_empty=Count("pk", filter=Q(is_empty=True)),
@@ -242,9 +322,4 @@ def finish_score_set(
         distinct=Count("input_hash", distinct=True),
     )
     counts["n_duplicate"] = counts["n_scores"] - counts.pop("distinct")
-    figures = {"data_hash": data_hash, "systems": systems, "summary": summary}
-    score_set.scored_at = scored_at or timezone.now()
-    for name, value in {**counts, **figures}.items():
-        setattr(score_set, name, value)
-    score_set.save()
-    return score_set
+    return counts

@@ -16,6 +16,7 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.models import ScoreSet
 from scoring.selectors.leaderboards import SystemsQuery
 from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import take_snapshot
@@ -115,6 +116,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "token": token.pk,
             "member": Membership.objects.get(project=project, user=other).pk,
             "evaluator": "length",
+            "score set": ScoreSet.objects.get(project=project, evaluator__slug="length").pk,
             "trained": trained.slug,
             "snapshot": snapshot.slug,
             "filter": left_out.name,

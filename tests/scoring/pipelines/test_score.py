@@ -16,7 +16,7 @@ from django.utils import timezone
 from annotation.models import Item, Output, Reference
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run
-from evalapp.common.queue import cancel_run
+from evalapp.common.queue import cancel_run, finish_run, retry_run
 from evalapp.common.runner import RunContext, execute_run
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.inputs import iterate_inputs
@@ -156,11 +156,71 @@ def test_interrupted_run_goes_on_where_it_stopped(cast, monkeypatch):
     monkeypatch.setattr(score, "store_scores", stop_after_two)
     run = apply_evaluator(project=cast.project, evaluator="length", send=False)
     assert execute_run(run.pk).state == Run.State.FAILED
-    assert ScoreSet.objects.get().scored_at is None
+    left = ScoreSet.objects.get()
+    assert (left.scored_at, left.n_scores, left.run_id) == (None, 4, run.pk), "what is there is counted and kept"
     monkeypatch.setattr(score, "store_scores", stored)
     again = apply(cast.project, "length")
     assert (again.result["scored"], again.result["kept"]) == (4, 4)
     assert ScoreSet.objects.get().scored_at is not None
+
+
+def test_a_run_that_ends_without_a_score_leaves_no_evaluator(cast, monkeypatch):
+    from scoring.pipelines import score
+
+    make_outputs(cast.project, make_items(cast.project, 2))
+
+    def fail(**_: object) -> None:
+        raise MemoryError
+
+    stored = score.store_scores
+    monkeypatch.setattr(score, "store_scores", fail)
+    run = apply_evaluator(project=cast.project, evaluator="random", options={"seed": "7"}, send=False)
+    assert execute_run(run.pk).state == Run.State.FAILED
+    assert not ScoreSet.objects.exists()
+    assert not Evaluator.objects.exists()
+    # It is as if nobody had asked: retried it makes both anew, and one that was complete before keeps what it has.
+    monkeypatch.setattr(score, "store_scores", stored)
+    retry_run(run=run)
+    assert execute_run(run.pk).state == Run.State.SUCCEEDED
+    assert (Evaluator.objects.get().slug, ScoreSet.objects.get().n_scores) == ("random-seed-7", 4)
+    monkeypatch.setattr(score, "store_scores", fail)
+    Output.objects.update(text="Another.")
+    again = apply_evaluator(project=cast.project, evaluator="random", options={"seed": "7"}, send=False)
+    assert execute_run(again.pk).state == Run.State.FAILED
+    assert (Score.objects.count(), ScoreSet.objects.get().scored_at is None) == (4, False)
+
+
+def test_a_trained_evaluator_stays_without_the_scores_of_a_run_that_failed(cast, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    trained = make_trained(cast.project, "mine")
+    run = Run.objects.create(project=cast.project, kind="score", title="Score with mine", state="running")
+    open_score_set(
+        project=cast.project, name="maude", options={}, references="", signature="mine", short="mine", trained=trained,
+        run=run,
+    )  # fmt: skip
+    cancel_run(run=run)
+    finish_run(run, "cancelled")
+    assert not ScoreSet.objects.exists()
+    assert Evaluator.objects.get() == trained
+
+
+def test_sets_that_another_run_took_away_are_opened_again(cast, monkeypatch):
+    from scoring.pipelines import score
+
+    make_outputs(cast.project, make_items(cast.project, 2))
+    apply(cast.project, "length")
+    other = Run.objects.create(project=cast.project, kind="score", title="The same", state="running", worker="far:1")
+    Score.objects.all().delete()
+    ScoreSet.objects.update(scored_at=None, run=other)
+    before, taken = ScoreSet.objects.get().pk, score.take_score_sets
+
+    def take_late(**arguments: object) -> Run | None:
+        finish_run(other, "failed")  # the other ends just after this one opened its set
+        return taken(**arguments)
+
+    monkeypatch.setattr(score, "take_score_sets", take_late)
+    assert apply(cast.project, "length").result["scored"] == 4
+    assert ScoreSet.objects.get().pk != before
 
 
 def test_cancelled_run_does_nothing(cast):

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from annotation.models import Item, Output, Reference, ReferenceSet, Upload, WrittenReference
 from annotation.services.writing import create_writing, open_writing, withdraw_reference
+from evalapp.common.models import Run
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
 from tests.factories import make_items, make_outputs
@@ -50,6 +51,24 @@ def test_unfinished_set_is_not_used(scored):
     ScoreSet.objects.filter(evaluator__slug="random").update(scored_at=None)
     assert "random" not in [row.evaluator.slug for row in current_sets(scored.project)]
     assert any("not finished" in state.stale for state in list_states(scored.project, 24))
+
+
+def test_unfinished_sets_say_how_their_run_ended(scored):
+    run = Run.objects.create(project=scored.project, kind="score", title="Score", state="running")
+    ScoreSet.objects.filter(evaluator__slug="random").update(scored_at=None, run=run)
+
+    def found():
+        return next(s for s in list_states(scored.project, 24) if s.score_set.evaluator.slug == "random")
+
+    assert found().stale == f"not finished: run {run.pk} is under way"
+    assert (found().is_under_way, found().is_unfinished, found().may_be_retried) == (True, False, False)
+    Run.objects.filter(pk=run.pk).update(state="failed", error="No such device: foo.\nChoose another.")
+    assert found().stale == f"failed: No such device: foo (run {run.pk})"
+    assert (found().is_under_way, found().is_unfinished, found().may_be_retried) == (False, True, True)
+    Run.objects.filter(pk=run.pk).update(state="cancelled")
+    assert found().stale == f"not finished: run {run.pk} was cancelled"
+    run.delete()
+    assert (found().stale, found().may_be_retried) == ("not finished: its run is gone", False)
 
 
 def test_scores_of_some_outputs(scored):
