@@ -17,6 +17,7 @@ from annotation.selectors.filters import get_filter, list_filters
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import (
+    Closed,
     OnePageSerializer,
     StrictModelSerializer,
     TextField,
@@ -60,7 +61,7 @@ class AgreementTableSerializer(serializers.Serializer):
     run = serializers.IntegerField(allow_null=True)
 
 
-class RaterFilterSerializer(StrictModelSerializer):
+class RaterFilterSerializer(Closed, StrictModelSerializer):
     """A named exclusion of raters; its raters never change. `active` false: withdrawn, no table takes it."""
 
     raters = serializers.ListField(child=TextField(max_length=100), min_length=1)
@@ -78,7 +79,7 @@ class RaterFiltersSerializer(OnePageSerializer):
     results = RaterFilterSerializer(many=True)
 
 
-class RaterFilterMoveSerializer(WholeSerializer):
+class RaterFilterMoveSerializer(Closed, WholeSerializer):
     active = TruthField(help_text="false withdraws the filter, true takes it up again.")
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from evalapp.common.api.fields import OnePageSerializer
+from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
 
 from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, cost_of_pair
 from ..models import Evaluator, Score
@@ -344,8 +344,15 @@ class TrainedDetailSerializer(TrainedSerializer):
         return ArtefactFileSerializer(files_of(evaluator), many=True, context=context).data
 
 
+#: Where what somebody sends beside the texts belongs.
+_OF_SCORING = {
+    "aspect": 'The aspect is an option, of evaluators that learned several: {"options": {"aspect": "..."}}.',
+    "project": "The project stands in the address: ?project=SLUG.",
+}
+
+
 def _text() -> serializers.CharField:
-    return serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=200_000)
+    return TextField(allow_blank=True, trim_whitespace=False, max_length=200_000)
 
 
 def _texts(**rest: Any) -> serializers.ListField:
@@ -366,18 +373,20 @@ def _check_cost(costs: Sequence[int], what: str) -> None:
         )
 
 
-class PairSerializer(serializers.Serializer):
+class PairSerializer(Closed):
     """A text with what it may be measured against."""
 
-    text = serializers.CharField(allow_blank=True, trim_whitespace=False, max_length=200_000)
+    elsewhere = _OF_SCORING
+    text = _text()
     context = _texts(required=False)
     references = _texts(required=False)
 
 
-class OnlineRequestSerializer(serializers.Serializer):
+class OnlineRequestSerializer(Closed):
     """Texts to be scored. For one text at most 200,000 characters are read, each reference beside text and context; in
     a request 2,000,000."""
 
+    elsewhere = _OF_SCORING
     pairs = serializers.ListField(child=PairSerializer(), min_length=1, max_length=64)
     options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
 
@@ -395,18 +404,20 @@ class OnlineAnswerSerializer(serializers.Serializer):
     notes = serializers.ListField(child=serializers.CharField())
 
 
-class ComparedPairSerializer(serializers.Serializer):
+class ComparedPairSerializer(Closed):
     """Two texts for one context."""
 
+    elsewhere = _OF_SCORING
     a = _text()
     b = _text()
     context = _texts(required=False)
 
 
-class ComparisonRequestSerializer(serializers.Serializer):
+class ComparisonRequestSerializer(Closed):
     """Pairs to be compared. For one pair at most 200,000 characters are read, the context beside each text; in a
     request 2,000,000."""
 
+    elsewhere = _OF_SCORING
     pairs = serializers.ListField(child=ComparedPairSerializer(), min_length=1, max_length=64)
     options = serializers.DictField(required=False, help_text="Options of scoring, as the catalogue lists them.")
 
@@ -432,9 +443,10 @@ class ComparisonAnswerSerializer(serializers.Serializer):
     notes = serializers.ListField(child=serializers.CharField())
 
 
-class ReliabilityRequestSerializer(serializers.Serializer):
+class ReliabilityRequestSerializer(Closed):
     """A set of references for a context. At most 200,000 characters are read, the context beside each reference."""
 
+    elsewhere = _OF_SCORING
     context = _texts()
     references = _texts()
     options = serializers.DictField(required=False)

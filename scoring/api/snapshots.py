@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import OnePageSerializer, TextField
+from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import one_page
 
@@ -50,7 +50,7 @@ class SnapshotsSerializer(OnePageSerializer):
     results = SnapshotSerializer(many=True)
 
 
-class TakeSerializer(serializers.Serializer):
+class TakeSerializer(Closed):
     """Which table is kept: `board` and the parameters that its address takes."""
 
     board = serializers.ChoiceField(choices=list(KINDS))

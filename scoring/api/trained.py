@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.runs import RunDetailSerializer
-from evalapp.common.errors import TooLarge
+from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination
 
@@ -64,6 +64,9 @@ class TrainedList(APIView):
         size = number_in(length)
         if size is None or size > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(too_large())
+        if unknown := sorted(set(request.data) - set(request.FILES) - {"name"}):
+            faults = [Fault(f"{name} is not known here. There are: name and files.", field=name) for name in unknown]
+            raise BadInput("The request has faults.", faults=faults)
         files = {field: request.FILES.getlist(field) for field in request.FILES}
         run = receive_artefact(project=project, user=request.user, name=str(request.data.get("name", "")), files=files)
         data = RunDetailSerializer(run, context={"request": request, "project": project}).data

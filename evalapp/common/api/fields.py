@@ -42,6 +42,29 @@ class StrictModelSerializer(serializers.ModelSerializer):
     }
 
 
+class Closed(serializers.Serializer):
+    """A body without members of other names: a misspelt one would be left out without a word. `elsewhere` says of
+    a name where it belongs."""
+
+    elsewhere: Mapping[str, str] = {}
+
+    def to_internal_value(self, data: Any) -> Any:
+        errors: dict[str, Any] = {}
+        if isinstance(data, Mapping):
+            known = ", ".join(name for name, field in self.fields.items() if not field.read_only)
+            for name in sorted(set(map(str, data)) - set(self.fields)):
+                errors[name] = [f"{name} is not known here. {self.elsewhere.get(name) or f'There are: {known}.'}"]
+        try:
+            found = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if not isinstance(error.detail, dict):
+                raise
+            errors = {**error.detail, **errors}
+        if errors:
+            raise serializers.ValidationError(errors)
+        return found
+
+
 class WholeSerializer(serializers.Serializer):
     """For a PATCH that needs every member: the document calls them required, as they are."""
 

@@ -97,6 +97,8 @@ def test_an_evaluator_is_taken_in(toy):
     wrong = api.post(f"{BASE}evaluators/trained/", {"files": SimpleUploadedFile("a.zip", b"PK")}, format="multipart")
     assert wrong.status_code == 400
     assert "a.zip is no file of an evaluator" in wrong.json()["detail"]
+    misspelt = api.post(f"{BASE}evaluators/trained/", {"nmae": "copy", "files": files}, format="multipart")
+    assert (misspelt.status_code, misspelt.json()["errors"][0]["field"]) == (400, "nmae")
 
 
 def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
@@ -134,6 +136,43 @@ def test_online_scores_are_asked_of_the_live_worker(toy, monkeypatch):
     monkeypatch.setattr(online, "ask_live", lambda request, asker: {"signature": "s", "reliability": 0.25})
     found = api.post("/api/v1/evaluators/mine/reliability/", reliability, format="json")
     assert found.json() == {"signature": "s", "reliability": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "fields"),
+    [
+        ("score", {"pairs": [{"text": "x"}], "aspect": "beauty"}, {"aspect"}),
+        (
+            "score",
+            {"pairs": [{"text": 5, "reference": ["5"]}], "opts": {}},
+            {"opts", "pairs.0.reference", "pairs.0.text"},
+        ),
+        ("score", {"pairs": [{"text": "x", "references": [5]}]}, {"pairs.0.references.0"}),
+        ("compare", {"pairs": [{"a": "x", "b": "y", "text": "x"}], "option": {}}, {"option", "pairs.0.text"}),
+        ("reliability", {"context": [], "references": ["x"], "aspect": "beauty", "pairs": []}, {"aspect", "pairs"}),
+    ],
+)
+def test_what_online_scores_do_not_read_is_refused_with_its_place(cast, monkeypatch, what, body, fields):
+    monkeypatch.setattr(online, "ask_live", lambda request, asker: pytest.fail("it was asked"))
+    refused = client(cast.viewer).post(f"/api/v1/evaluators/chrf/{what}/", body, format="json")
+    assert refused.status_code == 400
+    errors = {row["field"]: row["message"] for row in refused.json()["errors"]}
+    assert set(errors) == fields
+    if "aspect" in errors:
+        assert '"options": {"aspect"' in errors["aspect"]
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("reference-sets/", {"name": "both", "merge": ["a", "b"], "into": "c"}),
+        ("rater-filters/", {"name": "slow", "raters": ["r"], "reason": "x", "into": "c"}),
+        ("snapshots/", {"board": "systems", "into": "c"}),
+    ],
+)
+def test_other_bodies_name_what_they_do_not_know(cast, address, body):
+    refused = client(cast.researcher).post(f"{BASE}{address}", body, format="json")
+    assert (refused.status_code, [row["field"] for row in refused.json()["errors"]]) == (400, ["into"])
 
 
 def test_who_may_ask_for_online_scores(toy, monkeypatch):
