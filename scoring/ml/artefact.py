@@ -118,6 +118,8 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     """Fill `folder`, which exists; the caller sees to it that a folder is whole or absent."""
     from scoring.ml.encoders.loading import without_progress_bar
 
+    # The Trainer of transformers notes it there, whatever the network; it says nothing of this one.
+    artefact.network.config.__dict__.pop("use_cache", None)
     with without_progress_bar():
         artefact.network.save_pretrained(str(folder))
     source = artefact.encoder
@@ -161,10 +163,13 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     _write(folder / SPLIT, _dumped(split, indent=1) + "\n")
     rows = [{"record": asdict(fixture.record), "score": fixture.score} for fixture in artefact.fixtures]
     _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
+    # Weights are written for their owner alone; who may read the rest may read them.
+    (folder / WEIGHTS).chmod((folder / ARTIFACT).stat().st_mode)
 
 
-def read_artefact(folder: Path, network_class: type[Network]) -> Artefact:
-    """The artefact in a folder. Raises `ArtefactError` naming the file that is missing or does not fit."""
+def read_artefact(folder: Path, network_class: type[Network], encoder: str | None = None) -> Artefact:
+    """The artefact in a folder; `encoder` says where the one it works on is, if not where it was. Raises
+    `ArtefactError` naming the file that is missing or does not fit."""
     content = read_header(folder)
     missing = [name for name in REQUIRED if not (folder / name).is_file()]
     if missing:
@@ -192,7 +197,7 @@ def read_artefact(folder: Path, network_class: type[Network]) -> Artefact:
         state=content["state"],
         record=record,
         network=network,
-        encoder=_find(folder, content["encoder"], network.config.encoder),
+        encoder=_find(folder, content["encoder"], network.config.encoder, encoder),
         embedded=bool((content["encoder"] or {}).get("embedded", True)),
         fixtures=fixtures,
     )
@@ -280,7 +285,9 @@ def _check_weights(folder: Path, network_class: type[Network]) -> None:
         raise ArtefactError(str(folder), f"{WEIGHTS} does not fit {CONFIG}: {', '.join(wrong[:3])}{more}; {_AGAIN}")
 
 
-def _find(folder: Path, said: Mapping[str, Any] | None, config: Any) -> EncoderSource | None:
+def _find(
+    folder: Path, said: Mapping[str, Any] | None, config: Any, elsewhere: str | None = None
+) -> EncoderSource | None:
     if said is None:
         return None
     if said["embedded"]:
@@ -293,7 +300,7 @@ def _find(folder: Path, said: Mapping[str, Any] | None, config: Any) -> EncoderS
             raise ArtefactError(str(folder), "its tokenizer's files are not those that were saved; copy them again")
         source = EncoderSource(str(said["name"]), folder, str(said["weights"]), config, tokenizer)
     else:
-        source = find_encoder(str(said["name"]))
+        source = _named(folder, elsewhere or str(said["name"]))
         if source.weights != said["weights"]:
             raise ArtefactError(
                 str(folder),
@@ -309,6 +316,17 @@ def _find(folder: Path, said: Mapping[str, Any] | None, config: Any) -> EncoderS
             f"its {TOKENIZER_CONFIG} is missing or another one; copy it again",
         )
     return source
+
+
+def _named(folder: Path, name: str) -> EncoderSource:
+    """A frozen encoder stays where it was: only the artefact may have been copied to another machine."""
+    if Path(name).is_absolute() and not Path(name).is_dir():
+        raise ArtefactError(
+            str(folder),
+            f"works on the encoder that stood in {name}, where there is none now: put that folder there again, or say "
+            'where it is: load(folder, encoder="PATH")',
+        )
+    return find_encoder(name)
 
 
 def _tokenizer_hash(folder: Path) -> str:
@@ -327,11 +345,13 @@ def _json_object(path: Path) -> dict[str, Any]:
 def _portable(source: EncoderSource) -> str:
     """How an encoder is found again: by its name where it has one that is known everywhere, else by its folder."""
     try:
-        if find_encoder(source.name).weights == source.weights:
+        # A folder below the present one is found by its bare name from here alone.
+        here = Path(source.name).is_dir() and not Path(source.name).is_absolute()
+        if not here and find_encoder(source.name).weights == source.weights:
             return source.name
     except ValueError:
         pass
-    return str(source.folder)
+    return str(source.folder.resolve())
 
 
 def _record(row: Mapping[str, Any]) -> Record:

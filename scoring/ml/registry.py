@@ -77,9 +77,11 @@ def get_entry(name: str) -> Entry:
 def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> Evaluator:
     """An evaluator by its catalogue name, with its options, or from a folder `save_pretrained` wrote.
 
-    A folder may take options too; they override the saved ones. `verify` scores the fixtures of a trained evaluator
-    anew. Raises `UnknownEvaluator` (with near names), `InvalidOption`, `NotTrained` for the bare name of what learns,
-    and `ArtefactError` for a folder that is damaged or scores otherwise than when it was saved.
+    A folder may take options too; they override the saved ones. `encoder` of a trained evaluator's folder is the place
+    of the frozen encoder it works on, where that is no longer where it was; it must be the same. `verify` scores the
+    fixtures of a trained evaluator anew. Raises `UnknownEvaluator` (with near names), `InvalidOption`, `NotTrained` for
+    the bare name of what learns, and `ArtefactError` for a folder that is damaged or scores otherwise than when it was
+    saved.
     """
     name = str(name_or_folder)
     folder = Path(name_or_folder)
@@ -99,12 +101,14 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
 def _load_saved(
     entry: Entry, folder: Path, content: dict[str, Any], options: dict[str, Any], *, verify: bool
 ) -> Evaluator:
-    if "folds" in content:
-        from scoring.ml.training.cross_fit import CrossFitted
+    if "folds" in content or entry.learns:
+        own = {name: value for name, value in options.items() if name != "encoder"}
+        encoder = None if options.get("encoder") is None else str(options["encoder"])
+        if "folds" in content:
+            from scoring.ml.training.cross_fit import CrossFitted
 
-        return CrossFitted.from_folder(entry, folder, options, verify=verify)
-    if entry.learns:
-        return entry.load_implementation().from_folder(entry, folder, options, verify=verify)
+            return CrossFitted.from_folder(entry, folder, own, verify=verify, encoder=encoder)
+        return entry.load_implementation().from_folder(entry, folder, own, verify=verify, encoder=encoder)
     if "options" not in content:
         message = f"{ARTIFACT} names the evaluator {entry.name}, which is never trained; save the evaluator again"
         raise ArtefactError(str(folder), message)

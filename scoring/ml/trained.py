@@ -207,10 +207,17 @@ class TrainedEvaluator(Evaluator):
 
     @classmethod
     def from_folder(
-        cls, entry: Entry, folder: Path, options: Mapping[str, OptionValue] | None = None, *, verify: bool = True
+        cls,
+        entry: Entry,
+        folder: Path,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        verify: bool = True,
+        encoder: str | None = None,
     ) -> Self:
-        """The evaluator of a folder; `verify` scores its fixtures anew. Raises `ArtefactError` where they differ."""
-        artefact = read_artefact(folder, cls.network_class)
+        """The evaluator of a folder; `verify` scores its fixtures anew; `encoder` is the place of the frozen encoder it
+        works on, where that has moved. Raises `ArtefactError` where they differ."""
+        artefact = read_artefact(folder, cls.network_class, encoder)
         if verify:
             cls(entry, artefact).verify(folder)
         return cls(entry, artefact, options)

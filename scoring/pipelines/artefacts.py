@@ -30,8 +30,11 @@ MOST_TEXT = 20_000_000
 BINARY = ("model.safetensors", "spm.model", "sentencepiece.bpe.model")
 #: What `save_pretrained` of transformers and ours write into config.json.
 CONFIG_KEYS = frozenset(
-    {"architectures", "attention", "dtype", "encoder", "model_type", "network", "torch_dtype", "transformers_version"}
-)
+    {
+        "architectures", "attention", "dtype", "encoder", "model_type", "network", "torch_dtype",
+        "transformers_version", "use_cache",
+    }
+)  # fmt: skip
 #: Names that would make a loader run foreign code.
 FOREIGN = ("auto_map", "custom_pipelines", "trust_remote_code")
 #: Larger than any network here or any encoder of its kind; a small file must not ask for all the memory there is.

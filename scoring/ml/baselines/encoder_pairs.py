@@ -86,7 +86,7 @@ class EncoderPairEvaluator(PairEvaluator):
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
         """(vocabulary,) the weight of each token in this call: 1, and 0 for special tokens."""
         special = self.encoder.special_ids
-        weights = np.ones(max(len(self.encoder.tokenizer), int(special.max(initial=0)) + 1))
+        weights = np.ones(self.encoder.n_tokens)
         weights[special] = 0.0
         return weights
 

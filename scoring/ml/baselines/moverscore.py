@@ -113,8 +113,7 @@ class MoverScore(EncoderPairEvaluator):
 
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
         """(2, vocabulary) masses of tokens in hypotheses and in references."""
-        size = max(len(self.encoder.tokenizer), int(self.encoder.special_ids.max(initial=0)) + 1)
-        weights = np.ones((2, size))
+        weights = np.ones((2, self.encoder.n_tokens))
         if self.options["idf"]:
             for side in (0, 1):
                 documents = {text for row in rows for text in row[side]}
@@ -189,12 +188,12 @@ class MoverScore(EncoderPairEvaluator):
 
     @cached_property
     def _names(self) -> list[str]:
-        tokenizer = self.encoder.tokenizer
-        return [str(name) for name in tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))]
+        names = self.encoder.tokenizer.convert_ids_to_tokens(list(range(self.encoder.n_tokens)))
+        return [name or "" for name in names]
 
     @cached_property
     def _is_content(self) -> npt.NDArray[np.bool_]:
-        content = np.ones(max(len(self._names), int(self.encoder.special_ids.max(initial=0)) + 1), dtype=np.bool_)
+        content = np.ones(self.encoder.n_tokens, dtype=np.bool_)
         content[self.encoder.special_ids] = False
         return content
 

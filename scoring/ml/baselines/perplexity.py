@@ -64,18 +64,19 @@ class CrossFit:
 
 
 class Perplexity(Evaluator):
-    """-NLL / tokens, the mean log-probability of a text's tokens; higher is more fluent, 0 is certainty.
+    """max(-20, -NLL / tokens), the mean log-probability of a text's tokens; higher is more fluent, 0 is certainty.
 
-    `perplexity` in the components is exp(NLL / tokens). A system's score is -(sum of NLL) / (sum of tokens) over its
-    non-empty texts, minus the logarithm of the corpus perplexity, not a mean over texts. Scores under different
+    `perplexity` in the components is exp(-score). A system's score is the mean over its non-empty texts weighted by
+    their tokens, -(sum of NLL) / (sum of tokens) where none is at -20: minus the logarithm of the corpus perplexity,
+    not a mean over texts. Scores under different
     models cannot be compared: tokens differ, and `words` says how many a text has at white space.
 
     Without `encoder`, word n-gram models (see `scoring.ml.text.word_ngrams`) learn from the references in the call:
     what people wrote for other items, never what they wrote for the text's own (`CrossFit`). A text's end counts as
     a token. Scores then depend on the call. With `encoder` a causal model reads beginning-of-sequence, context (with
-    `context`), text. An empty text gets -20, a perplexity of 5e8, worse than any text of ordinary words;
-    strings of letters that the models never saw (another script, gibberish) may stand below it. A fixed number, since
-    the least that is possible, -14 for every character of a word, would alone decide every correlation it entered.
+    `context`), text. An empty text gets -20, a perplexity of 5e8, below any text of ordinary words; and no
+    other gets less, though long words in letters that the models never saw (another script, gibberish) would: at -14
+    for each letter one of them would decide every mean and correlation it entered.
     """
 
     component_names = ("perplexity", "tokens", "words")
@@ -166,6 +167,8 @@ class Perplexity(Evaluator):
         values = sums / np.maximum(tokens, 1)
         # A tokenizer may find nothing in a text that is not blank.
         values[tokens == 0] = self.worst
+        # No text is worse than none.
+        values = np.maximum(values, self.worst)
         words = np.array([len(record.text.split()) for record in records], dtype=np.float64)
         with np.errstate(over="ignore"):
             return Partial(values, components={"perplexity": np.exp(-values), "tokens": tokens, "words": words})

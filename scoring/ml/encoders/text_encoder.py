@@ -92,6 +92,11 @@ class TextEncoder:
         tokens = (self.tokenizer.cls_token_id, self.tokenizer.sep_token_id, self.tokenizer.pad_token_id)
         return np.array([token for token in tokens if token is not None], dtype=np.int64)
 
+    @cached_property
+    def n_tokens(self) -> int:
+        """One more than the largest number of a token: a vocabulary may leave numbers out."""
+        return max(*self.tokenizer.get_vocab().values(), *self.special_ids.tolist(), len(self.tokenizer) - 1) + 1
+
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Token numbers with special tokens; a text beyond `max_length` loses its end."""
         # RoBERTa's vocabulary tells a word at the beginning from one after a space; texts begin as if after one.

@@ -177,7 +177,13 @@ class CrossFitted(Evaluator):
 
     @classmethod
     def from_folder(
-        cls, entry: Entry, folder: Path, options: Mapping[str, OptionValue] | None = None, *, verify: bool = True
+        cls,
+        entry: Entry,
+        folder: Path,
+        options: Mapping[str, OptionValue] | None = None,
+        *,
+        verify: bool = True,
+        encoder: str | None = None,
     ) -> CrossFitted:
         """The models of all folds. Raises `ArtefactError` when one is missing or damaged."""
         content = json.loads((folder / ARTIFACT).read_text(encoding="utf-8"))
@@ -187,7 +193,8 @@ class CrossFitted(Evaluator):
             raise ArtefactError(str(folder), f"{', '.join(missing) or 'folds'} missing; save the evaluator again")
         implementation = entry.load_implementation()
         members = [
-            implementation.from_folder(entry, folder / f"fold-{n}", options, verify=verify) for n in range(n_folds)
+            implementation.from_folder(entry, folder / f"fold-{n}", options, verify=verify, encoder=encoder)
+            for n in range(n_folds)
         ]
         return implementation.join(entry, members, options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from scoring.ml.trained import TrainedEvaluator
 
 SENTINELS = ("length", "overlap", "random")
+GREATEST_SEED = 2**31 - 1
 
 
 def plan(
@@ -147,6 +149,13 @@ def _aspects(dataset: Dataset) -> Sequence[str]:
     return tuple(dict.fromkeys(rating.aspect for rating in dataset.ratings))
 
 
+def checked_seed(name: str, seed: object) -> int:
+    """The seed. Raises `InvalidOption` for what not every library draws by."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed <= GREATEST_SEED:
+        raise InvalidOption(name, "seed", f"must be a whole number from 0 to {GREATEST_SEED:,}, not {seed!r:.40}")
+    return int(seed)
+
+
 def make_job(
     name: str,
     train: Dataset,
@@ -167,6 +176,9 @@ def make_job(
     entry = get_entry(name)
     if not entry.learns:
         raise InvalidOption(name, "fit", f"needs no training: load({name!r}) gives it")
+    seed = checked_seed(name, seed)
+    if aspect is not None and entry.aspect == "none":
+        raise InvalidOption(name, "aspect", "is not for it: it learns no aspect")
     given = dict(options) if encoder is None else {**options, "encoder": encoder}
     parsed = entry.parse_train_options(profile, given)
     return FitJob(entry, train, dev, profile, parsed, seed, folder, aspect, report, shared)

@@ -201,6 +201,21 @@ def test_an_encoder_that_now_reads_less_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "out")
 
 
+def test_a_frozen_encoder_that_has_moved_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One below the present folder was noted by its bare name, as if it could be fetched from anywhere."""
+    monkeypatch.chdir(tmp_path)
+    tiny_encoder("bert", tmp_path / "mine", layers=1)
+    untrained(find_encoder("mine")).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
+    before = load(tmp_path / "out").score(RECORDS)
+    shutil.move(tmp_path / "mine", tmp_path / "moved")
+    with pytest.raises(ArtefactError, match=r"stood in .*mine, where there is none now.*encoder=\"PATH\""):
+        load(tmp_path / "out")
+    np.testing.assert_array_equal(load(tmp_path / "out", encoder=str(tmp_path / "moved")).score(RECORDS), before)
+    tiny_encoder("bert", tmp_path / "other", layers=1, seed=8)
+    with pytest.raises(ArtefactError, match="put that version back or train again"):
+        load(tmp_path / "out", encoder=str(tmp_path / "other"))
+
+
 def test_fixtures_that_were_lost_are_missed(folder: Path) -> None:
     path = folder / "fixtures.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

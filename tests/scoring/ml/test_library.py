@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,61 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scoring.ml import Dataset, TrainingProgress, catalogue, fit, load, read_dataset
-from tests.scoring.ml.tiny import WORDS, tiny_encoder
+from scoring.ml import Dataset, TrainingProgress, catalogue, fit, load, plan, read_dataset
+from tests.scoring.ml.everything import ASPECTS, SMALL, write_everything
+from tests.scoring.ml.tiny import tiny_encoder
 
-ASPECTS = ("naturalness", "quality")
-N_ITEMS = 24
-#: How each is kept small; everything else as a user leaves it.
-SMALL: dict[str, dict[str, Any]] = {
-    "comparative": {"epochs": 1, "human_epochs": 1, "aspect": "naturalness", "max_steps": 6},
-    "ream": {"epochs": 2, "aspect": "naturalness", "metric": "bleu-star", "combinations": 3, "foreign": 3},
-    "perception": {"epochs": 1},
-    "shared-bert": {"epochs": 1},
-    "maude": {"epochs": 1, "hidden": 16, "down": 12, "decoder": 16},
-    "adversarial": {"epochs": 1},
-}
 #: Those that learn what people said about one aspect, or about several.
 WITH_ASPECT = ("comparative", "ream", "shared-bert")
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interchange folder with everything any of them learns from; the fewer "no", the better."""
-    root = tmp_path_factory.mktemp("set")
-    rng = np.random.default_rng(7)
-
-    def text(n_no: int) -> str:
-        return " ".join([*rng.choice(WORDS, 3).tolist(), *["no"] * n_no, *["yes"] * (4 - n_no)])
-
-    items, outputs, ratings, comparisons, dialogues = [], [], [], [], []
-    for number in range(N_ITEMS):
-        item = f"i{number}"
-        context = [" ".join(rng.choice(WORDS, 4)), " ".join(rng.choice(WORDS, 2))]
-        references = [text(0) for _ in range(3)]
-        items.append({"id": item, "context": context, "references": references, "group": f"g{number}"})
-        for n_no in range(4):
-            system = f"s{n_no}"
-            outputs.append({"item": item, "system": system, "text": text(n_no), "step": None, "meta": {}})
-            for aspect in ASPECTS:
-                for rater in ("r1", "r2"):
-                    value = min(5, max(1, 5 - n_no + int(rng.integers(0, 2))))
-                    row = {"item": item, "system": system, "rater": rater, "aspect": aspect, "value": value}
-                    ratings.append(row)
-        comparisons.append(
-            {"item": item, "system_a": "s0", "system_b": "s3", "rater": "r1", "aspect": "naturalness", "verdict": "a"}
-        )
-        dialogues.append({"id": f"d{number}", "turns": [*context, references[0], " ".join(rng.choice(WORDS, 3))]})
-    header = {"name": "set", "task": "dialogue", "aspects": [{"name": name, "min": 1, "max": 5} for name in ASPECTS]}
-    (root / "dataset.json").write_text(json.dumps(header), encoding="utf-8")
-    rows = {"items": items, "outputs": outputs, "ratings": ratings, "comparisons": comparisons, "dialogues": dialogues}
-    for name, content in rows.items():
-        write(root / f"{name}.jsonl", content)
-    return root
+    return write_everything(tmp_path_factory.mktemp("set"))
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +105,15 @@ def test_an_aspect_it_did_not_learn_is_refused(folder: Path, encoder: str) -> No
     evaluator = fit("adversarial", data, encoder=encoder, epochs=1, max_steps=1)
     with pytest.raises(ValueError, match="learned no aspect"):
         evaluator.score(data.outputs_with_context()[:2], aspect="naturalness")
+    with pytest.raises(ValueError, match="it learns no aspect"):
+        plan("adversarial", data, encoder=encoder, aspect="naturalness")
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 2**31, 1.5, True, None])
+def test_a_seed_that_is_none_is_refused_before_anything_is_trained(folder: Path, encoder: str, seed: Any) -> None:
+    """It was trained by it, and the folder could not be read again."""
+    with pytest.raises(ValueError, match="option 'seed' must be a whole number from 0"):
+        plan("adem", read_dataset(folder), encoder=encoder, aspect="quality", seed=seed)
 
 
 def test_the_catalogue_names_everything_that_learns() -> None:

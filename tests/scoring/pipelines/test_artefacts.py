@@ -15,13 +15,16 @@ from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.downloads import send_tar
-from scoring.ml import load
+from scoring.ml import catalogue, fit, load, read_dataset
 from scoring.models import Evaluator, Score
+from scoring.pipelines.artefacts import check_folder
 from scoring.selectors.leaderboards import EvaluatorsQuery
 from scoring.selectors.meta_evaluation import rank_evaluators
 from scoring.selectors.training import artefact_folder, files_of
 from scoring.services.artefacts import incoming_folder, receive_artefact
 from scoring.services.scores import apply_evaluator
+from tests.scoring.ml.everything import SMALLEST, write_everything
+from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import fill, train
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +64,30 @@ def test_what_was_downloaded_is_taken_in_and_scores_the_same(toy, folds):
     assert {file.name for file in files_of(copy)} == {file.name for file in files_of(original)}
     assert not incoming_folder(run.params["incoming"]).exists()
     assert load(artefact_folder(copy)).signature == load(artefact_folder(original)).signature
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("everything")
+    tiny_encoder("bert", root / "encoder", dropout=0.1)
+    return write_everything(root)
+
+
+@pytest.mark.parametrize("name", sorted(entry.name for entry in catalogue() if entry.learns))
+def test_whatever_is_trained_here_is_taken_in_elsewhere(settings, everything, tmp_path, name):
+    """What goes through the Trainer of transformers has one entry more in its configuration, and was refused."""
+    encoder = str(everything / "encoder")
+    settings.ENCODERS = [encoder]
+    fit(name, read_dataset(everything), encoder=encoder, **SMALLEST[name]).save_pretrained(tmp_path / "made")
+    check_folder(tmp_path / "made")
+    # Those of before had that entry written down.
+    path = tmp_path / "made" / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    assert "use_cache" not in config
+    path.write_text(json.dumps({**config, "use_cache": False}), encoding="utf-8")
+    check_folder(tmp_path / "made")
+    modes = {path.stat().st_mode for path in (tmp_path / "made").iterdir()}
+    assert len(modes) == 1
 
 
 def score(project, *slugs: str) -> None:

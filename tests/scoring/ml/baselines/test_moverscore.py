@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import string
 from pathlib import Path
@@ -160,3 +161,17 @@ def test_signature(encoder):
     name = Path(encoder).name
     assert load("moverscore", encoder=encoder).signature.startswith(f"moverscore|nrefs:var|enc:{name}@")
     assert "|layers:1|n:1|idf:yes|sub:first|stop:none|cost:euclidean|form:inverse|v:" in load("moverscore").signature
+
+
+@pytest.mark.parametrize("name", ["moverscore", "bertscore", "embedding-average", "embedding-greedy"])
+def test_a_vocabulary_may_leave_numbers_out(name, tmp_path):
+    """The largest number was taken to be how many there are."""
+    folder = Path(make_encoder("bert", tmp_path / "encoder"))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    vocabulary = tokenizer["model"]["vocab"]
+    gone = next(word for word, number in vocabulary.items() if word.startswith("##"))
+    del vocabulary[gone]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    last = max(vocabulary, key=vocabulary.__getitem__)
+    records = [Record(f"the cat {last.removeprefix('##')}", (f"a {last.removeprefix('##')}",), item="1")]
+    assert np.isfinite(load(name, encoder=str(folder)).score(records)).all()

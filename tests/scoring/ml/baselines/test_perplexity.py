@@ -96,6 +96,14 @@ def test_a_saved_n_gram_model_scores_texts_one_by_one(tmp_path):
     assert evaluator.signature == f"perplexity|lm:kn2|train:saved@{model.fingerprint[:8]}|case:lc|tok:13a|v:0.1.0"
 
 
+def test_no_text_is_worse_than_none():
+    """A word of foreign letters stood below an empty text, at 14 for every letter."""
+    records = [*RECORDS, Record("字" * 500, ("a",), item="5"), Record("", ("a",), item="6")]
+    found = load("perplexity").evaluate(records)
+    assert found.values.min() == found.values[-1] == found.values[-2] == -20.0
+    assert found.components["perplexity"][-2] == pytest.approx(math.exp(20))
+
+
 def test_empty_texts_duplicates_and_order():
     records = [*RECORDS, Record(" ", ("a",), item="5"), RECORDS[0]]
     evaluator = load("perplexity")
