@@ -22,5 +22,21 @@ register(
         give_up="annotation.services.exports:give_up_export",
     )
 )
-register(Job("open_campaign", "cpu", "annotation.pipelines.campaigns:open_campaign", "Make the units of a campaign."))
-register(Job("search", "cpu", "annotation.pipelines.search:run", "Read the texts of a large project for searching."))
+register(
+    Job(
+        "open_campaign",
+        "cpu",
+        "annotation.pipelines.campaigns:open_campaign",
+        "Make the units of a campaign.",
+        label="Opening of a campaign",
+    )
+)
+register(
+    Job(
+        "search",
+        "cpu",
+        "annotation.pipelines.search:run",
+        "Read the texts of a large project for searching.",
+        label="Texts for searching",
+    )
+)

@@ -10,5 +10,6 @@ register(
         "Take in what was added to a corpus and build its index.",
         request="retrieval.services.corpora:request_index",
         give_up="retrieval.services.corpora:give_up_index",
+        label="Index of a corpus",
     )
 )

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from .plots import PALETTE
 
 WIDTH, HEIGHT = 640, 220
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 26
+LEFT, RIGHT, TOP, BOTTOM = 68, 12, 28, 28
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 Points = Sequence[tuple[float, float]]
@@ -36,8 +36,17 @@ class Series:
         return min(y for _, y in self.points)
 
     @property
+    def least_at(self) -> int:
+        """The first step at which it was so low."""
+        return int(next(x for x, y in self.points if y == self.least))
+
+    @property
     def most(self) -> float:
         return max(y for _, y in self.points)
+
+    @property
+    def most_at(self) -> int:
+        return int(next(x for x, y in self.points if y == self.most))
 
     @property
     def last(self) -> float:
@@ -58,13 +67,18 @@ class Picture:
 
 
 def draw(curves: Mapping[str, Points], *, title: str, axis: str) -> Picture:
-    """A line for each series with any finite point, in their order."""
+    """A line for each series with any finite point, in their order. Neighbours differ by colour and by dash; no look
+    comes again before all of them were used."""
     finite = ((name, [(x, y) for x, y in points if math.isfinite(y)]) for name, points in curves.items())
     series = [
-        Series(name, PALETTE[number % len(PALETTE)], DASHES[number // len(PALETTE) % len(DASHES)], points)
+        Series(name, PALETTE[number % len(PALETTE)], _dash(number), points)
         for number, (name, points) in enumerate((name, points) for name, points in finite if points)
     ]
     return Picture(axis, _svg(series, title, axis), series)
+
+
+def _dash(number: int) -> str:
+    return DASHES[(number + number // len(PALETTE)) % len(DASHES)]
 
 
 def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
@@ -73,6 +87,8 @@ def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
         return mark_safe("")
     xs = [x for line in series for x, _ in line.points]
     low, high = min(line.least for line in series), max(line.most for line in series)
+    # A single value stands in the middle, and is all that the axis tells: what would stand around it may not exist.
+    ticks = [low] if low == high else [low, (low + high) / 2, high]
     if low == high:
         low, high = low - 0.5, high + 0.5
     first, last = min(xs), max(xs)
@@ -85,7 +101,7 @@ def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
     words = "; ".join(f"{line.name}: from {line.first:.3g} to {line.last:.3g}" for line in series)
     parts = [
         f'<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}: {escape(words)}">',
-        *_axes(low, high, first, last, axis),
+        *_axes([(value, float(place(first, value).split(",")[1])) for value in ticks], first, last, axis),
     ]
     for line in series:
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
@@ -97,17 +113,19 @@ def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
     return mark_safe("".join([*parts, "</svg>"]))
 
 
-def _axes(low: float, high: float, first: float, last: float, axis: str) -> list[str]:
-    parts = []
-    for share in (0.0, 0.5, 1.0):
-        y = HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
-        value = low + share * (high - low)
+def _axes(ticks: Sequence[tuple[float, float]], first: float, last: float, axis: str) -> list[str]:
+    """`ticks`: values with their heights. The name of each axis stands at its end."""
+    parts = [f'<text x="0" y="16">{escape(axis)}</text>']
+    for value, y in ticks:
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" '
             f'stroke-opacity=".18"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.4g}</text>'
         )
     base = HEIGHT - 8
-    parts.append(f'<text x="{LEFT}" y="{base}">step {first:,.0f}</text>')
-    parts.append(f'<text x="{WIDTH - RIGHT}" y="{base}" text-anchor="end">{last:,.0f}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{base}" text-anchor="middle">{escape(axis)}</text>')
+    if first == last:
+        parts.append(f'<text x="{LEFT}" y="{base}">step {first:,.0f}</text>')
+    else:
+        parts.append(f'<text x="{LEFT}" y="{base}">{first:,.0f}</text>')
+        parts.append(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{base}" text-anchor="middle">step</text>')
+        parts.append(f'<text x="{WIDTH - RIGHT}" y="{base}" text-anchor="end">{last:,.0f}</text>')
     return parts

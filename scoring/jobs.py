@@ -10,6 +10,7 @@ register(
         "Apply an evaluator to the outputs of a project.",
         request="scoring.services.scores:request_score",
         give_up="scoring.services.scores:give_up_scores",
+        label="Scores of an evaluator",
     )
 )
 register(
@@ -19,6 +20,8 @@ register(
         "scoring.pipelines.combine:run",
         "Combine several evaluators into one.",
         request="scoring.services.combining:request_combination",
+        label="Combined evaluator",
+        gone="scoring.selectors.run_results:evaluator_gone",
     )
 )
 register(
@@ -30,6 +33,8 @@ register(
         request="scoring.services.training:request_training",
         fragment="scoring:training-curve",
         give_up="scoring.services.artefacts:give_up_evaluator",
+        label="Training",
+        gone="scoring.selectors.run_results:evaluator_gone",
     )
 )
 register(
@@ -39,6 +44,7 @@ register(
         "scoring.pipelines.train:check",
         "Check before a training: counts, steps, time, or what is missing.",
         request="scoring.services.training:request_check",
+        label="Check before a training",
     )
 )
 register(
@@ -48,6 +54,8 @@ register(
         "scoring.pipelines.annotate:run",
         "Choose references by an evaluator into a new reference set.",
         request="scoring.services.annotating:request_annotation",
+        label="References chosen by an evaluator",
+        gone="scoring.selectors.run_results:references_gone",
     )
 )
 register(
@@ -57,6 +65,7 @@ register(
         "scoring.pipelines.annotate:preview",
         "Try an annotation on five items.",
         request="scoring.services.annotating:request_preview",
+        label="Preview of references",
     )
 )
 register(
@@ -66,6 +75,7 @@ register(
         "scoring.pipelines.reliability_curves:run",
         "Compute how reliable sets of references are, by their size and by how they were chosen.",
         request="scoring.services.reliability_curves:request_curves",
+        label="Reliability of references",
     )
 )
 register(
@@ -75,6 +85,7 @@ register(
         "scoring.pipelines.robustness:run",
         "Score the kinds of texts that people wrote under constraints with one evaluator.",
         request="scoring.services.robustness:request_robustness",
+        label="Robustness",
     )
 )
 register(
@@ -84,6 +95,7 @@ register(
         "scoring.pipelines.selecting:run",
         "Let evaluators choose among checkpoints and variants, and ask what people think of the picks.",
         request="scoring.services.selecting:request_selection",
+        label="Choices of checkpoints",
     )
 )
 register(
@@ -93,6 +105,8 @@ register(
         "scoring.pipelines.games:run",
         "Rank systems by games from the verdicts of an evaluator that compares texts.",
         request="scoring.services.games:request_games",
+        label="Games between systems",
+        gone="scoring.selectors.run_results:evaluator_gone",
     )
 )
 register(
@@ -102,6 +116,16 @@ register(
         "scoring.pipelines.artefacts:run",
         "Check an uploaded evaluator and store it.",
         give_up="scoring.services.artefacts:give_up_evaluator",
+        label="Uploaded evaluator",
+        gone="scoring.selectors.run_results:evaluator_gone",
     )
 )
-register(Job("rank", "cpu", "scoring.pipelines.rank:run", "Compute a leaderboard that is too large for a page."))
+register(
+    Job(
+        "rank",
+        "cpu",
+        "scoring.pipelines.rank:run",
+        "Compute a leaderboard that is too large for a page.",
+        label="Leaderboard",
+    )
+)

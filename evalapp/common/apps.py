@@ -11,7 +11,8 @@ class CommonConfig(AppConfig):
         from .jobs import Job, register
         from .views import overview as ours
 
-        register(Job("delete", "cpu", "evalapp.common.deletion:run", "Remove what a deleted project held."))
+        about = "Remove what a deleted project held."
+        register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label="Deletion of a project"))
         register_checks("evalapp.common.audit_chain:checks")
         overview.register_section("runs", 40, ours.runs_section)
         overview.register_step("people", 20, ours.people_step)

@@ -18,7 +18,9 @@ class Job:
     wishes and enqueues; a kind without it is started by its own door only. `fragment` is the name of an address
     (of project and run) whose fragment the page of such a run shows below its progress. `give_up` is
     `module:function(run)`, told of every run that ended without success, also without its pipeline (cancelled while it
-    waited, or lost with its worker too often): it tidies up what the pipeline may have left."""
+    waited, or lost with its worker too often): it tidies up what the pipeline may have left. `label` is what people
+    call the kind. `gone` is `module:function(run) -> str`: that what a run made was deleted since, in words, or
+    nothing."""
 
     kind: str
     queue: str
@@ -27,6 +29,12 @@ class Job:
     request: str = ""
     fragment: str = ""
     give_up: str = ""
+    label: str = ""
+    gone: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.kind.replace("_", " ").replace("-", " ").capitalize()
 
     def load(self) -> Callable[..., dict[str, Any]]:
         return _resolve(self.pipeline)
@@ -37,6 +45,9 @@ class Job:
     def tidy_up(self, run: Any) -> None:
         if self.give_up:
             _resolve(self.give_up)(run)
+
+    def words_of_gone(self, run: Any) -> str:
+        return str(_resolve(self.gone)(run)) if self.gone else ""
 
 
 def _resolve(name: str) -> Callable[..., Any]:
@@ -55,6 +66,11 @@ def get_job(kind: str) -> Job:
     if kind not in _JOBS:
         raise BadInput(f"There is no job of kind “{kind}”. There are: {', '.join(sorted(_JOBS))}.")
     return _JOBS[kind]
+
+
+def find_job(kind: str) -> Job | None:
+    """None for the kind of a run that another version made."""
+    return _JOBS.get(kind)
 
 
 def tidy_up(run: Any) -> None:

@@ -175,6 +175,8 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
             run.refresh_from_db()
             raise Conflict(f"The run has already ended: {run.get_state_display().lower()}.")
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
+        # Who it was stands in the audit, where a person can be taken out; the log keeps what it has.
+        RunLog.objects.create(run=run, text="Cancelled before it began." if waiting else "Cancelled: it is to stop.")
         run.refresh_from_db()
         if waiting:
             tidy_up(run)

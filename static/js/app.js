@@ -1,11 +1,23 @@
-// What every page shares: the keyboard help, copying, dialogs, and saying when the server cannot be reached.
+// What every page shares: the keyboard help, copying, menus, dialogs, parts that are fetched again, and saying when the
+// server cannot be reached.
 // Pages work without it.
 "use strict";
 
 const typing = (target) =>
   target.closest("input:not([type=radio]):not([type=checkbox]):not([type=submit]), textarea, select, [contenteditable=true]");
 
+const openMenus = () => [...document.querySelectorAll("details.menu[open]")];
+
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    for (const menu of openMenus()) {
+      const within = menu.contains(document.activeElement);
+      menu.open = false;
+      // What had the focus is hidden now: without this it would fall to the top of the page.
+      if (within) menu.querySelector("summary").focus();
+    }
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
   if (event.key === "?") {
     const help = document.getElementById("keys");
@@ -29,6 +41,7 @@ async function copy(source) {
 }
 
 document.addEventListener("click", (event) => {
+  for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false;
   const opener = event.target.closest("[data-dialog]");
   if (opener) {
     const dialog = document.getElementById(opener.dataset.dialog);
@@ -46,9 +59,10 @@ document.addEventListener("click", (event) => {
     return;
   }
   if (event.target.matches("dialog")) event.target.close();
-  for (const menu of document.querySelectorAll("details.menu[open]")) {
-    if (!menu.contains(event.target)) menu.open = false;
-  }
+});
+// By keyboard a menu is left by Tab.
+document.addEventListener("focusin", (event) => {
+  for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false;
 });
 
 document.addEventListener("change", (event) => {
@@ -116,6 +130,74 @@ document.addEventListener("htmx:afterSwap", () => {
     if (fold) fold.open = open;
   }
 });
+
+// `hx-swap="renew"` (with hx-ext="renew" around it) changes only what is different in a part that is fetched again: the
+// focus, a selection, and what somebody opened or scrolled stay where they are. Elements with an id are known by it, all
+// others by their place.
+const BY_READER = ["open", "data-sent"];
+
+function renew(old, fresh, added) {
+  for (const { name } of [...old.attributes]) {
+    if (!BY_READER.includes(name) && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (!BY_READER.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  let next = old.firstChild;
+  for (const node of [...fresh.childNodes]) {
+    const found = sameNode(next, node);
+    if (!found) {
+      old.insertBefore(node, next);
+      added.push(node);
+      continue;
+    }
+    while (next !== found) next = removed(next);
+    next = found.nextSibling;
+    if (node.nodeType === Node.ELEMENT_NODE) renew(found, node, added);
+    else if (found.data !== node.data) renewText(found, node.data);
+  }
+  while (next) next = removed(next);
+}
+
+function removed(node) {
+  const after = node.nextSibling;
+  node.remove();
+  return after;
+}
+
+function sameNode(next, node) {
+  let found = next;
+  while (node.id && found && found.id !== node.id) found = found.nextSibling;
+  return found && found.nodeName === node.nodeName && (found.id ?? "") === (node.id ?? "") ? found : null;
+}
+
+/** A log goes on behind what it has in common with the one that is there, which stays as it is. */
+function renewText(old, now) {
+  const log = old.parentElement.closest(".log");
+  let from = 0;
+  while (log && from < old.data.length && !now.startsWith(old.data.slice(from))) {
+    from = old.data.indexOf("\n", from) + 1 || old.data.length;
+  }
+  if (!log || from === old.data.length) {
+    old.data = now;
+    return;
+  }
+  const atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+  old.appendData(now.slice(old.data.length - from));
+  if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+if (window.htmx) {
+  htmx.defineExtension("renew", {
+    handleSwap(style, target, fragment) {
+      if (style !== "renew") return false;
+      const fresh = fragment.querySelector(`#${target.id}`);
+      const added = [];
+      if (fresh) renew(target, fresh, added);
+      return added;
+    },
+  });
+}
 
 // On a narrow screen the places of a project scroll sideways: the present one is brought into view.
 const here = document.querySelector(".site-nav [aria-current]");

@@ -12,15 +12,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import Conflict
-from evalapp.common.jobs import all_jobs
+from evalapp.common.jobs import all_jobs, find_job
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
-from evalapp.common.queue import cancel_run, live_workers, queue_place, retry_run
+from evalapp.common.queue import cancel_run, live_workers, retry_run, words_of_waiting
+from evalapp.common.run_facts import asked_of, facts_of
 from evalapp.common.selectors import find_run, log_tail, runs_of
-
-#: Longer values of a result stand behind a disclosure.
-SHORT = 120
 
 
 @login_required
@@ -40,7 +38,7 @@ def run_list(request: HttpRequest, slug: str) -> HttpResponse:
         "unserved": sorted({run.queue for run in found.rows if run.is_active} - served),
         "unsent": any(run.is_unsent for run in found.rows),
         "states": Run.State.choices,
-        "kinds": [job.kind for job in all_jobs()],
+        "kinds": sorted(((job.kind, job.name) for job in all_jobs()), key=lambda pair: pair[1].lower()),
         "state": state,
         "kind": kind,
     }
@@ -53,37 +51,38 @@ def run_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug)
     whole = request.GET.get("log") == "all"
     served = {queue for beat in live_workers() for queue in beat.queues} if run.is_active else {run.queue}
+    job = find_job(run.kind)
     context = {
         "project": run.project,
         "run": run,
-        "place": queue_place(run),
+        "kind_label": job.name if job else run.kind,
+        "asked": asked_of(run.params),
+        "waiting": words_of_waiting(run),
         "unserved": [run.queue] if run.queue not in served else [],
         "unsent": run.is_unsent,
         "log": log_tail(run, None if whole else 20),
         "whole": whole,
         "may_write": can(user=request.user, project=run.project, need="write"),
-        "below": next((job.fragment for job in all_jobs() if job.kind == run.kind), ""),
+        "below": job.fragment if job else "",
         **_result(run),
     }
     return page(request, "common/runs/show.html", context, fragment="live")
 
 
 def _result(run: Run) -> dict:
-    """Short values as facts, the rest as JSON; `url` is where the result can be seen."""
-    facts, rest = [], {}
+    """Short values as facts, the rest as JSON; `result_url` is where the result can be seen, `result_gone` why it
+    cannot any more."""
     result = run.result or {}
-    for key, value in result.items():
-        if key == "url":
-            continue
-        if isinstance(value, (str, int, float, bool)) and len(str(value)) <= SHORT:
-            facts.append((key.replace("_", " "), value))
-        else:
-            rest[key] = value
+    facts, rest = facts_of(result)
     url = result.get("url", "")
+    shown = isinstance(url, str) and url.startswith("/") and not url.startswith("//")
+    job = find_job(run.kind)
+    gone = job.words_of_gone(run) if job and result else ""
     return {
         "facts": facts,
         "rest": json.dumps(rest, indent=2, ensure_ascii=False) if rest else "",
-        "result_url": url if isinstance(url, str) and url.startswith("/") and not url.startswith("//") else "",
+        "result_url": url if shown and not gone else "",
+        "result_gone": gone,
     }
 
 

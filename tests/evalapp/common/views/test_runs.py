@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.utils import timezone
 
+from evalapp.common import jobs
 from evalapp.common.models import Run, RunLog, WorkerBeat
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
 
@@ -41,8 +44,16 @@ def test_without_a_worker_it_says_how_to_start_one(reader, make):
 
 
 def test_a_waiting_run_tells_its_place(reader, make):
-    make()
-    assert "number 2 in its queue" in get(reader, make())
+    first, second = make(), make()
+    assert "waiting, next in its queue" in get(reader, first)
+    assert "waiting, 1 before it in its queue<" in get(reader, second)
+    Run.objects.filter(pk=first.pk).update(state="running", heartbeat=timezone.now())
+    assert "waiting, 1 before it in its queue, at work<" in get(reader, second)
+    third = make()
+    assert "waiting, 2 before it in its queue, 1 of them at work<" in get(reader, third)
+    Run.objects.filter(pk=first.pk).update(queue="gpu")
+    assert "waiting, next in its queue" in get(reader, second), "a training of another queue keeps it from nothing"
+    assert "its queue" not in get(reader, first)
 
 
 def test_a_running_run_has_bar_rate_and_time_left(reader, make):
@@ -62,7 +73,7 @@ def test_polling_stops_at_the_end(reader, make):
     page = get(reader, run, hx_request="true")
     assert "hx-trigger" not in page
     assert "<html" not in page, "only the fragment is sent"
-    assert "scored" in page
+    assert "Scored anew" in page
     assert "every 2s" not in reader.get(RUNS).content.decode()
 
 
@@ -82,6 +93,10 @@ def test_cancel_from_the_page_and_too_late(client, cast, make):
     client.force_login(cast.researcher)
     client.post(f"{RUNS}{run.pk}/cancel/")
     assert Run.objects.get(pk=run.pk).state == "cancelled"
+    assert "Cancelled before it began." in get(client, run)
+    running = make("running")
+    client.post(f"{RUNS}{running.pk}/cancel/")
+    assert "Cancelled: it is to stop." in get(client, running)
     page = client.post(f"{RUNS}{run.pk}/cancel/", follow=True).content.decode()
     assert "already ended" in page
 
@@ -106,3 +121,44 @@ def test_the_list_costs_the_same_however_long(reader, make, django_assert_max_nu
     with django_assert_max_num_queries(15):
         page = reader.get(RUNS).content.decode()
     assert "Next →" in page
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "failed", "cancelled", "succeeded"])
+def test_what_was_asked_for_stands_folded_on_every_page(reader, make, state):
+    params = {"evaluator": "adem", "folds": 5, "options": {"learning_rate": 1e-05, "affine": True, "l2": None}}
+    page = get(reader, make(state, params=params))
+    assert '<details class="section" id="run-asked"><summary>What was asked for</summary>' in page
+    for name, value in (("Evaluator", "adem"), ("Folds", "5"), ("Learning rate", "1e−05"), ("Affine", "yes")):
+        assert f'<dt>{name}</dt><dd dir="auto">{value}</dd>' in page
+    assert "L2" not in page
+    assert "run-asked" not in get(reader, make(state))
+
+
+def test_the_state_is_told_when_it_changes_and_every_part_is_known_by_its_name(reader, make):
+    page = get(reader, make("running", phase="counting", done=3))
+    status = page[page.index('<span role="status"') : page.index('id="run-phase"')]
+    assert "Running" in status
+    assert "counting" not in status
+    assert 'hx-target="#run" hx-swap="renew"' in page
+
+
+def test_kinds_have_names_for_people(reader, make):
+    make()
+    page = reader.get(RUNS).content.decode()
+    for value, name in (("open_campaign", "Opening of a campaign"), ("rank", "Leaderboard"), ("import", "Import")):
+        assert f'<option value="{value}">{name}</option>' in page
+    assert "<dd>Test count, queue cpu</dd>" in get(reader, make())
+
+
+def test_a_result_that_was_deleted_since_is_no_link(client, cast, make, monkeypatch):
+    run = make("succeeded", result={"url": RUNS, "n": 1})
+    client.force_login(cast.researcher)
+    assert "See the result" in get(client, run)
+    monkeypatch.setitem(jobs._JOBS, "test-count", replace(jobs._JOBS["test-count"], gone=f"{__name__}:gone"))
+    page = get(client, run)
+    assert "It was deleted since." in page
+    assert "See the result" not in page
+
+
+def gone(run: Run) -> str:
+    return "It was deleted since."

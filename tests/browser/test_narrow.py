@@ -1,0 +1,58 @@
+"""Menus and tables in a narrow window: what they show of themselves, and how a menu is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from annotation.models import Output
+from evalapp.common.runner import execute_run
+from scoring.services.scores import apply_evaluator
+from tests.cast import Cast
+from tests.factories import make_items, make_outputs, make_ratings
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_menu_among_choices_can_be_read_and_left(cast: Cast, page_for: Open, width: int) -> None:
+    items = make_items(cast.project, 2)
+    for output in make_outputs(cast.project, items, ("net",)):
+        Output.objects.filter(pk=output.pk).update(step=10)
+    for name in ("length", "random"):
+        run = apply_evaluator(project=cast.project, evaluator=name, send=False)
+        assert execute_run(run.pk).state == "succeeded"
+    page = page_for(cast.researcher, width=width)
+    page.goto("/projects/alpha/systems/steps/")
+    page.click("summary:text('Evaluators')")
+    (menu, *boxes) = page.locator(".inline-form .menu > div, .inline-form .menu label").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().toJSON())"
+    )
+    (mark, *_) = page.locator(".inline-form .menu input").evaluate_all("all => all.map((one) => one.offsetWidth)")
+    assert mark < 24
+    assert len(boxes) == 2
+    for box in (menu, *boxes):
+        assert box["left"] >= 0
+        assert box["right"] <= width
+    page.keyboard.press("Escape")
+    assert page.locator("details.menu[open]").count() == 0
+    assert page.evaluate("document.activeElement.textContent") == "Evaluators"
+    page.click("summary:text('Evaluators')")
+    page.click("h1")
+    assert page.locator("details.menu[open]").count() == 0
+
+
+def test_a_narrow_leaderboard_shows_figures_and_that_it_goes_on(cast: Cast, page_for: Open) -> None:
+    items = make_items(cast.project, 4)
+    make_ratings(cast.project, make_outputs(cast.project, items, ("sys-a", "sys-b")))
+    page = page_for(cast.researcher, width=390)
+    page.goto("/projects/alpha/systems/")
+    value = page.locator("tbody tr").first.locator("td.num .narrow-only")
+    assert " to " in value.inner_text()
+    box = value.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
+    assert "linear-gradient" in page.locator(".table-wrap").first.evaluate("one => getComputedStyle(one).background")
