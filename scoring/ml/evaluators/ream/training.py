@@ -395,4 +395,8 @@ def checked_items(job: FitJob, data: Dataset, aspect: str) -> list[QueryItem]:
         raise TrainingDataError(
             job.name, "every item has one reference only: there are no sets to tell apart. Add some."
         )
+    if not any(len({text.strip() for text in item.outputs}) > 1 for item in items):
+        raise TrainingDataError(
+            job.name, "all outputs of an item are the same, item by item: no metric tells them apart. Upload others."
+        )
     return items

@@ -328,6 +328,10 @@ def test_bad_input_is_named_before_training(encoder: str, tmp_path: Path) -> Non
     same = tuple(replace(rating, value=3.0) for rating in whole.ratings)
     with pytest.raises(TrainingDataError, match="0 items have references"):
         plan("ream", data(ratings=same), encoder=encoder)
+    for text in ("tea", " "):
+        alike = tuple(replace(output, text=text) for output in whole.outputs)
+        with pytest.raises(TrainingDataError, match="no metric tells them apart"):
+            plan("ream", data(outputs=alike), encoder=encoder)
     with pytest.raises(InvalidOption, match="must be one of bleu-star, token-f1"):
         plan("ream", whole, encoder=encoder, metric="length")
     with pytest.raises(InvalidOption, match="whole numbers"):
