@@ -11,12 +11,13 @@ from django.conf import settings
 from annotation.models import Aspect, ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
+from evalapp.common.errors import EvalappError
 
 from .selectors.leaderboards import CHOICES, names_of
 from .services.scores import defaults_of
 
 if TYPE_CHECKING:
-    from scoring.ml import Entry
+    from scoring.ml import Entry, Option
 
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {"systems": "Systems", "ratings": "Ratings", "level": "Level", "grouping": "Grouping", "method": "Method"}
@@ -25,8 +26,38 @@ LABELS |= {"people": "People’s scores by", "covariates": "Adjusted for", "per"
 LABELS |= {"undefined": "Groups of equal scores count"}
 
 
+class NameField(forms.RegexField):
+    """A name that stands in addresses."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        said = "Small letters, digits and hyphens only, beginning with a letter or a digit."
+        super().__init__(r"^[a-z0-9][a-z0-9-]*\Z", error_messages={"invalid": said}, **kwargs)
+
+
+def add_faults(form: forms.Form, error: EvalappError) -> None:
+    """What a service refused, at the fields where the form has them, else above it: nothing is lost."""
+    # Of several aspects one, too, is chosen in the field of all.
+    alike = {"aspect": "aspects"}
+    left = []
+    for fault in error.faults:
+        name = fault.field.removeprefix("options.")
+        names = (f"option_{name}", name, alike.get(name, name))
+        field = next((name for name in names if name in form.fields), None)
+        if field is None:
+            left.append(fault.message)
+        else:
+            form.add_error(field, fault.message)
+    for text in left if error.faults else [error.detail]:
+        form.add_error(None, text)
+
+
+def label_of(option: Option) -> str:
+    """What an option is called on pages, where it is trained and where it is applied."""
+    return option.name.replace("_", " ")
+
+
 class ApplyForm(forms.Form):
-    """One field per option; an empty field takes the default."""
+    """One field per option; an empty field takes the default. `lacking`: what must be named, and cannot be here."""
 
     def __init__(self, *args: Any, project: Project, entry: Entry, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -37,7 +68,10 @@ class ApplyForm(forms.Form):
                 choices=names, initial=ORIGINAL, label="References", help_text="The set the texts are measured against."
             )
         defaults = defaults_of(entry, project)
+        self.lacking = [option for option in entry.options if option.needed and not settings.ENCODERS]
         for option in entry.options:
+            if option in self.lacking or (option.names_model and not settings.ENCODERS):
+                continue
             self.fields[f"option_{option.name}"] = _option_field(option, defaults[option.name])
 
     @property
@@ -51,9 +85,10 @@ class ApplyForm(forms.Form):
 
 
 def _option_field(option: Any, default: Any) -> forms.Field:
-    common: dict[str, Any] = {"label": option.name, "help_text": option.help, "required": False}
-    if option.name == "encoder":
-        choices = [("", "the default"), *((name, name) for name in settings.ENCODERS)]
+    common: dict[str, Any] = {"label": label_of(option), "help_text": option.help, "required": bool(option.needed)}
+    if option.names_model:
+        default_choice = [] if option.needed else [("", "the default")]
+        choices = [*default_choice, *((name, name) for name in settings.ENCODERS)]
         return forms.ChoiceField(choices=choices, **common)
     if option.type == "bool":
         return forms.BooleanField(initial=default, **common)
@@ -63,7 +98,7 @@ def _option_field(option: Any, default: Any) -> forms.Field:
     if option.type == "int":
         return forms.IntegerField(initial=default, min_value=_whole(option.minimum), **common)
     if option.type == "float":
-        return forms.FloatField(initial=default, min_value=option.minimum, **common)
+        return forms.FloatField(initial=default, min_value=option.minimum, max_value=option.maximum, **common)
     return forms.CharField(initial=default, max_length=200, **common)
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
+from django.utils.datastructures import MultiValueDict
 
-from annotation.models import Aspect, Campaign, System
+from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 
-from .forms import reference_sets
-from .selectors.datasets import UPLOADED, rater_names
-from .selectors.training import default_folds
+from .forms import NameField, label_of, reference_sets
+from .selectors.datasets import UPLOADED, judged_aspects, rater_names
+from .selectors.training import default_folds, judgements_for
 from .services.training import LISTS, MOST_FOLDS, Wishes
 from .services.wishes import GREATEST_SEED, LEAST_SEED
 
@@ -22,9 +24,13 @@ if TYPE_CHECKING:
     from scoring.ml import Entry, Option
 
 #: Asked in fields of their own, not among the options.
-OWN = ("encoder",)
+OWN = ("encoder", "aspects")
 MOST_RATERS = 500
 _JUDGED = {"ratings", "comparisons", "judgements"}
+#: What is said where the only choice would be none.
+NOT_INSTALLED = (
+    "No model is installed for it here: put its folder on this machine, and its name into the setting ENCODERS."
+)
 
 
 class TrainForm(forms.Form):
@@ -34,54 +40,57 @@ class TrainForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.entry, self.project = entry, project
         self.defaults = {name: entry.train_defaults(name) for name in entry.profiles}
+        #: (label, what it is, what is missing): options that nothing here could be chosen for.
+        self.lacking: list[tuple[str, str, str]] = []
         self._add_profile()
         self._add_choice(project)
         for option in entry.train_options:
-            if option.name not in OWN:
+            if option.name in OWN:
+                continue
+            if option.names_model and not settings.ENCODERS:
+                self.lacking.append((label_of(option), option.help, NOT_INSTALLED))
+            else:
                 self.fields[f"option_{option.name}"] = self._option_field(option)
         self._add_data(project)
 
     def _add_profile(self) -> None:
-        words = {
-            "recommended": "recommended: corrected where the paper's way is known to harm",
-            "paper": "paper: as printed, quirks included",
-        }
         if len(self.entry.profiles) > 1:
             self.fields["profile"] = forms.ChoiceField(
-                choices=[(name, words.get(name, name)) for name in self.entry.profiles],
+                choices=[(name, name) for name in self.entry.profiles],
                 initial=self.entry.profiles[0],
                 label="Profile",
-                help_text="The values of all options you leave empty. The signature of the scores says which.",
+                help_text="The values of all options you leave empty. Paper: as printed, quirks included. Recommended: "
+                "corrected where the paper’s way is known to harm. The signature of the scores says which.",
             )
-        if any(option.name == "encoder" for option in self.entry.train_options):
+        if any(option.name == "encoder" for option in self.entry.train_options) and settings.ENCODERS:
             choices = [("", "the installed one"), *((name, name) for name in settings.ENCODERS)]
             self.fields["encoder"] = forms.ChoiceField(
                 choices=choices,
                 required=False,
                 label="Encoder",
-                help_text="The language model it starts from. The setting ENCODERS names further ones.",
+                help_text="The language model it starts from: MiniLM, or one of the setting ENCODERS.",
             )
 
     def _add_choice(self, project: Project) -> None:
-        if self.entry.aspect != "none":
-            aspects = [(row, row) for row in Aspect.objects.filter(project=project).values_list("name", flat=True)]
-            everything = [("", "all that people rated")] if self.entry.aspect == "many" else []
-            # What can learn without judgements needs no aspect, and there may be none.
-            judged = bool(_JUDGED & set(self.entry.train_needs))
-            without = [] if judged else [("", "none, or the only one that was judged")]
-            self.fields["aspect"] = forms.ChoiceField(
-                choices=[*everything, *aspects, *without], required=not (everything or without), label="Aspect",
-                help_text="What it learns to judge.",
+        aspects = [(name, name) for name in judged_aspects(project, judgements_for(self.entry))]
+        if self.entry.aspect == "many" and len(aspects) > 1:
+            self.fields["aspects"] = forms.MultipleChoiceField(
+                choices=aspects, required=False, widget=forms.CheckboxSelectMultiple, label="Aspects",
+                help_text="What it learns to judge, all together. None ticked: everything that was rated.",
             )  # fmt: skip
-        sets = reference_sets(project)
-        if len(sets) > 1:
-            self.fields["references"] = forms.ChoiceField(choices=[(name, name) for name in sets], label="References")
+        elif self.entry.aspect == "one":
+            # What can learn without judgements needs no aspect, and there may be none.
+            needed = bool(aspects) or bool(_JUDGED & set(self.entry.train_needs))
+            self.fields["aspect"] = forms.ChoiceField(
+                choices=aspects or [("", "none was judged yet")], required=needed, label="Aspect",
+                help_text="What it learns to judge: one that people judged here.",
+            )  # fmt: skip
         self.fields["folds"] = forms.IntegerField(
             initial=default_folds(project), min_value=1, max_value=MOST_FOLDS, label="Folds",
             help_text="5: five models, and every group is scored by one that did not see it; best below 500 items. "
             "1: one model of 80 % of the groups, 10 % choose its weights, 10 % stay untouched.",
         )  # fmt: skip
-        self.fields["name"] = forms.SlugField(
+        self.fields["name"] = NameField(
             required=False, max_length=80, label="Name",
             help_text=f"What it is called here: small letters, digits, hyphens. Empty: {self.entry.name}-1, and so on.",
         )  # fmt: skip
@@ -98,11 +107,23 @@ class TrainForm(forms.Form):
         )
 
     def _add_data(self, project: Project) -> None:
+        """What is offered is what the training reads: judgements only where it learns from them, references and systems
+        where there are texts of them among what it learns from."""
+        judged = self.entry.aspect != "none" or bool(_JUDGED & set(self.entry.train_needs))
+        dialogues = "dialogues" in self.entry.train_needs
+        spoken = Dialogue.objects.filter(project=project) if dialogues else Dialogue.objects.none()
+        sets = reference_sets(project)
+        # What learns from dialogues takes contexts with references only where there are no dialogues.
+        if len(sets) > 1 and not (dialogues and spoken.exists()):
+            self.fields["references"] = forms.ChoiceField(choices=[(name, name) for name in sets], label="References")
         campaigns = Campaign.objects.filter(project=project).order_by("pk").values_list("slug", "name")
-        systems = System.objects.filter(project=project).order_by("name").values_list("name", flat=True)
-        raters = rater_names(project)
+        rows = System.objects.filter(project=project)
+        if dialogues:
+            rows = rows.filter(pk__in=spoken.filter(system__isnull=False).values("system"))
+        systems = rows.order_by("name").values_list("name", flat=True)
+        raters = rater_names(project) if judged else []
         lists: dict[str, list[tuple[str, str]]] = {
-            "campaigns": [(slug, name) for slug, name in campaigns],
+            "campaigns": [(slug, name) for slug, name in campaigns] if judged else [],
             "systems": [(name, name) for name in systems],
             "raters": [(name, name) for name in raters[:MOST_RATERS]],
         }
@@ -121,9 +142,7 @@ class TrainForm(forms.Form):
             said = f"Empty: {_word(next(iter(values.values())))}."
         else:
             said = "Empty: " + ", ".join(f"{_word(value)} ({name})" for name, value in values.items()) + "."
-        common: dict[str, Any] = {
-            "label": option.name.replace("_", " "), "help_text": f"{option.help} {said}", "required": False
-        }  # fmt: skip
+        common: dict[str, Any] = {"label": label_of(option), "help_text": f"{option.help} {said}", "required": False}
         if option.names_model:
             models = [("", "as the profile"), *((name, name) for name in settings.ENCODERS)]
             return forms.ChoiceField(choices=models, **common)
@@ -188,6 +207,8 @@ class TrainForm(forms.Form):
             for name, value in given.items()
             if name.startswith("option_") and value not in ("", None)
         }
+        if given.get("aspects"):
+            options["aspects"] = ",".join(given["aspects"])
         return Wishes(
             evaluator=self.entry.name,
             profile=given.get("profile", ""),
@@ -213,7 +234,43 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
     }
     data = {name: params["data"][name] for name in (*LISTS, "references")}
     first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply")}
+    # A training has the name that was chosen for it, where nobody chose one.
+    slug = params.get("slug", "")
+    first["name"] = first["name"] or ("" if re.fullmatch(rf"{re.escape(entry.name)}-\d+", slug) else slug)
+    asked = params["options"].get("aspects") or params.get("aspect") or ""
+    first["aspects"] = [name.strip() for name in asked.split(",") if name.strip()]
     return {**options, **data, **first, "encoder": params["options"].get("encoder") or ""}
+
+
+def data_from(initial: Mapping[str, Any]) -> MultiValueDict[str, str]:
+    """The same as a browser would send it."""
+    found: MultiValueDict[str, str] = MultiValueDict()
+    for name, value in initial.items():
+        if isinstance(value, list | tuple):
+            found.setlist(name, [str(part) for part in value])
+        elif value is not False:
+            found[name] = "on" if value is True else str(value)
+    return found
+
+
+def words_of(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was chosen, as names and words: options only where they depart from the profile."""
+    defaults = entry.train_defaults(params["profile"])
+    data = params["data"]
+    found = [("Profile", params["profile"])] if len(entry.profiles) > 1 else []
+    if params["aspect"]:
+        found.append(("Aspect", params["aspect"]))
+    found += [("Folds", str(params["folds"])), ("Seed", str(params["seed"]))]
+    found.append(("Name", params.get("name") or f"{entry.name}-N, the next number"))
+    found.append(("Applied when trained", _word(bool(params["apply"]))))
+    if data["references"] != ORIGINAL:
+        found.append(("References", data["references"]))
+    found += [(name.capitalize(), ", ".join(data[name])) for name in LISTS if data[name]]
+    for option in entry.train_options:
+        value = params["options"].get(option.name)
+        if value != defaults.get(option.name):
+            found.append((label_of(option), _word(value)))
+    return found
 
 
 def _may_be_none(option: Option) -> bool:

@@ -4,7 +4,7 @@ when it is asked for, so that the start of the web process does not wait for it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -12,7 +12,7 @@ from django.conf import settings
 from evalapp.common.errors import BadInput, Fault, NotThere
 
 if TYPE_CHECKING:
-    from scoring.ml import Entry, Option
+    from scoring.ml import Entry, InvalidOption, Option
 
 NEEDS = {
     "references": "references",
@@ -43,21 +43,36 @@ def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return entry.parse_options(given)
     except InvalidOption as error:
-        raise BadInput(str(error), faults=[Fault(str(error), field=f"options.{error.option}")]) from error
+        raise refusal_of(error) from error
+
+
+def refusal_of(error: InvalidOption, own: Collection[str] = ()) -> BadInput:
+    """What the library says of options, with a fault for each; `own` are those that a request names beside `options`,
+    not among them."""
+    faults = [
+        Fault(
+            f"{fault.option} {fault.message}.", field=fault.option if fault.option in own else f"options.{fault.option}"
+        )
+        for fault in error.faults
+    ]
+    return BadInput(f"{error.evaluator}: {' '.join(fault.message for fault in faults)}", faults=faults)
 
 
 def check_models(options: Iterable[Option], values: Mapping[str, Any], *, field: str = "options.") -> None:
     """People of the web name models of the setting ENCODERS only: a name may be a folder of the machine that scores.
 
-    Raises `BadInput` with the option's name.
+    Raises `BadInput` with the name of each option.
     """
+    faults = []
     for option in options:
         value = values.get(option.name)
         if not option.names_model or value is None or value in settings.ENCODERS:
             continue
         known = ", ".join(settings.ENCODERS) or "none beside the default"
         text = f"The {option.name} “{value}” is not among those of this installation: {known} (setting ENCODERS)."
-        raise BadInput(text, faults=[Fault(text, field=f"{field}{option.name}")])
+        faults.append(Fault(text, field=f"{field if option.name == 'encoder' else 'options.'}{option.name}"))
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
 
 
 def entry_as_dict(entry: Entry) -> dict[str, Any]:

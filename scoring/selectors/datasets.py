@@ -4,12 +4,12 @@ campaigns, raters and systems that were asked for. Nothing is trained here."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from annotation.exporters.canonical import BATCH, by_code_point, one_moment
 from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, Reference, System
@@ -65,6 +65,37 @@ def check_choice(project: Project, choice: DataChoice) -> None:
             faults.append(Fault(text, field=name))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+
+
+def judged_aspects(project: Project, kinds: Collection[str], choice: DataChoice | None = None) -> list[str]:
+    """The aspects in which outputs were judged so (`ratings`, `comparisons`) within a choice, in their order."""
+    choice = choice or DataChoice()
+    ratings = Rating.objects.filter(project=project, aspect=OuterRef("pk"), output__isnull=False)
+    compared = Comparison.objects.filter(project=project, aspect=OuterRef("pk"))
+    if choice.systems:
+        ratings = ratings.filter(output__system__name__in=choice.systems)
+        compared = compared.filter(output_a__system__name__in=choice.systems)
+    found = Q()
+    if "ratings" in kinds:
+        found |= Q(Exists(_narrowed(ratings, project, choice)))
+    if "comparisons" in kinds:
+        found |= Q(Exists(_narrowed(compared, project, choice)))
+    rows = Aspect.objects.filter(found, project=project) if found else Aspect.objects.none()
+    return list(rows.order_by("position", "id").values_list("name", flat=True))
+
+
+def _narrowed(rows: QuerySet, project: Project, choice: DataChoice) -> QuerySet:
+    """The judgements by the raters and from the campaigns of a choice."""
+    if choice.raters:
+        rows = rows.filter(rater__in=choice.raters)
+    if choice.campaigns:
+        named = [slug for slug in choice.campaigns if slug != UPLOADED]
+        made = Judgement.objects.filter(campaign__project=project, campaign__slug__in=named)
+        wanted = Q(judgement__in=made.values("pk"))
+        if UPLOADED in choice.campaigns:
+            wanted |= Q(judgement=None)
+        rows = rows.filter(wanted)
+    return rows
 
 
 def rater_names(project: Project) -> list[str]:
@@ -170,16 +201,7 @@ class _Reader:
         return {row[3]: row[:3] for row in found}
 
     def _wanted(self, rows: QuerySet) -> QuerySet:
-        if self.choice.raters:
-            rows = rows.filter(rater__in=self.choice.raters)
-        if self.choice.campaigns:
-            named = [slug for slug in self.choice.campaigns if slug != UPLOADED]
-            made = Judgement.objects.filter(campaign__project=self.project, campaign__slug__in=named)
-            wanted = Q(judgement__in=made.values("pk"))
-            if UPLOADED in self.choice.campaigns:
-                wanted |= Q(judgement=None)
-            rows = rows.filter(wanted)
-        return rows
+        return _narrowed(rows, self.project, self.choice)
 
     def _ratings(self, places: dict[int, tuple[str, str, int | None]]) -> None:
         from scoring.ml import types

@@ -78,6 +78,17 @@ def missing_for(entry: Entry, facts: Mapping[str, bool]) -> list[str]:
     ]
 
 
+def judgements_for(entry: Entry) -> tuple[str, ...]:
+    """The kinds of judgements that an evaluator learns an aspect from; none where it learns none."""
+    if entry.aspect == "none":
+        return ()
+    if "judgements" not in entry.train_needs:
+        named = tuple(kind for kind in ("ratings", "comparisons") if kind in entry.train_needs)
+        if named:
+            return named
+    return ("ratings", "comparisons")
+
+
 def default_folds(project: Project) -> int:
     """5 for few items, 1 (one model, a tenth of the groups left untouched) for many."""
     n = Item.objects.filter(project=project).values_list("pk", flat=True)[FEW_ITEMS - 1 : FEW_ITEMS]

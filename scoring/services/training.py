@@ -17,16 +17,17 @@ from annotation.models import Aspect
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, ScoreSet
-from ..selectors.catalogue import check_models, entries, get_entry
-from ..selectors.datasets import DataChoice, check_choice
+from ..selectors.catalogue import check_models, entries, get_entry, refusal_of
+from ..selectors.datasets import DataChoice, check_choice, judged_aspects
 from ..selectors.training import (
     default_folds,
     facts_of,
+    judgements_for,
     learners,
     missing_for,
     names_in_making,
@@ -46,6 +47,8 @@ NAMES_OF_ONE = ("evaluator", "slug", "mix", "other")
 NAMES_OF_SEVERAL = ("evaluators", "parts")
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "rank")
+#: Options that a request names beside `options`.
+OWN_FIELDS = ("profile", "encoder", "ratings")
 
 
 @dataclass(frozen=True)
@@ -104,11 +107,20 @@ def start_training(
 
 def start_check(*, project: Project, user: Any = None, wishes: Wishes, send: bool = True) -> Run:
     """Queue the dry check of a training: counts, steps, time, warnings, or what is missing."""
-    params = plan_params(project, wishes)
-    check_name(project, wishes.name)
+    wrong = _Wrong()
+    with wrong.gathering():
+        params = plan_params(project, wishes)
+    with wrong.gathering():
+        check_name(project, wishes.name, names_to_be(project))
+    wrong.tell()
     params["name"] = wishes.name
     title = f"Check before training {wishes.evaluator}"
     return enqueue_run(kind="plan", project=project, user=user, params=params, title=title, send=send)
+
+
+def is_as_checked(project: Project, check: Run, wishes: Wishes) -> bool:
+    """Whether somebody wants what a dry check has looked at, and nothing else."""
+    return {**plan_params(project, wishes), "name": wishes.name} == check.params
 
 
 def start_checked(*, project: Project, user: Any, check: Run) -> Run:
@@ -145,31 +157,33 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
             faults=[Fault("needs no training", field="evaluator")],
         )
     profile = wishes.profile or entry.profiles[0]
-    options = _options(entry, profile, wishes)
-    if not any_encoder:
-        check_models(entry.train_options, options, field="" if wishes.encoder else "options.")
-    if wishes.aspect and not Aspect.objects.filter(project=project, name=wishes.aspect).exists():
-        there = ", ".join(Aspect.objects.filter(project=project).values_list("name", flat=True)) or "none yet"
-        text = f"There is no aspect “{wishes.aspect}” in {project.slug}. There are: {there}."
-        raise BadInput(text, faults=[Fault(text, field="aspect")])
-    if entry.aspect == "none" and wishes.aspect:
-        text = f"{entry.name} learns no aspect: leave it out."
-        raise BadInput(text, faults=[Fault(text, field="aspect")])
     folds = default_folds(project) if wishes.folds is None else wishes.folds
-    if not 0 <= folds <= MOST_FOLDS:
-        text = f"folds is a number from 0 to {MOST_FOLDS}; 0 and 1 train one model."
-        raise BadInput(text, faults=[Fault(text, field="folds")])
-    check_seed(wishes.seed)
     choice = DataChoice(
         references=wishes.references or ORIGINAL,
         campaigns=wishes.campaigns,
         raters=wishes.raters,
         systems=wishes.systems,
     )
-    check_choice(project, choice)
+    options: dict[str, Any] = {}
+    wrong = _Wrong()
+    with wrong.gathering():
+        options = _options(entry, profile, wishes)
+        if not any_encoder:
+            check_models(entry.train_options, options, field="" if wishes.encoder else "options.")
+    with wrong.gathering():
+        if not 0 <= folds <= MOST_FOLDS:
+            text = f"folds is a number from 0 to {MOST_FOLDS}; 0 and 1 train one model."
+            raise BadInput(text, faults=[Fault(text, field="folds")])
+    with wrong.gathering():
+        check_seed(wishes.seed)
+    with wrong.gathering():
+        check_choice(project, choice)
     missing = missing_for(entry, facts_of(project))
-    if missing:
+    if missing and not wrong.found:
         raise BadInput(f"{entry.name} cannot be trained on {project.slug}. " + " ".join(missing))
+    with wrong.gathering():
+        _check_aspects(project, entry, wishes, options, choice)
+    wrong.tell()
     return {
         "evaluator": entry.name,
         "profile": profile,
@@ -180,6 +194,66 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
         "apply": wishes.apply,
         "data": choice.as_dict(),
     }
+
+
+class _Wrong:
+    """What is wrong with a request, told together: not one thing each time it is sent."""
+
+    def __init__(self) -> None:
+        self.found: list[EvalappError] = []
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        try:
+            yield
+        except EvalappError as error:
+            if not error.faults:
+                raise
+            self.found.append(error)
+
+    def tell(self) -> None:
+        """Raises what was found, if anything was."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            faults = [fault for error in self.found for fault in error.faults]
+            raise BadInput(" ".join(error.detail for error in self.found), faults=faults)
+
+
+def _check_aspects(
+    project: Project, entry: Entry, wishes: Wishes, options: Mapping[str, Any], choice: DataChoice
+) -> None:
+    """The aspect that is to be learned has what this evaluator learns it from, and is named where several have."""
+
+    def refuse(text: str, place: str = "aspect") -> None:
+        raise BadInput(text, faults=[Fault(text, field=place)])
+
+    known = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
+    if wishes.aspect and wishes.aspect not in known:
+        there = ", ".join(known) or "none yet"
+        refuse(f"There is no aspect “{wishes.aspect}” in {project.slug}. There are: {there}.")
+    if entry.aspect == "none":
+        if wishes.aspect:
+            refuse(f"{entry.name} learns no aspect: leave it out.")
+        return
+    if options.get("human") == "no" or options.get("comparison") is False:
+        return  # it learns from texts alone
+    kinds = judgements_for(entry)
+    nouns = " or ".join(kinds)
+    judged = judged_aspects(project, kinds, choice)
+    if not judged:
+        if wishes.aspect:
+            refuse(f"There are no {nouns} of “{wishes.aspect}” in what was chosen, nor of any other aspect.")
+        return
+    if entry.aspect == "one" and not wishes.aspect and len(judged) > 1:
+        refuse(f"Name the aspect that {entry.name} shall learn: {', '.join(judged)}.")
+    listed = [name.strip() for name in str(options.get("aspects") or "").split(",") if name.strip()]
+    for place, names in (("aspect", [wishes.aspect] if wishes.aspect else []), ("options.aspects", listed)):
+        for name in names:
+            if name not in judged:
+                refuse(
+                    f"There are no {nouns} of “{name}” in what was chosen. There are of: {', '.join(judged)}.", place
+                )
 
 
 def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
@@ -198,8 +272,7 @@ def _options(entry: Entry, profile: str, wishes: Wishes) -> dict[str, Any]:
     try:
         return entry.parse_train_options(profile, given)
     except InvalidOption as error:
-        where = error.option if error.option in ("profile", "encoder", "ratings") else f"options.{error.option}"
-        raise BadInput(str(error), faults=[Fault(str(error), field=where)]) from error
+        raise refusal_of(error, OWN_FIELDS) from error
 
 
 def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None = None) -> None:
@@ -223,6 +296,11 @@ def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None 
         raise Conflict(text, faults=[Fault(text, field="name")])
 
 
+def names_to_be(project: Project) -> dict[str, Run]:
+    """The names that runs will give, but for those that are just being cancelled."""
+    return {slug: run for slug, run in names_in_making(project).items() if not run.cancel_requested}
+
+
 @contextmanager
 def naming(project: Project) -> Iterator[None]:
     """While a name is chosen and the run that will give it is stored, nobody else does so in this project: else two
@@ -236,7 +314,7 @@ def free_slug(project: Project, stem: str, name: str) -> str:
     """The name that was asked for, or the stem with the next number; nothing that is there or under way has it. It is
     free for as long as the caller is `naming`."""
     making = names_in_making(project)
-    check_name(project, name, {slug: run for slug, run in making.items() if not run.cancel_requested})
+    check_name(project, name, names_to_be(project))
     if name:
         return name
     # What is just being cancelled may be done before it sees so, and have its name.

@@ -3,7 +3,7 @@ deleting one. The page of one evaluator is in `evaluators`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import messages
@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
+from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
@@ -24,12 +24,16 @@ from evalapp.common.selectors import find_run
 
 from ..curves import draw
 from ..downloads import send_file, send_tar
+from ..forms import NameField, add_faults
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
 from ..services.artefacts import receive_artefact
-from ..services.training import MOST_FOLDS, delete_evaluator, start_check, start_checked
-from ..train_form import TrainForm, initial_from
+from ..services.training import MOST_FOLDS, delete_evaluator, is_as_checked, start_check, start_checked
+from ..train_form import TrainForm, data_from, initial_from, words_of
+
+if TYPE_CHECKING:
+    from scoring.ml import Entry
 
 
 @login_required
@@ -40,16 +44,34 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     entry = get_entry(name)
     if not entry.learns:
         raise NotThere(f"{name} needs no training. Apply it under Evaluators.")
-    check = _find_check(project, name, request.GET.get("check", ""))
-    initial = initial_from(entry, check.params) if check else None
-    form = TrainForm(request.POST or None, project=project, entry=entry, initial=initial)
-    if request.method == "POST" and form.is_valid():
-        try:
-            run = start_check(project=project, user=request.user, wishes=form.wishes())
-        except EvalappError as error:
-            _add_faults(form, error)
-        else:
-            return redirect(f"{reverse('scoring:train', args=[slug, name])}?check={run.pk}#check")
+    if request.method == "POST":
+        form = TrainForm(request.POST, project=project, entry=entry)
+        if form.is_valid():
+            try:
+                return _to_check(start_check(project=project, user=request.user, wishes=form.wishes()), name)
+            except EvalappError as error:
+                add_faults(form, error)
+        return _train_page(request, project, entry, form)
+    check = _find(project, "plan", name, request.GET.get("check", ""))
+    earlier = check or _find(project, "train", name, request.GET.get("run", ""))
+    initial = initial_from(entry, earlier.params) if earlier else None
+    if check is not None and initial is not None and check.state == Run.State.FAILED and check.faults:
+        # What the check refused stands at its fields, as if it had been refused at once.
+        form = TrainForm(data_from(initial), project=project, entry=entry)
+        form.is_valid()
+        add_faults(form, BadInput(check.error, faults=[Fault(**fault) for fault in check.faults]))
+    else:
+        form = TrainForm(project=project, entry=entry, initial=initial)
+    response = _train_page(request, project, entry, form, check)
+    if request.htmx and form.errors:  # type: ignore[attr-defined]
+        response.headers["HX-Refresh"] = "true"
+    return response
+
+
+def _train_page(
+    request: HttpRequest, project: Project, entry: Entry, form: TrainForm, check: Run | None = None
+) -> HttpResponse:
+    plan = check.result if check else None
     context = {
         "project": project,
         "entry": entry,
@@ -57,42 +79,53 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "check": check,
         "checking": check is not None and check.is_active,
         "waiting": words_of_waiting(check) if check else "",
-        "plan": check.result if check else None,
+        "plan": plan,
+        "checked": words_of(entry, check.params) if check else [],
         # As pairs: a template would take a count of "items" for the method of that name.
-        "examples": list(((check.result if check else None) or {}).get("examples", {}).items()),
+        "examples": list((plan or {}).get("examples", {}).items()),
         "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
         "missing": missing_for(entry, facts_of(project)),
     }
-    return page(request, "scoring/evaluators/train.html", context, fragment="check", status=422 if form.errors else 200)
+    refused = bool(form.errors) and request.method == "POST"
+    return page(request, "scoring/evaluators/train.html", context, fragment="check", status=422 if refused else 200)
 
 
-def _find_check(project: Project, name: str, number: str) -> Run | None:
+def _to_check(check: Run, name: str) -> HttpResponse:
+    return redirect(f"{reverse('scoring:train', args=[check.project.slug, name])}?check={check.pk}#check")
+
+
+def _find(project: Project, kind: str, name: str, number: str) -> Run | None:
+    """The check or the training of this evaluator that has the number."""
     wanted = number_in(number)
     if wanted is None:
         return None
-    found = Run.objects.filter(project=project, kind="plan", pk=wanted).first()
+    found = Run.objects.filter(project=project, kind=kind, pk=wanted).select_related("project").first()
     return found if found is not None and found.params.get("evaluator") == name else None
-
-
-def _add_faults(form: forms.Form, error: EvalappError) -> None:
-    placed = False
-    for fault in error.faults:
-        field = fault.field.replace("options.", "option_")
-        if field in form.fields:
-            form.add_error(field, fault.message)
-            placed = True
-    if not placed:
-        form.add_error(None, error.detail)
 
 
 @login_required
 @require_POST
 def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+    """Train what a check found fit. The button sends the whole form: where that is no longer what was checked, it is
+    checked again, and what was changed is not left aside in silence."""
     project = get_project(user=request.user, slug=slug, need="write")
-    check = _find_check(project, name, request.POST.get("check", ""))
+    check = _find(project, "plan", name, request.POST.get("check", ""))
     if check is None:
         raise NotThere("There is no such check. Check the training first.")
-    run = start_checked(project=project, user=request.user, check=check)
+    entry = get_entry(name)
+    data = request.POST if "folds" in request.POST else data_from(initial_from(entry, check.params))
+    form = TrainForm(data, project=project, entry=entry)
+    if not form.is_valid():
+        return _train_page(request, project, entry, form)
+    try:
+        if data is request.POST and not is_as_checked(project, check, form.wishes()):
+            again = start_check(project=project, user=request.user, wishes=form.wishes())
+            messages.warning(request, "The choices were changed after the check: they are checked first.")
+            return _to_check(again, name)
+        run = start_checked(project=project, user=request.user, check=check)
+    except EvalappError as error:
+        add_faults(form, error)
+        return _train_page(request, project, entry, form)
     messages.success(request, f"{run.title}: in the queue.")
     return redirect("run", project.slug, run.pk)
 
@@ -140,7 +173,7 @@ class _FilesField(forms.FileField):
 class UploadForm(forms.Form):
     """One model: its files. Cross-fitted: the evaluator.json of the whole, and the files of each fold."""
 
-    name = forms.SlugField(required=False, max_length=80, label="Name", help_text="Empty: uploaded-1, and so on.")
+    name = NameField(required=False, max_length=80, label="Name", help_text="Empty: uploaded-1, and so on.")
 
     def __init__(self, *args: Any, folds: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -171,7 +204,7 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
                 project=project, user=request.user, name=form.cleaned_data["name"], files=form.given()
             )
         except EvalappError as error:
-            _add_faults(form, error)
+            add_faults(form, error)
         else:
             messages.success(request, f"{run.title}: a worker checks it.")
             return redirect("run", project.slug, run.pk)

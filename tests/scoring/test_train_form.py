@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.models import Aspect, Comparison, Dialogue, Rating, ReferenceSet
+from evalapp.common.errors import BadInput, Fault
+from scoring.forms import ApplyForm, add_faults
 from scoring.ml.registry import get_entry
-from scoring.services.training import plan_params
-from scoring.train_form import TrainForm, initial_from
+from scoring.services.training import Wishes, plan_params
+from scoring.train_form import TrainForm, data_from, initial_from, words_of
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -46,5 +49,171 @@ def test_what_needs_no_judgements_needs_no_aspect(cast):
     assert plan_params(cast.project, form.wishes())["aspect"] == ""
     assert not TrainForm(asked, project=cast.project, entry=get_entry("ream")).is_valid()
     make_ratings(cast.project, [])
-    shown = str(TrainForm(project=cast.project, entry=entry)["aspect"])
-    assert shown.index("quality") < shown.index("none, or the only one")
+    assert "none was judged yet" in str(TrainForm(project=cast.project, entry=entry)["aspect"])
+
+
+ASKED = {"profile": "recommended", "folds": "2", "seed": "13", "name": ""}
+
+
+@pytest.fixture
+def judged(cast):
+    """`quality` and `fluency` were rated, `style` compared, and nobody judged `human-likeness`."""
+    outputs = make_outputs(cast.project, make_items(cast.project, 4))
+    for name in ("quality", "fluency"):
+        make_ratings(cast.project, outputs, name)
+    style = Aspect.objects.create(project=cast.project, name="style", position=5)
+    Aspect.objects.create(project=cast.project, name="human-likeness", position=6)
+    Comparison.objects.create(
+        project=cast.project, output_a=outputs[0], output_b=outputs[1], aspect=style, rater="r0", verdict="a"
+    )
+    return cast.project
+
+
+def offered(project, name, field="aspect"):
+    return [value for value, _ in TrainForm(project=project, entry=get_entry(name)).fields[field].choices]
+
+
+def test_an_aspect_is_offered_where_it_has_the_judgements_that_are_learned_from(judged):
+    assert offered(judged, "ream") == ["quality", "fluency"]
+    assert offered(judged, "comparative") == ["quality", "fluency", "style"]
+    assert offered(judged, "shared-bert", "aspects") == ["quality", "fluency"]
+
+
+def faults_of(project, name, **wishes):
+    with pytest.raises(BadInput) as refused:
+        plan_params(project, Wishes(name, **wishes))
+    return {fault.field: fault.message for fault in refused.value.faults}
+
+
+def test_the_aspect_is_asked_for_at_once_where_several_were_judged(judged):
+    """The choice that stood there first failed the check, which took half a minute."""
+    form = TrainForm(ASKED, project=judged, entry=get_entry("comparative"))
+    assert list(form.errors) == ["aspect"]
+    said = "Name the aspect that comparative shall learn: quality, fluency, style."
+    assert faults_of(judged, "comparative") == {"aspect": said}
+    assert plan_params(judged, Wishes("comparative", options={"human": "no"}))["aspect"] == ""
+    assert plan_params(judged, Wishes("comparative", aspect="style"))["aspect"] == "style"
+    said = faults_of(judged, "ream", aspect="human-likeness")["aspect"]
+    assert said == "There are no ratings of “human-likeness” in what was chosen. There are of: quality, fluency."
+    assert "no ratings of “style”" in faults_of(judged, "ream", aspect="style")["aspect"]
+    assert (
+        "no ratings of “style”"
+        in faults_of(judged, "shared-bert", options={"aspects": "quality, style"})["options.aspects"]
+    )
+
+
+def test_what_was_chosen_may_leave_one_aspect(judged):
+    Rating.objects.filter(aspect__name="fluency", rater="r1").delete()
+    Rating.objects.filter(aspect__name="fluency").update(rater="other")
+    assert plan_params(judged, Wishes("ream", raters=("r0", "r1")))["aspect"] == ""
+    assert "fluency" in faults_of(judged, "ream", raters=("r0",), aspect="fluency")["aspect"]
+
+
+def test_everything_that_is_wrong_is_told_at_once(judged):
+    options = {"metric": "nonsense", "sizes": "a,b", "negatives": "foo", "train_device": "foo", "nothing": 1}
+    found = faults_of(judged, "ream", options=options, folds=99, seed=-1, systems=("nobody",), profile="paper")
+    assert set(found) == {*(f"options.{name}" for name in options), "folds", "seed", "systems"}
+    assert found["options.sizes"] == "sizes must be whole numbers from 1 with commas between, not “a,b”."
+    assert faults_of(judged, "ream", profile="printed", aspect="quality") == {
+        "profile": "profile must be one of recommended, paper."
+    }
+
+
+def test_faults_of_a_service_stand_at_the_fields_of_the_form(judged):
+    form = TrainForm(ASKED, project=judged, entry=get_entry("shared-bert"))
+    assert form.is_valid(), form.errors
+    faults = [
+        Fault("beta must be a number.", field="options.beta"),
+        Fault("Nobody rated it.", field="aspect"),
+        Fault("It is wrong elsewhere.", field="elsewhere"),
+    ]
+    add_faults(form, BadInput("All of it.", faults=faults))
+    assert dict(form.errors) == {
+        "option_beta": ["beta must be a number."],
+        "aspects": ["Nobody rated it."],
+        "__all__": ["It is wrong elsewhere."],
+    }
+    assert form.faulty_groups == ["basic"]
+
+
+def test_aspects_learned_together_are_ticked(judged):
+    entry = get_entry("shared-bert")
+    assert {"aspect", "option_aspects"}.isdisjoint(TrainForm(project=judged, entry=entry).fields)
+    form = TrainForm({**ASKED, "aspects": ["quality", "fluency"]}, project=judged, entry=entry)
+    assert form.is_valid(), form.errors
+    params = plan_params(judged, form.wishes())
+    assert (params["aspect"], params["options"]["aspects"]) == ("", "quality,fluency")
+    again = TrainForm(data_from(initial_from(entry, {**params, "name": ""})), project=judged, entry=entry)
+    assert again.is_valid(), again.errors
+    assert plan_params(judged, again.wishes()) == params
+
+
+def test_only_what_the_training_reads_is_offered(judged):
+    """`maude` learns from dialogues alone: campaigns, raters and systems did nothing there."""
+    Dialogue.objects.create(project=judged, key="d", turns=["hello", "hi"])
+    ReferenceSet.objects.create(project=judged, name="more")
+    data = {"references", "campaigns", "systems", "raters"}
+    assert data.isdisjoint(TrainForm(project=judged, entry=get_entry("maude")).fields)
+    assert {"references", "systems", "raters"} <= set(TrainForm(project=judged, entry=get_entry("ream")).fields)
+    fields = set(TrainForm(project=judged, entry=get_entry("perception")).fields)
+    assert {"references", "systems"} <= fields
+    assert "raters" not in fields
+    Dialogue.objects.all().delete()
+    assert (
+        "references" in TrainForm(project=judged, entry=get_entry("maude")).fields
+    )  # it then takes contexts with them
+
+
+def test_what_cannot_be_chosen_is_no_choice(judged, settings):
+    settings.ENCODERS = []
+    form = TrainForm(project=judged, entry=get_entry("maude"))
+    names = ["generator", "translator", "back translator"]
+    assert [label for label, *_ in form.lacking] == names
+    assert {"encoder", "option_generator", "option_translator", "option_back_translator"}.isdisjoint(form.fields)
+    apply = ApplyForm(project=judged, entry=get_entry("bleurt"))
+    assert [option.name for option in apply.lacking] == ["encoder"]
+    assert "option_encoder" not in apply.fields
+    settings.ENCODERS = ["mine"]
+    form = TrainForm(project=judged, entry=get_entry("maude"))
+    assert not form.lacking
+    assert [value for value, _ in form.fields["option_generator"].choices] == ["", "mine"]
+    assert [value for value, _ in form.fields["encoder"].choices] == ["", "mine"]
+    apply = ApplyForm({}, project=judged, entry=get_entry("bleurt"))
+    assert [value for value, _ in apply.fields["option_encoder"].choices] == ["mine"]
+    assert "option_encoder" in apply.errors
+
+
+def test_the_metric_is_chosen_from_those_there_are(judged):
+    assert offered(judged, "ream", "option_metric")[:3] == ["", "bleu-star", "token-f1"]
+
+
+def test_an_option_has_one_name(judged):
+    for name in ("ream", "comparative"):
+        entry = get_entry(name)
+        train, apply = (form(project=judged, entry=entry) for form in (TrainForm, ApplyForm))
+        for form in (train, apply):
+            assert not [field.label for field in form if "_" in field.label]
+    assert train.fields["option_max_length"].label == "max length"
+
+
+def test_a_name_is_told_what_it_may_be(judged):
+    for name in ("Mine", "my evaluator", "-mine"):
+        form = TrainForm({**ASKED, "aspect": "quality", "name": name}, project=judged, entry=get_entry("ream"))
+        said = "Small letters, digits and hyphens only, beginning with a letter or a digit."
+        assert form.errors == {"name": [said]}
+
+
+def test_what_was_checked_is_said_in_words(judged):
+    wishes = Wishes("ream", aspect="quality", folds=5, systems=("sys-a",), options={"sizes": "1,3", "patience": None})
+    assert words_of(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
+        ("Profile", "recommended"), ("Aspect", "quality"), ("Folds", "5"), ("Seed", "13"), ("Name", "mine"),
+        ("Applied when trained", "no"), ("Systems", "sys-a"), ("sizes", "1,3"), ("patience", "none"),
+    ]  # fmt: skip
+
+
+def test_a_training_fills_the_form(judged):
+    entry = get_entry("ream")
+    params = plan_params(judged, Wishes("ream", aspect="quality", folds=3, options={"heads": 2}))
+    found = initial_from(entry, {**params, "slug": "ream-7"})
+    assert (found["name"], found["folds"], found["option_heads"]) == ("", 3, 2)
+    assert initial_from(entry, {**params, "slug": "mine"})["name"] == "mine"

@@ -106,7 +106,7 @@ def test_the_curve_and_the_log_are_stored(toy):
     # Three batches an epoch, three epochs: a point for every step.
     assert [step for step, _ in curve["fold 1 of 2, training"]] == list(range(1, 10))
     text = "\n".join(RunLog.objects.filter(run=evaluator.run).values_list("text", flat=True))
-    assert "2 model(s), each of" in text
+    assert "2 models, each of" in text
     assert "fold 2 of 2, training …" in text
     assert f"Signature: {evaluator.signature}" in text
 

@@ -90,6 +90,111 @@ def test_faults_stand_at_their_fields(researcher, toy):
     assert researcher.post(address("train-start", "toy"), {"check": 99}).status_code == 404
 
 
+def checked(researcher, **choices):
+    """A check that found the choices fit, and its page."""
+    place = researcher.post(address("train", "toy"), {**FORM, **choices})["Location"]
+    check = Run.objects.filter(kind="plan").latest("pk")
+    execute_run(check.pk)
+    return check, place.partition("#")[0]
+
+
+def test_a_refused_form_says_so_above_it(researcher, toy):
+    answer = researcher.post(address("train", "toy"), {**FORM, "name": "Not A Slug", "option_epochs": "none at all"})
+    found = answer.content.decode()
+    assert answer.status_code == 422
+    assert "<title>Error: Train toy" in found
+    summary = found.partition('role="alert"')[2].partition("</div>")[0]
+    assert "autofocus" in summary
+    assert "2 things are not right yet" in summary
+    assert '<a href="#id_name">Name</a>: Small letters, digits and hyphens only' in summary
+    assert '<a href="#id_option_epochs">epochs</a>' in summary
+    assert "<title>Train toy" in researcher.get(address("train", "toy")).content.decode()
+
+
+def test_what_was_checked_is_named_beside_the_button(researcher, toy):
+    Rating.objects.update(simulated=True)
+    _, place = checked(researcher, seed=5)
+    found = researcher.get(place).content.decode()
+    for name, value in (("Aspect", "quality"), ("Folds", "2"), ("Seed", "5"), ("Name", "mine"), ("frozen", "yes")):
+        assert f'{name} <strong dir="auto">{value}</strong>' in found
+    assert found.count('class="primary"') == 1
+    assert "badge simulated" in found.partition("Read:")[2].partition("</p>")[0]
+    assert 'form="train" formaction' in found
+
+
+def test_what_was_changed_since_the_check_is_checked_first(researcher, toy):
+    """The training took name and folds of the check, whatever stood in the form by then."""
+    check, place = checked(researcher)
+    form = {**FORM, "check": check.pk, "name": "changed-name", "folds": 3}
+    answer = researcher.post(address("train-start", "toy"), form, follow=True)
+    again = Run.objects.filter(kind="plan").latest("pk")
+    assert (again.params["name"], again.params["folds"]) == ("changed-name", 3)
+    assert "changed after the check" in answer.content.decode()
+    assert not Run.objects.filter(kind="train").exists()
+    answer = researcher.post(address("train-start", "toy"), {**form, "folds": "many"})
+    assert (answer.status_code, "Enter a whole number" in answer.content.decode()) == (422, True)
+    researcher.post(address("train-start", "toy"), {**FORM, "check": check.pk})
+    assert Run.objects.get(kind="train").params["slug"] == "mine"
+
+
+def test_a_name_that_is_being_given_is_told_at_the_form(researcher, toy):
+    check, _ = checked(researcher, seed=5)
+    researcher.post(address("train-start", "toy"), {"check": check.pk})
+    run = Run.objects.get(kind="train")
+    said = f"Run {run.pk} is making an evaluator named “mine”"
+    answer = researcher.post(address("train", "toy"), FORM)
+    assert answer.status_code == 422
+    assert f'<a href="#id_name">Name</a>: {said}' in answer.content.decode()
+    assert Run.objects.filter(kind="plan").count() == 1
+
+
+def test_a_name_that_was_given_since_the_check_is_told_at_the_form(researcher, toy):
+    check, _ = checked(researcher)
+    make_trained(toy.project, "mine")
+    for form in ({"check": check.pk}, {**FORM, "check": check.pk}):
+        answer = researcher.post(address("train-start", "toy"), form)
+        assert answer.status_code == 422
+        assert '<a href="#id_name">Name</a>: The name “mine” is taken' in answer.content.decode()
+    assert not Run.objects.filter(kind="train").exists()
+
+
+def test_what_a_check_refuses_stands_at_its_field(researcher, toy, monkeypatch):
+    """`heads` must divide the encoder's width, which a worker knows: the page of the check shows it at the field."""
+    from scoring.ml import InvalidOption
+    from scoring.pipelines import train as pipeline
+
+    def refuse(*_):
+        raise InvalidOption("toy", "epochs", "must divide the width")
+
+    monkeypatch.setattr(pipeline.Training, "plan", refuse)
+    check, place = checked(researcher)
+    check.refresh_from_db()
+    assert check.faults == [{"message": "epochs must divide the width.", "field": "options.epochs"}]
+    found = researcher.get(place).content.decode()
+    assert '<a href="#id_option_epochs">epochs</a>: epochs must divide the width.' in found
+    assert "<title>Error: Train toy" in found
+    assert 'value="mine"' in found
+    assert '<details class="section" open>' in found
+    assert found.count("must divide the width") == 2
+    # Whoever waits on the page gets it anew, for the form is no part of what is renewed.
+    assert researcher.get(place, headers={"HX-Request": "true"})["HX-Refresh"] == "true"
+
+
+def test_a_training_that_failed_can_be_changed_and_asked_for_again(researcher, toy):
+    check, _ = checked(researcher, folds=3)
+    researcher.post(address("train-start", "toy"), {"check": check.pk})
+    run = Run.objects.get(kind="train")
+    link = address("train", "toy") + f"?run={run.pk}"
+    assert link not in researcher.get(reverse("run", args=["alpha", run.pk])).content.decode()
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FAILED)
+    assert link in researcher.get(reverse("run", args=["alpha", run.pk])).content.decode()
+    found = researcher.get(link).content.decode()
+    assert 'name="folds" value="3"' in found
+    assert 'value="mine"' in found
+    assert "What the check found" not in found
+    assert researcher.get(address("train", "ream") + f"?run={run.pk}").status_code == 200
+
+
 def test_the_catalogue_says_what_is_missing(researcher, toy):
     assert "Train<" in researcher.get(address("evaluator-list")).content.decode()
     Rating.objects.all().delete()
