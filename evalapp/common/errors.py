@@ -37,6 +37,11 @@ class EvalappError(Exception):
         self.faults = list(faults)
         self.extra = extra  # further members of the problem document, JSON-ready
 
+    @property
+    def untold(self) -> list[Fault]:
+        """The faults that the detail does not say in the same words."""
+        return [fault for fault in self.faults if str(fault) not in self.detail]
+
 
 class BadInput(EvalappError):
     code, title = "bad-input", "The input has faults"
@@ -59,7 +64,7 @@ class NotThere(EvalappError):
 
 
 class Conflict(EvalappError):
-    status, code, title = 409, "conflict", "It was changed in the meantime"
+    status, code, title = 409, "conflict", "Something is in the way"
 
 
 class InProgress(Conflict):

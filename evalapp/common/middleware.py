@@ -12,6 +12,7 @@ from django.shortcuts import render
 
 from .errors import EvalappError, TooLarge
 from .outages import unstorable
+from .pages import came_from
 from .problems import CONTENT_TYPE, from_domain, wait_headers
 
 #: What no page of ours ever asks a browser for.
@@ -53,7 +54,7 @@ class ErrorPages:
             return None
         part = getattr(request, "htmx", False) and not request.htmx.boosted
         template = "errors/_domain.html" if part else "errors/domain.html"
-        response = render(request, template, {"error": error}, status=error.status)
+        response = render(request, template, {"error": error, "back": came_from(request)}, status=error.status)
         for name, value in wait_headers(error).items():
             response.headers[name] = value
         return response
@@ -81,4 +82,4 @@ class BodyLimit:
         error = TooLarge(text)
         if request.path_info.startswith("/api/"):
             return JsonResponse(from_domain(error), status=error.status, content_type=CONTENT_TYPE)
-        return render(request, "errors/domain.html", {"error": error}, status=error.status)
+        return render(request, "errors/domain.html", {"error": error, "back": came_from(request)}, status=error.status)

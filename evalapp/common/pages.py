@@ -3,8 +3,21 @@ named part of the page, so every link also works without script."""
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit, urlunsplit
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+
+
+def came_from(request: HttpRequest) -> str:
+    """The page of this site that a link or a button led from, to go back to; "" where that is not known, or is this
+    very page."""
+    origin = urlsplit(request.headers.get("Referer", ""))
+    here = origin.scheme in ("http", "https") and origin.netloc == request.get_host()
+    if not here or (origin.path == request.path and request.method == "GET"):
+        return ""
+    # Of a path that begins with two slashes browsers make another host.
+    return urlunsplit(("", "", "/" + origin.path.lstrip("/"), origin.query, ""))
 
 
 def page(

@@ -35,7 +35,7 @@ def take_snapshot(
     board = answer.leaderboard
     if board is None or not answer.is_current:
         number = f"run {answer.run.pk}" if answer.run else "a run"
-        raise Conflict(f"The table is just being computed in {number}. Take the snapshot when it stands.")
+        raise Conflict(f"The table is just being computed in {number}. Keep it when it stands.")
     if not board.table["rows"]:
         raise BadInput(board.table["note"] or "The table has no rows yet.")
     now = timezone.now()

@@ -8,12 +8,13 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
-from evalapp.common.errors import BadInput
-from evalapp.common.pages import page
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.pages import came_from, page
 
 from ..selectors.leaderboards import COEFFICIENTS, SHAPES, parse_query
 from ..selectors.snapshots import FIGURED, KINDS, compare_tables, figures_of, get_snapshot, list_snapshots
@@ -35,7 +36,11 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
             raise BadInput(f"board is one of {', '.join(KINDS)}, not “{board}”.")
         query = parse_query(SHAPES[board], request.POST, project)
         given = {name: request.POST.get(name, "") for name in ("title", "note")}
-        row = take_snapshot(project=project, user=request.user, query=query, **given)
+        try:
+            row = take_snapshot(project=project, user=request.user, query=query, **given)
+        except Conflict as error:
+            messages.warning(request, f"Nothing was kept. {error.detail}")
+            return redirect(came_from(request) or reverse("scoring:snapshots", args=[slug]))
         messages.success(request, "Kept. This address stays; members of the project can open it.")
         return redirect("scoring:snapshot", project.slug, row.slug)
     context = {

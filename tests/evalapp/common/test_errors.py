@@ -5,7 +5,12 @@ from __future__ import annotations
 import base64
 
 import pytest
+from django.shortcuts import render
+from django.test import RequestFactory
 
+from evalapp.common.errors import BadInput, Fault
+from evalapp.common.middleware import ErrorPages
+from evalapp.common.pages import came_from
 from tests.cast import make_cast
 
 
@@ -27,3 +32,37 @@ def test_half_a_character_in_a_cursor_is_a_fault_of_the_request(client):
     cursor = base64.urlsafe_b64encode(b'[0,"\\ud800"]').decode()
     refused = client.get("/api/v1/projects/", {"cursor": cursor})
     assert (refused.status_code, refused.json()["type"]) == (400, "/docs/errors#bad-input")
+
+
+def test_a_page_of_an_error_says_a_fault_once():
+    faults = [
+        Fault("The name is taken.", field="name"), Fault("It has no text.", file="a.csv", line=3), Fault("Too long."),
+    ]  # fmt: skip
+    said = render(None, "errors/_domain.html", {"error": BadInput("The name is taken. a.csv:3: It has no text.")})
+    assert "errorlist" not in said.content.decode()
+    error = BadInput("The name is taken. See below: It has no text.", faults=faults)
+    said = render(None, "errors/_domain.html", {"error": error}).content.decode()
+    assert said.count("The name is taken.") == 1
+    assert "<li>a.csv:3: It has no text.</li><li>Too long.</li>" in said
+
+
+@pytest.mark.parametrize(
+    ("method", "referer", "back"),
+    [
+        ("post", "http://testserver/projects/a/?x=1", "/projects/a/?x=1"),
+        ("post", "http://testserver/here/", "/here/"),
+        ("get", "http://testserver/here/", ""),
+        ("get", "http://testserver/there/#part", "/there/"),
+        ("get", "http://elsewhere/there/", ""),
+        ("get", "javascript:alert(1)", ""),
+        ("get", "http://testserver//elsewhere/", "/elsewhere/"),
+        ("get", "", ""),
+    ],
+)
+def test_a_page_of_an_error_leads_back(method, referer, back):
+    request = getattr(RequestFactory(), method)("/here/", headers={"Referer": referer})
+    assert came_from(request) == back
+    request.htmx = type("Part", (), {"boosted": False})()
+    answer = ErrorPages(lambda _: None).process_exception(request, BadInput("No."))  # type: ignore[arg-type]
+    assert answer is not None
+    assert (f'<a class="button" href="{back}">Back</a>' in answer.content.decode()) == bool(back)

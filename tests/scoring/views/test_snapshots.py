@@ -103,6 +103,20 @@ def test_no_snapshot_of_a_table_under_way(board, monkeypatch):
         take_snapshot(project=board.project, query=SystemsQuery())
 
 
+def test_whoever_keeps_a_table_under_way_stays_on_its_page(board, client, monkeypatch):
+    """It was a bare page of an error, whose only way led to the projects."""
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
+    client.force_login(board.researcher)
+    words = {"board": "systems", "title": "One", "note": ""}
+    shown = place("systems") + "?level=item"
+    answer = client.post(place("snapshots"), words, headers={"Referer": f"http://testserver{shown}"})
+    assert answer.headers["Location"] == shown
+    assert "Nothing was kept. The table is just being computed" in client.get(place("systems")).content.decode()
+    answer = client.post(place("snapshots"), words, headers={"Referer": "http://elsewhere/systems/"})
+    assert answer.headers["Location"] == place("snapshots")
+    assert not Snapshot.objects.exists()
+
+
 def test_what_changed_between_two_tables():
     def table(kind="systems", signature="method:mean|resamples:1000", **values):
         rows = [

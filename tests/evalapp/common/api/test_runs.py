@@ -39,7 +39,7 @@ def test_start_look_cancel_retry(api):
     assert run["progress"] == {"done": 0, "total": None, "unit": "", "rate": None, "seconds_left": None}
     assert api.post(f"{url}cancel/").json()["state"] == "cancelled"
     answer = api.post(f"{url}cancel/")
-    assert (answer.status_code, answer.json()["title"]) == (409, "It was changed in the meantime")
+    assert (answer.status_code, answer.json()["title"]) == (409, "Something is in the way")
     assert api.post(f"{url}retry/").json()["state"] == "queued"
     assert len(api.get("/api/v1/projects/alpha/runs/").json()["results"]) == 1
 
