@@ -10,6 +10,8 @@ from evalapp.client.errors import (
     Conflict,
     ConnectionFailed,
     Fault,
+    InvalidArgument,
+    MissingFile,
     MissingPackage,
     NotAllowed,
     NotFinished,
@@ -24,6 +26,7 @@ from evalapp.client.errors import (
     UnexpectedAnswer,
     UploadCancelled,
     UploadFaulty,
+    WrongOrder,
 )
 from evalapp.client.evaluators import Evaluator, OnlineScores, Pair, Record
 from evalapp.client.exports import Export
@@ -45,7 +48,9 @@ __all__ = [
     "Evaluator",
     "Export",
     "Fault",
+    "InvalidArgument",
     "Leaderboard",
+    "MissingFile",
     "MissingPackage",
     "NotAllowed",
     "NotFinished",
@@ -69,4 +74,5 @@ __all__ = [
     "Upload",
     "UploadCancelled",
     "UploadFaulty",
+    "WrongOrder",
 ]

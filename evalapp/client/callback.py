@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from evalapp.client.errors import MissingPackage
+from evalapp.client.errors import InvalidArgument, MissingPackage
 from evalapp.client.stopping import Comparer, Input, Monitor, TookTooLong
 from evalapp.stats.stopping import PATIENCE, PREVIOUS
 
@@ -157,7 +157,9 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         if self.generate is None:
             tokenizer = kwargs.get("processing_class")
             if tokenizer is None:
-                raise ValueError("ComparativeStopping needs generate=, or a Trainer with processing_class=tokenizer")
+                raise InvalidArgument(
+                    "ComparativeStopping needs generate=, or a Trainer with processing_class=tokenizer"
+                )
             self.generate = Generation(tokenizer)
         self._training, self._last_step, self.stopped = True, -1, False
         self.best_step = self.best_checkpoint = None

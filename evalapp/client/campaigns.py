@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalapp.client.errors import WrongOrder
 from evalapp.client.rows import Flag, Judgement, Rows
 from evalapp.client.runs import OnProgress, Run
 from evalapp.client.session import Session, segment
@@ -110,7 +111,7 @@ class Campaign:
         last = None
         while (found := self.next()) is not None:
             if found.id == last:
-                raise RuntimeError(f"assignment {last} was neither submitted nor skipped")
+                raise WrongOrder(f"assignment {last} was neither submitted nor skipped")
             last = found.id
             yield found
 

@@ -10,7 +10,7 @@ from evalapp.client.evaluators import Evaluator
 from evalapp.client.projects import Project
 from evalapp.client.rows import CatalogueEntry, Rows
 from evalapp.client.runs import Run
-from evalapp.client.session import Retry, Session, segment
+from evalapp.client.session import Retry, Session, segment, whole
 from evalapp.client.uploads import Upload
 
 if TYPE_CHECKING:
@@ -63,18 +63,18 @@ class Client:
         return Project.from_wire(self.session, self.session.post("projects/", {"slug": slug, **about}))
 
     def run(self, number: int) -> Run:
-        return Run.from_wire(self.session, self.session.get(f"runs/{int(number)}/"))
+        return Run.from_wire(self.session, self.session.get(f"runs/{whole(number)}/"))
 
     def upload(self, number: int) -> Upload:
-        return Upload.from_wire(self.session, self.session.get(f"uploads/{int(number)}/"))
+        return Upload.from_wire(self.session, self.session.get(f"uploads/{whole(number)}/"))
 
     def campaign(self, number: int) -> Campaign:
         """A campaign by its number, for those who may read it."""
-        return Campaign.from_wire(self.session, self.session.get(f"campaigns/{int(number)}/"))
+        return Campaign.from_wire(self.session, self.session.get(f"campaigns/{whole(number)}/"))
 
     def judge(self, campaign: int) -> Campaign:
         """The same for annotators, who see no more of it than their assignments: nothing is asked yet."""
-        return Campaign(self.session, int(campaign))
+        return Campaign(self.session, whole(campaign))
 
     def catalogue(self) -> list[CatalogueEntry]:
         """What can be applied or trained by name, with options and needs."""

@@ -54,6 +54,18 @@ class MissingPackage(ClientError, ImportError):
         self.package = package
 
 
+class InvalidArgument(ClientError, ValueError):
+    """What the program gave cannot be sent, or is none of what is expected; nothing was sent."""
+
+
+class MissingFile(InvalidArgument, FileNotFoundError):
+    """A file or folder that the program named is not there, or holds nothing to send."""
+
+
+class WrongOrder(ClientError, RuntimeError):
+    """A call that another one has to come before."""
+
+
 class ConnectionFailed(ClientError):
     """No connection, or it broke; the attempts are used up."""
 
@@ -109,7 +121,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: it was changed in the meantime, or something rests on it."""
+    """409: something is in the way: a name that is taken, a run that is under way, what rests on it."""
 
 
 class TooManyRequests(ApiError):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
-from evalapp.client.errors import UnexpectedAnswer
-from evalapp.client.session import Session, segment
+from evalapp.client.errors import InvalidArgument, UnexpectedAnswer
+from evalapp.client.session import HALF, Session, segment
 
 #: The most that the server scores in one call.
 MOST_PAIRS = 64
@@ -89,21 +89,44 @@ class OnlineVerdicts:
 
 
 def as_pair(given: str | Mapping[str, Any] | HasText) -> dict[str, Any]:
-    """The wire form of a text, a mapping with `text`, or a record. Raises ValueError without a text."""
+    """The wire form of a text, a mapping with `text`, or a record. Raises InvalidArgument without a text."""
+    text: Any
+    context: Any = None
+    references: Any = None
     if isinstance(given, str):
-        return {"context": [], "text": given, "references": []}
-    if isinstance(given, Mapping):
+        text = given
+    elif isinstance(given, Mapping):
         text, context, references = given.get("text"), given.get("context"), given.get("references")
-        unknown = sorted(set(given) - {"text", "context", "references"})
+        unknown = sorted(set(map(str, given)) - {"text", "context", "references"})
         if unknown:
-            raise ValueError(f"a pair has text, context and references, not {unknown[0]!r}")
+            raise InvalidArgument(
+                f"a pair has text, context and references, not {unknown[0]!r}; options such as the aspect are given to "
+                "client.evaluator(name, options={...})"
+            )
+    elif not isinstance(given, HasText):
+        raise InvalidArgument(f"a pair is a text, a mapping with text, or a record, not {given!r}")
     else:
         text, context, references = given.text, given.context, given.references
     if not isinstance(text, str):
-        raise ValueError(f"a pair needs a text, not {text!r}")
+        raise InvalidArgument(f"a pair needs a text, not {text!r}")
     if isinstance(context, str) or isinstance(references, str):
-        raise ValueError("context and references are lists of texts")
-    return {"context": list(context or ()), "text": text, "references": list(references or ())}
+        raise InvalidArgument("context and references are lists of texts")
+    pair = {"context": list(context or ()), "text": text, "references": list(references or ())}
+    try:
+        "".join([*pair["context"], text, *pair["references"]]).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"a text {HALF}") from error
+    except TypeError as error:
+        raise InvalidArgument(f"context and references are lists of texts: {error}") from error
+    return pair
+
+
+def _as_pairs(pairs: Iterable[str | Mapping[str, Any] | HasText]) -> Iterator[dict[str, Any]]:
+    for number, given in enumerate(pairs):
+        try:
+            yield as_pair(given)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"pairs[{number}]: {error}") from error
 
 
 class Evaluator:
@@ -123,13 +146,13 @@ class Evaluator:
     ) -> OnlineScores:
         """Score any number of texts, in calls of at most 64; `timeout` holds for each call.
 
-        Raises Unavailable when the live worker is down, BadRequest for what the evaluator cannot score, NotFound
-        when there is no such evaluator.
+        Raises InvalidArgument for what is no pair, Unavailable when the live worker is down, BadRequest for what the
+        evaluator cannot score, NotFound when there is no such evaluator.
         """
         values: list[float] = []
         reasons: list[str] = []
         signatures: dict[str, None] = {}
-        left = map(as_pair, pairs)
+        left = _as_pairs(pairs)
         while batch := list(islice(left, MOST_PAIRS)):
             answer = self._ask("score", {"pairs": batch}, timeout)
             scores = answer.get("scores") if isinstance(answer, dict) else None
@@ -144,7 +167,7 @@ class Evaluator:
         """How reliable a set of references is for a context; nan where that is undefined. BadRequest from evaluators
         that do not say (REAM does)."""
         if isinstance(context, str) or isinstance(references, str):
-            raise ValueError("context and references are lists of texts")
+            raise InvalidArgument("context and references are lists of texts")
         answer = self._ask("reliability", {"context": list(context), "references": list(references)}, timeout)
         value = answer.get("reliability")
         return float("nan") if value is None else float(value)
@@ -163,11 +186,11 @@ class Evaluator:
     def judge(self, a: Sequence[HasText], b: Sequence[HasText], *, timeout: float | None = None) -> OnlineVerdicts:
         """Compare a[i] with b[i], for any number of pairs, in calls of at most 64; `timeout` holds for each call.
 
-        The comparative evaluator compares; others answer with BadRequest. Raises ValueError for lists of different
+        The comparative evaluator compares; others answer with BadRequest. Raises InvalidArgument for lists of different
         lengths and for a pair whose texts stand in different contexts; else as `score`.
         """
         if len(a) != len(b):
-            raise ValueError(f"{len(a)} texts cannot be compared with {len(b)}")
+            raise InvalidArgument(f"{len(a)} texts cannot be compared with {len(b)}")
         pairs = [_compared(one, other) for one, other in zip(a, b, strict=True)]
         verdicts: list[int] = []
         probabilities: list[tuple[float, float, float]] = []
@@ -190,5 +213,5 @@ class Evaluator:
 def _compared(one: HasText, other: HasText) -> dict[str, Any]:
     first, second = as_pair(one), as_pair(other)
     if first["context"] != second["context"]:
-        raise ValueError("the two texts of a pair must have one context")
+        raise InvalidArgument("the two texts of a pair must have one context")
     return {"context": first["context"], "a": first["text"], "b": second["text"]}

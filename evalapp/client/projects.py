@@ -186,7 +186,7 @@ class Project:
         idempotency_key: str | None = None,
     ) -> Upload:
         """The same for rows of one table (`items`, `outputs`, `ratings`, ...), from any iterable, in constant
-        memory. Raises ValueError, before anything is sent, for a row that JSON cannot hold."""
+        memory. Raises InvalidArgument, before anything is sent, for a row that JSON cannot hold."""
         how = {"dry_run": dry_run, "replace": replace}
         upload = send_rows(self._session, self.slug, kind, rows, **how, progress=progress, key=idempotency_key)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload

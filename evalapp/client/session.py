@@ -19,7 +19,15 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 
-from evalapp.client.errors import ApiError, ConnectionFailed, TimedOut, UnexpectedAnswer, error_class
+from evalapp.client.errors import (
+    ApiError,
+    ConnectionFailed,
+    InvalidArgument,
+    MissingFile,
+    TimedOut,
+    UnexpectedAnswer,
+    error_class,
+)
 
 PREFIX = "/api/v1/"
 #: Statuses after which an idempotent request is sent again.
@@ -29,6 +37,12 @@ KEY_HEADER = "Idempotency-Key"
 #: A request is given at least so many seconds, however little is left.
 LEAST_SECONDS = 1.0
 PAGE_SIZE = 500
+
+#: Of a text that no file and no request can hold.
+HALF = (
+    "holds half a surrogate pair, which UTF-8 cannot write. Put another character in its place: "
+    "text.encode('utf-8', 'replace').decode()"
+)
 
 Parameters = Mapping[str, Any]
 #: (bytes done, bytes in all or None)
@@ -101,7 +115,18 @@ def new_key() -> str:
 
 def segment(text: object) -> str:
     """A part of an address, with everything escaped that could leave it."""
-    return quote(str(text), safe="")
+    try:
+        return quote(str(text), safe="")
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"the name {HALF}") from error
+
+
+def whole(number: object) -> int:
+    """The number of a run, an upload or a campaign."""
+    try:
+        return int(number)  # type: ignore[call-overload]
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"{number!r} is no number of a row; give the `id` that an answer has") from error
 
 
 def plain_name(name: str, deepest: int = 1) -> str:
@@ -113,10 +138,13 @@ def plain_name(name: str, deepest: int = 1) -> str:
 
 
 def base_of(url: str) -> str:
-    """`http://host:8000` from that or from an address of its API. Raises ValueError for what is no http address."""
-    parts = urlsplit(url.strip())
+    """`http://host:8000` from that or from an address of its API. Raises InvalidArgument for any other."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError as error:
+        raise InvalidArgument(f"{url!r} is no address: {error}; write it as http://127.0.0.1:8000") from error
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(f"{url!r} is not the address of an installation; write it as http://127.0.0.1:8000")
+        raise InvalidArgument(f"{url!r} is not the address of an installation; write it as http://127.0.0.1:8000")
     path = parts.path.partition(PREFIX.rstrip("/"))[0].rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
@@ -156,7 +184,7 @@ class Session:
         verify: bool | str,
     ) -> None:
         if not token.isprintable() or not token.isascii() or " " in token:
-            raise ValueError("the token holds characters that no token has; copy it once more")
+            raise InvalidArgument("the token holds characters that no token has; copy it once more")
         self.base = base_of(url)
         self.retry = Retry(times=retries) if isinstance(retries, int) else retries
         if not isinstance(timeout, httpx.Timeout):
@@ -167,7 +195,10 @@ class Session:
         if isinstance(verify, str):
             import ssl
 
-            context: ssl.SSLContext | bool = ssl.create_default_context(cafile=verify)
+            try:
+                context: ssl.SSLContext | bool = ssl.create_default_context(cafile=verify)
+            except FileNotFoundError as error:
+                raise MissingFile(f"{verify} is not there; `verify` names a file of certificates") from error
         else:
             context = verify
         self.http = httpx.Client(headers=headers, timeout=timeout, transport=transport, verify=context)
@@ -242,15 +273,7 @@ class Session:
     def _attempt(self, call: _Call) -> httpx.Response:
         with ExitStack() as stack:
             given = call.body(stack) if call.body is not None else {}
-            request = self.http.build_request(
-                call.method,
-                call.url,
-                params={name: value for name, value in (call.params or {}).items() if value is not None},
-                headers={**given.pop("headers", {}), **call.headers},
-                json=call.json,
-                timeout=self._timeout(call),
-                **given,
-            )
+            request = self._build(call, given)
             if call.meter is not None and isinstance(request.stream, httpx.SyncByteStream):
                 length = request.headers.get("Content-Length", "")
                 request.stream = _Metered(request.stream, int(length) if length.isdigit() else None, call.meter)
@@ -261,6 +284,23 @@ class Session:
             else:
                 response.read()
             return response
+
+    def _build(self, call: _Call, given: dict[str, Any]) -> httpx.Request:
+        """Raises InvalidArgument, and nothing has been sent, for what no request can carry."""
+        params = {name: value for name, value in (call.params or {}).items() if value is not None}
+        try:
+            return self.http.build_request(
+                call.method,
+                call.url,
+                params=params,
+                headers={**given.pop("headers", {}), **call.headers},
+                json=call.json,
+                timeout=self._timeout(call),
+                **given,
+            )
+        except (TypeError, ValueError, httpx.InvalidURL) as error:
+            what = unsendable({**params, **call.json} if isinstance(call.json, dict) else params, error)
+            raise InvalidArgument(f"{call.method} {call.url} was not sent: {what}") from error
 
     def _timeout(self, call: _Call) -> httpx.Timeout:
         usual = self.http.timeout if call.timeout is None else httpx.Timeout(call.timeout)
@@ -349,9 +389,34 @@ class Session:
             part.unlink(missing_ok=True)
 
 
+def unsendable(value: Any, error: Exception) -> str:
+    """Why this cannot be written as JSON, with the place of a text that is the reason."""
+    place = _half_pair(value)
+    if place is not None:
+        return f"{place.lstrip('.') or 'it'} {HALF}"
+    if "float values are not JSON" in str(error):
+        return f"{error}. Leave such a number out, or write None where it may be absent"
+    return str(error)
+
+
+def _half_pair(value: Any, place: str = "") -> str | None:
+    """Where the first text is that holds half a surrogate pair."""
+    if isinstance(value, str):
+        return place if any("\ud800" <= letter <= "\udfff" for letter in value) else None
+    parts: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            if _half_pair(str(name)) is not None:
+                return f"{place} (a name in it)"
+            parts.append((f"{place}.{name}", part))
+    elif isinstance(value, list | tuple):
+        parts = [(f"{place}[{number}]", part) for number, part in enumerate(value)]
+    return next((found for where, part in parts if (found := _half_pair(part, where)) is not None), None)
+
+
 def line_of(row: Mapping[str, Any], number: int) -> bytes:
-    """A row as a line of NDJSON. Raises ValueError naming the row for what JSON cannot hold, nan among it."""
+    """A row as a line of NDJSON. Raises InvalidArgument naming the row for what JSON cannot hold, nan among it."""
     try:
         return json_module.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError) as error:
-        raise ValueError(f"row {number} cannot be written as JSON: {error}") from error
+        raise InvalidArgument(f"row {number} cannot be written as JSON: {unsendable(row, error)}") from error

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalapp.client.errors import BadRequest, ClientError, NotAllowed, NotFound, NotSignedIn
+from evalapp.client.errors import BadRequest, ClientError, InvalidArgument, NotAllowed, NotFound, NotSignedIn
 from evalapp.client.evaluators import Evaluator, Record
 from evalapp.stats.stopping import PATIENCE, PREVIOUS, Check, StoppingRule, from_either_side
 
@@ -121,9 +121,9 @@ class Monitor:
         journal: Path | None = None,
     ) -> None:
         if not inputs:
-            raise ValueError("there are no inputs to generate for")
+            raise InvalidArgument("there are no inputs to generate for")
         if previous < 1 or timeout <= 0:
-            raise ValueError("previous must be at least 1 and timeout greater than 0")
+            raise InvalidArgument("previous must be at least 1 and timeout greater than 0")
         self.comparer = load_comparer(comparer)
         self.inputs = list(inputs)
         self.previous, self.patience, self.timeout, self.journal = previous, patience, timeout, journal
@@ -160,7 +160,7 @@ class Monitor:
             self.worker.call(
                 lambda: compare([Record("Yes.", context=context)], [Record("No.", context=context)]), self.timeout
             )
-        except (BadRequest, NotSignedIn, NotAllowed, NotFound):
+        except (BadRequest, InvalidArgument, NotSignedIn, NotAllowed, NotFound):
             raise
         except ClientError as error:
             log.warning(
@@ -200,7 +200,9 @@ class Monitor:
         found = self.worker.call(lambda: generate(self.timeout), self.timeout) if beside else generate(self.timeout)
         texts = tuple(found)
         if len(texts) != len(self.inputs) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"generate gave {len(texts)} values for {len(self.inputs)} inputs; it must give texts")
+            raise InvalidArgument(
+                f"generate gave {len(texts)} values for {len(self.inputs)} inputs; it must give texts"
+            )
         return texts
 
     def _verdicts(self, texts: tuple[str, ...], seconds: float) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from evalapp.client.errors import Conflict, Fault, UploadCancelled, UploadFaulty
+from evalapp.client.errors import Conflict, Fault, InvalidArgument, MissingFile, UploadCancelled, UploadFaulty
 from evalapp.client.runs import OnProgress, Poll, Progress, Run
 from evalapp.client.session import Session, line_of, new_key, segment
 
@@ -132,21 +132,21 @@ class Upload:
 def files_of(paths: Sequence[str | Path]) -> list[Path]:
     """The files to send: each file given, and of a folder those with names of the interchange format.
 
-    Raises FileNotFoundError, naming what is missing or which folder has none.
+    Raises MissingFile, naming what is missing or which folder has none.
     """
     found: list[Path] = []
     for given in map(Path, paths):
         if given.is_dir():
             inside = [path for path in sorted(given.iterdir()) if path.is_file() and _is_table(path.name)]
             if not inside:
-                raise FileNotFoundError(f"{given} has no file of the interchange format, such as outputs.jsonl")
+                raise MissingFile(f"{given} has no file of the interchange format, such as outputs.jsonl")
             found += inside
         elif given.is_file():
             found.append(given)
         else:
-            raise FileNotFoundError(f"{given} is not there")
+            raise MissingFile(f"{given} is not there")
     if not found:
-        raise FileNotFoundError("no file was given")
+        raise MissingFile("no file was given")
     return found
 
 
@@ -180,7 +180,12 @@ def send_files(
     files = files_of(paths)
 
     def body(stack: ExitStack) -> dict[str, Any]:
-        opened = [stack.enter_context(path.open("rb")) for path in files]
+        try:
+            opened = [stack.enter_context(path.open("rb")) for path in files]
+        except FileNotFoundError as error:
+            raise MissingFile(f"{error.filename} is not there any more") from error
+        except OSError as error:
+            raise InvalidArgument(f"{error.filename} cannot be read: {error.strerror}") from error
         parts = [("file", (path.name, file)) for path, file in zip(files, opened, strict=True)]
         return {"files": parts}
 

@@ -13,6 +13,8 @@ from evalapp.client import (
     Client,
     ClientError,
     Conflict,
+    InvalidArgument,
+    MissingFile,
     NotAllowed,
     NotFinished,
     NotFound,
@@ -132,14 +134,27 @@ def test_faulty_rows_are_an_exception_with_rows(rita, tmp_path):
 def test_what_cannot_be_sent_is_said_before(rita, installation, tmp_path):
     project = rita.project("alpha")
     before = len(installation.seen)
-    with pytest.raises(ValueError, match="row 2"):
+    with pytest.raises(InvalidArgument, match=r"row 2.*write None"):
         project.upload_rows("ratings", [{"value": 1.0}, {"value": math.nan}])
-    with pytest.raises(ValueError, match="row 1"):
+    with pytest.raises(InvalidArgument, match="row 1"):
         project.upload_rows("ratings", [{"value": object()}])
-    with pytest.raises(FileNotFoundError, match=r"nothing\.jsonl is not there"):
+    with pytest.raises(InvalidArgument, match=r"row 1 .*: meta\.said\[1\] holds half a surrogate pair.*'replace'"):
+        project.upload_rows("outputs", [{"text": "a", "meta": {"said": ["b", "half \ud800 pair"]}}])
+    with pytest.raises(InvalidArgument, match=r"pairs\[1\]: a text holds half a surrogate pair"):
+        rita.evaluator("chrf").score(["a", {"text": "\ud800"}])
+    with pytest.raises(InvalidArgument, match="set holds half a surrogate pair"):
+        list(project.references(set="\udfff"))
+    with pytest.raises(InvalidArgument, match="the name holds half"):
+        rita.project("\ud800")
+    with pytest.raises(InvalidArgument, match="'seven' is no number"):
+        rita.run("seven")
+    with pytest.raises(MissingFile, match=r"nothing\.jsonl is not there"):
         project.upload(tmp_path / "nothing.jsonl")
     with pytest.raises(FileNotFoundError, match="no file of the interchange format"):
         project.upload(tmp_path)
+    # Both families: who catches what Python raises goes on doing so.
+    assert issubclass(MissingFile, FileNotFoundError)
+    assert issubclass(MissingFile, ClientError)
     assert len(installation.seen) == before
 
 

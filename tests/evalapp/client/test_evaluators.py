@@ -9,7 +9,7 @@ import math
 import httpx
 import pytest
 
-from evalapp.client import Client, Record, Retry, Unavailable, UnexpectedAnswer
+from evalapp.client import Client, InvalidArgument, Record, Retry, Unavailable, UnexpectedAnswer
 
 MOST = 64
 
@@ -71,9 +71,12 @@ def test_records_of_the_library_are_taken():
     assert live.calls[0][0]["context"] == ["Well?"]
 
 
-@pytest.mark.parametrize("pair", [{}, {"text": 3}, {"text": "a", "reference": "b"}, {"text": "a", "context": "b"}])
+@pytest.mark.parametrize(
+    "pair",
+    [5, {}, {"text": 3}, {"text": "a", "reference": "b"}, {"text": "a", "context": "b"}, {"text": "a", "context": [3]}],
+)
 def test_what_is_no_pair(pair):
-    with pytest.raises(ValueError, match=r"pair|lists of texts"):
+    with pytest.raises(InvalidArgument, match=r"pair|lists of texts"):
         evaluator(Live()).score([pair])
 
 
@@ -139,9 +142,9 @@ def test_verdicts_come_from_the_evaluator_that_compares():
 def test_what_cannot_be_compared():
     comparer = judging([], verdicts=[1])
     one = Record("a", context=("c",))
-    with pytest.raises(ValueError, match="cannot be compared"):
+    with pytest.raises(InvalidArgument, match="cannot be compared"):
         comparer.compare([one], [])
-    with pytest.raises(ValueError, match="one context"):
+    with pytest.raises(InvalidArgument, match="one context"):
         comparer.compare([one], [Record("b", context=("other",))])
     with pytest.raises(UnexpectedAnswer, match="one verdict for each of 2 pairs"):
         comparer.compare([one, one], [one, one])
@@ -164,5 +167,5 @@ def test_options_project_reasons_and_reliability():
     assert seen[0][0] == "http://host/api/v1/evaluators/ream/score/?project=weekend"
     assert seen[0][1]["options"] == {"by": "skill"}
     assert seen[1][1] == {"context": ["Well?"], "references": ["Yes.", "No."], "options": {"by": "skill"}}
-    with pytest.raises(ValueError, match="lists of texts"):
+    with pytest.raises(InvalidArgument, match="lists of texts"):
         ream.reliability("Well?", ["Yes."])

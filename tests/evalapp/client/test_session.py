@@ -20,6 +20,8 @@ from evalapp.client import (
     ClientError,
     Conflict,
     ConnectionFailed,
+    InvalidArgument,
+    MissingFile,
     NotFinished,
     NotFound,
     Retry,
@@ -89,13 +91,26 @@ def test_the_address_of_an_installation(given, base):
 
 @pytest.mark.parametrize("given", ["", "host:8000", "ftp://host", "http://"])
 def test_what_is_no_address(given):
-    with pytest.raises(ValueError, match="address of an installation"):
+    with pytest.raises(InvalidArgument, match="address of an installation"):
         Client(given, "t")
 
 
 def test_a_token_with_a_line_break_is_refused_at_once():
-    with pytest.raises(ValueError, match="copy it once more"):
+    with pytest.raises(InvalidArgument, match="copy it once more"):
         Client("http://host", "secret\n")
+
+
+def test_certificates_that_are_not_there_and_an_address_that_no_request_takes():
+    with pytest.raises(MissingFile, match=r"none\.pem is not there"):
+        Client("https://host", "t", verify="none.pem")
+    with pytest.raises(InvalidArgument, match="is no address"):
+        Client("http://[host", "t")
+    door, script = client(ok())
+    with pytest.raises(InvalidArgument, match="was not sent"):
+        Client("http://ho\x01st", "t", transport=httpx.MockTransport(script)).run(7)
+    with pytest.raises(InvalidArgument, match="was not sent"):
+        door.session.post("x/", {}, key="Schlüssel")
+    assert not script.requests
 
 
 def test_parts_of_addresses_are_escaped():
