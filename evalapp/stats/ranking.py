@@ -34,6 +34,7 @@ from evalapp.stats.resampling import (
 CannotDecide: TypeAlias = Literal["drop", "tie"]
 M1Unit: TypeAlias = Literal["judgement", "output"]
 
+NO_JUDGEMENT = "no judgement of this system"
 VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 _A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
 
@@ -126,11 +127,13 @@ def rank_by_mean(
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
     confidence: float = DEFAULT_CONFIDENCE,
+    unknown: str = NO_JUDGEMENT,
 ) -> Ranking:
     """Systems by mean rating: first the mean over raters of each output, then the mean over the system's outputs.
 
-    (n,) columns, one row per rating of one aspect, nan = missing. Bootstrap over clusters of items (default the item),
-    the same draws for all systems. An output is (item, system); a system at a step is a system of its own.
+    (n,) columns, one row per rating of one aspect, nan = missing; a system of which all are missing has no value
+    because `unknown`. Bootstrap over clusters of items (default the item), the same draws for all systems. An output is
+    (item, system); a system at a step is a system of its own.
 
     A system of one cluster has no interval, and its rank may be any. With few clusters percentiles are too narrow:
     intervals of 95 % hold the true mean in 83 % of simulated data with 5 clusters, 90 % with 10, 91 % with 20, 92 %
@@ -152,7 +155,7 @@ def rank_by_mean(
     n_ratings = np.bincount(systems[present], minlength=len(labels))
     settings = _Settings(resamples, seed, confidence)
     totals = {"ratings": int(present.sum()), "missing": int(n - present.sum())}
-    return _rank(shares, n_outputs, n_ratings, settings, totals)
+    return _rank(shares, n_outputs, n_ratings, settings, totals, unknown=unknown)
 
 
 def rank_by_win_rate(
@@ -276,6 +279,7 @@ def _rank(
     totals: dict[str, int],
     parts: dict[str, BoolArray] | None = None,
     known: dict[str, FloatArray] | None = None,
+    unknown: str = NO_JUDGEMENT,
 ) -> Ranking:
     part_shares = known or {name: _part(rows, shares.system, n_ratings) for name, rows in (parts or {}).items()}
     if len(shares.labels) == 0:
@@ -292,7 +296,7 @@ def _rank(
     tiers = link_tiers(order, rank_low, rank_high)
     rows = []
     for k in order:
-        estimate = Estimate.undefined("no judgement of this system")
+        estimate = Estimate.undefined(unknown)
         if defined[k]:
             point = Estimate.point(float(scores[k]), int(n_outputs[k]))
             clusters = {"items": int(n_drawn[k])}

@@ -187,8 +187,9 @@ def systems_by_evaluator(
     stands in the table; `own` are the values of an evaluator that looks at all outputs of a system at once."""
     rows = scores.units.wanted(settings["systems"])[scores.system] if len(scores) else np.zeros(0, dtype=bool)
     ranking = rank_by_mean(
-        scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows], **draws_of(settings)
-    )
+        scores.value[rows], scores.item[rows], scores.system[rows], cluster=scores.cluster[rows],
+        unknown="no score of an output of this system", **draws_of(settings),
+    )  # fmt: skip
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
     table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
     table["scale"] = [None, None]

@@ -24,7 +24,11 @@ class Best:
     system: str
     step: int
     value: float
-    people: float | None
+    low: float
+    high: float
+    n: int
+    #: {"value", "low", "high", "n"}, where people rated outputs of this step.
+    people: Mapping[str, Any] | None
 
 
 def has_steps(project: Project) -> bool:
@@ -59,11 +63,13 @@ def lines_of(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def best_steps(panels: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Best]:
     """By system: the best step of every panel; of equal ones the earliest, as early stopping would take it."""
-    people = {(line["name"], point["x"]): point["value"] for line in panels.get(PEOPLE, ()) for point in line["points"]}
+    people = {(line["name"], point["x"]): point for line in panels.get(PEOPLE, ()) for point in line["points"]}
     found = []
     for panel, lines in panels.items():
         for line in lines:
             point = max(line["points"], key=lambda point: (point["value"], -point["x"]))
             at = people.get((line["name"], point["x"]))
-            found.append(Best(panel, line["name"], point["x"], point["value"], at))
+            found.append(
+                Best(panel, line["name"], point["x"], point["value"], point["low"], point["high"], point["n"], at)
+            )
     return sorted(found, key=lambda best: (best.system, best.panel != PEOPLE, best.panel))

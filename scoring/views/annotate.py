@@ -1,4 +1,4 @@
-"""Pages of automatic annotation: the form, its preview on five items, the start of the run."""
+"""Pages of automatic annotation: the form, its preview on a few items, the start of the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evalapp.common.queue import queue_has_worker
 
 from ..annotate_form import AnnotateForm, initial_from
 from ..selectors.training import ream_under_way, trained_of
-from ..services.annotating import start_annotation, start_preview
+from ..services.annotating import PREVIEW_ITEMS, start_annotation, start_preview
 
 
 @login_required
@@ -50,6 +50,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         "shown": shown,
         "waiting": shown is not None and shown.is_active,
         "result": shown.result if shown else None,
+        "tried": min(shown.params.get("sample") or PREVIEW_ITEMS, PREVIEW_ITEMS) if shown else 0,
         "has_worker": shown is None or not shown.is_active or queue_has_worker(shown.queue),
         "has_judge": trained_of(project).filter(name="ream").exists(),
         "training": ream_under_way(project),

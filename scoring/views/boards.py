@@ -274,7 +274,11 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
     drawn = _drawn(rows, _around_zero(rows, key) if signed else _of_shares(rows, key), key, signed=signed)
     for row in drawn:
         row["figures"] = [
-            {**row[name], "whole": row["whole"][name]["value"] if row["whole"] and name in row["whole"] else None}
+            {
+                **row[name],
+                "whole": row["whole"][name]["value"] if row["whole"] and name in row["whole"] else None,
+                "orders": name == key,
+            }
             for name in names
         ]
     tested = bool(table and table["test"]["names"]) and coefficient == (table or {}).get("coefficient")

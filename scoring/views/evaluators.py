@@ -27,6 +27,7 @@ from ..forms import ApplyForm
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs
+from ..selectors.run_results import was_made
 from ..selectors.score_sets import SetState, get_states, list_states
 from ..selectors.training import (
     card_of,
@@ -143,8 +144,19 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
         found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
     if found is None:
         refuse_unfinished(project, evaluator)
-        raise NotThere(f"There are no scores of “{evaluator}” here. Apply it under Evaluators.")
+        raise NotThere(_why_none(project, evaluator))
     return found
+
+
+def _why_none(project: Project, evaluator: str) -> str:
+    """Why there are no scores of that name, and what can be done; nobody can apply what is not there."""
+    if Evaluator.objects.filter(project=project, slug=evaluator).exists() or any(
+        entry.name == evaluator for entry in entries()
+    ):
+        return f"There are no scores of “{evaluator}” here. Apply it under Evaluators."
+    if was_made(project, evaluator):
+        return f"The evaluator “{evaluator}” was deleted, and its scores with it. Evaluators has those there are."
+    return f"There is no evaluator “{evaluator}” here. Evaluators has those there are."
 
 
 @login_required
@@ -180,7 +192,8 @@ def _scores(project: Project, score_set: ScoreSet) -> dict[str, Any]:
         "score_set": score_set,
         "state": next(state for state in states if state.score_set.pk == score_set.pk),
         "states": states,
-        "summary": _with_own_values(score_set),
+        "summary": (summary := _with_own_values(score_set)),
+        "has_values": any(row["n"] for row in summary),
         "plot": f"set={score_set.pk}&v={score_set.data_hash}",
     }
 

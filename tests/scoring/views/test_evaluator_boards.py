@@ -15,6 +15,7 @@ from annotation.models import Item, Rating
 from scoring.models import Leaderboard, Score
 from scoring.selectors import evaluator_boards
 from scoring.selectors.evaluator_boards import item_keys
+from scoring.views.evaluator_boards import remarks_of
 
 pytestmark = pytest.mark.django_db
 
@@ -116,3 +117,30 @@ def test_by_aspect_from_the_tables_of_the_aspects(scored, client):
     # What the level chosen last does not have is let go, not a fault.
     assert client.get(place("evaluation-board", "aspects") + "?level=system&coefficient=acc-eq").status_code == 200
     assert client.get(place("evaluation") + "?level=system&coefficient=acc-eq&grouping=item").status_code == 200
+
+
+@pytest.mark.parametrize(("kind", "words"), [("slices", "weight "), ("matrix", "n 24"), ("aspects", "n 24")])
+def test_intervals_stand_in_the_cells_for_those_without_a_mouse(parted, client, kind, words):
+    client.force_login(parted.viewer)
+    text = client.get(place("evaluation-board", kind) + "?key=topic" * (kind == "slices")).content.decode()
+    body = text[text.index("<tbody>") : text.index("</tbody>")]
+    cells = [part.split("</td>")[0] for part in body.split("<td")[1:]]
+    shown = [cell for cell in cells if " to " in cell and "</span>" in cell]
+    assert len(shown) >= 3
+    assert any(words in cell for cell in shown)
+    assert not [cell for cell in shown if "title=" in cell]
+    assert "rest the pointer" not in text
+
+
+def test_what_marked_figures_say_stands_below_once_for_all():
+    def cell(note, low=0.1):
+        return {"value": 0.2, "low": low, "high": 0.3, "n": 5, "note": note}
+
+    rows = [
+        {"evaluator": name, "cells": [cell("") if name == "a" else None, cell("few groups")]}
+        for name in ("a", "b", *(f"c{number}" for number in range(20)))
+    ]
+    table = {"kind": "aspects", "aspects": [{"aspect": "x"}, {"aspect": "y"}], "rows": rows}
+    (remark,) = remarks_of(table)
+    assert remark.startswith("Few groups: a in y, b in y, ")
+    assert remark.endswith(" and 14 more.")

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from annotation.models import Output, Rating
 from evalapp.common.models import Run
-from scoring.models import Leaderboard, ScoreSet
+from scoring.models import Leaderboard, Score, ScoreSet
 from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
 from scoring.services.leaderboards import compute_leaderboard
 
@@ -306,3 +306,70 @@ def test_digits_that_make_no_number_are_refused_in_words(researcher, scored):
         (f"/projects/alpha/runs/{run.pk}/?log=²", 200),
     ):
         assert researcher.get(path).status_code == status, path
+
+
+def test_what_is_not_there_is_not_to_be_applied(researcher, scored):
+    def why(name):
+        response = researcher.get(address("evaluator", name))
+        assert response.status_code == 404
+        return response.content.decode()
+
+    assert "Apply it under Evaluators." in why("chrf")
+    assert "There is no evaluator “ream-1” here." in why("ream-1")
+    Run.objects.create(
+        project=scored.project, kind="train", title="Train ream-1", input_hash="1", state="succeeded",
+        result={"evaluator": "ream-1"},
+    )  # fmt: skip
+    assert "The evaluator “ream-1” was deleted, and its scores with it." in why("ream-1")
+
+
+def test_without_scores_the_leaderboard_speaks_of_scores(researcher, scored):
+    ScoreSet.objects.filter(evaluator__slug="token-f1").delete()
+    text = researcher.get(address("systems") + "?by=token-f1").content.decode()
+    assert "No scores yet." in text
+    assert "No judgements yet." not in text
+    assert f'href="{address("evaluator-list")}"' in text
+
+
+def test_where_no_score_is_defined_none_is_drawn_or_resampled(researcher, scored):
+    found = ScoreSet.objects.get(evaluator__slug="token-f1")
+    Score.objects.filter(score_set=found).update(value=None)
+    found.summary = [{**row, "n": 0, "mean": None} for row in found.summary]
+    found.data_hash = "none"  # so that no file of columns is kept for it
+    found.save()
+    text = researcher.get(address("systems") + "?by=token-f1").content.decode()
+    assert "no score of an output of this system" in text
+    assert "no judgement" not in text
+    assert "0 group" not in text
+    text = researcher.get(address("evaluator", "token-f1")).content.decode()
+    assert "distribution.svg" not in text
+    text = researcher.get(address("evaluator", "length")).content.decode()
+    assert "distribution.svg" in text
+    assert f'{address("systems")}?by=length">The means with their 95 % intervals' in text
+
+
+def test_a_narrow_table_of_evaluators_has_the_interval_beside_the_figure(researcher, scored):
+    text = researcher.get(address("evaluation") + "?coefficient=spearman").content.decode()
+    row = next(part for part in text.split("<tr") if ">length</a>" in part)
+    cells = row.split('<td class="num"')
+    shown = [cell for cell in cells if "narrow-only" in cell]
+    assert len(shown) == 1
+    assert " to " in shown[0]
+    assert "<br>n 24<" in shown[0]
+
+
+def test_a_preview_says_of_how_many_items(researcher, scored):
+    params = {
+        "evaluator": "ream-1",
+        "candidates": "outputs",
+        "references": "original",
+        "start": "one",
+        "max": 10,
+        "items": [],
+    }
+    for sample, words in ((3, "on 3 items"), (1, "on 1 item in"), (9, "on 5 items"), (None, "on 5 items")):
+        run = Run.objects.create(
+            project=scored.project, kind="annotate-preview", title="Preview", input_hash=str(sample),
+            params={**params, "sample": sample},
+        )  # fmt: skip
+        assert words in researcher.get(address("annotate") + f"?preview={run.pk}").content.decode()

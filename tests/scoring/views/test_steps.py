@@ -41,6 +41,9 @@ def test_curves_of_people_and_evaluators(trained, client):
     assert [("20" in row, "5.000" in row) for row in rows[:1]] == [(True, True)]
     assert '<td class="num">30</td>' in rows[1]
     assert "3.400" in rows[1]
+    # People’s mean there has its interval and n, the evaluator’s, too.
+    assert rows[1].count(" to ") == 2
+    assert rows[1].count("n 5<") == 2
     svg = client.get(place("steps-svg", "length"))
     assert svg.headers["Content-Type"].startswith("image/svg+xml")
     assert "at step 10" in svg.content.decode()
@@ -67,4 +70,5 @@ def test_the_earliest_of_equal_steps_is_chosen():
     people = lines_of({"rows": [row(3, 0.5), row(1, 0.2), row(2, 0.5), row(None, 0.9), row(4, None)]})
     assert [point["x"] for point in people[0]["points"]] == [1, 2, 3]
     found = best_steps({"people": people, "chrf": lines_of({"rows": [row(1, 0.9), row(9, 0.1)]})})
-    assert [(best.panel, best.step, best.people) for best in found] == [("people", 2, 0.5), ("chrf", 1, 0.2)]
+    told = [(best.panel, best.step, best.n, best.people and best.people["value"]) for best in found]
+    assert told == [("people", 2, 3, 0.5), ("chrf", 1, 3, 0.2)]
