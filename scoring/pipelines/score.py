@@ -30,6 +30,7 @@ from ..selectors.inputs import (
     input_hash,
     iterate_inputs,
 )  # fmt: skip
+from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder, refuse_away
 from ..services.columns import keep_columns
@@ -72,6 +73,9 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         raise BadInput(str(error)) from error
     renew_leaderboards(project=context.project, run=context.run)
     score_set = targets[0].score_set
+    undefined = why_undefined(score_set) if score_set.n_undefined else {}
+    for reason, count in undefined.items():
+        context.log(f"{count:,} of {score_set.n_scores:,} outputs have no score: {reason}.")
     return {
         "evaluator": score_set.evaluator.slug,
         "score_set": score_set.pk,
@@ -80,6 +84,7 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         "kept": work.n_kept,
         "outputs": score_set.n_scores,
         "undefined": score_set.n_undefined,
+        **({"why_undefined": undefined} if undefined else {}),
         "empty": score_set.n_empty,
         "truncated": score_set.n_truncated,
         "duplicate": score_set.n_duplicate,

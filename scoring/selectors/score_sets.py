@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Max, OuterRef, Q, QuerySet, Subquery
 
 from annotation.models import Campaign, Judgement, Output, ReferenceSet, Upload, UploadChange, WrittenReference
 from annotation.models.data import ORIGINAL
@@ -25,6 +25,8 @@ INPUTS = ("items", "outputs", "references")
 RATINGS = "ratings"
 #: Characters of a run's error that are said of the scores it left; its page has the whole.
 MOST_OF_REASON = 200
+#: Reasons of undefined scores that are counted.
+MOST_REASONS = 10
 #: Names of `UploadChange.table`: a set into which an upload brought scores, a table that it brought.
 SCORES, TABLES = FOUND
 
@@ -47,6 +49,13 @@ class SetState:
         if not self.stale or not self.n_missing or self.stale == _came_later(self.n_missing):
             return self.stale
         return f"{self.stale}; {_outputs(self.n_missing)} no score"
+
+    @property
+    def why_undefined(self) -> list[tuple[str, int]]:
+        """Reasons with how many outputs have no score for them, as the run found that scored it; wants its `run`."""
+        run = self.score_set.run
+        found = (run.result or {}).get("why_undefined") if run is not None and self.score_set.n_undefined else None
+        return list(found.items()) if isinstance(found, dict) else []
 
     @property
     def is_under_way(self) -> bool:
@@ -261,6 +270,12 @@ def get_current_set(
     """The evaluator's newest complete set; of several aspects the one asked for, else the first."""
     sets = [s for s in current_sets(project, references) if s.evaluator_id == evaluator.pk]
     return next((s for s in sets if s.aspect == aspect), sets[0] if sets else None)
+
+
+def why_undefined(score_set: ScoreSet) -> dict[str, int]:
+    """How many outputs have no score for which reason, the most frequent first."""
+    rows = Score.objects.filter(score_set=score_set, value=None).order_by().values_list("note").annotate(n=Count("pk"))
+    return {note or "no reason is known": n for note, n in rows.order_by("-n", "note")[:MOST_REASONS]}
 
 
 def scores_of_outputs(project: Project, outputs: Iterable[int]) -> list[Score]:

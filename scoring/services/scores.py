@@ -10,9 +10,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 
+from annotation.models import Output, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
@@ -74,14 +75,14 @@ def apply_evaluator(
     if not trained and not any_encoder:
         check_models(entry.options, parsed)
     references = references or ORIGINAL
-    if "references" in entry.needs:
-        get_reference_set(project, references)
-    else:
-        references = ""
+    against = get_reference_set(project, references) if "references" in entry.needs else None
+    references = references if against else ""
     if not count_outputs(project):
         raise BadInput(
             f"{project.slug} has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score."
         )
+    if against is not None:
+        _check_references(project, against)
     slug = trained.slug if trained else slug_of(entry.name, parsed, defaults_of(entry, project))
     if not trained:
         _check_slug(Evaluator.objects.filter(project=project, slug=slug).first(), entry.name)
@@ -89,6 +90,22 @@ def apply_evaluator(
     title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
     queue = "gpu" if "encoder" in entry.needs or encoder or trained else ""
     return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
+
+
+def _check_references(project: Project, against: ReferenceSet) -> None:
+    """A set that has nothing for any output would leave every score undefined."""
+    scored = Exists(Output.objects.filter(item=OuterRef("item")))
+    present = Reference.objects.filter(set__project=project).filter(scored)
+    if against.pk and present.filter(set=against).exists():
+        return
+    names = present.order_by("set__name").values_list("set__name", flat=True).distinct()
+    way = (
+        f"Choose a set that has some: {', '.join(names)}."
+        if names
+        else "Upload references, or let people write or an evaluator choose some."
+    )
+    text = f"The reference set {against.name} has no reference for any output, so that every score would be undefined. "
+    raise BadInput(text + way, faults=[Fault(text + way, field="references")])
 
 
 def _check_slug(found: Evaluator | None, name: str) -> None:

@@ -181,20 +181,28 @@ class Command(commands.Command):
             return []
         detach = self._worker_comes()
         quick = [name for name in scores if name in QUICK]
-        numbers = [self._score(project, name, detach=detach) for name in quick]
+        numbers = self._score(project, quick, detach=detach)
         if quick and not own_data:
             self._compute_tables(project, numbers)
-        numbers += [self._score(project, name, detach=detach) for name in scores if name not in QUICK]
+        numbers += self._score(project, [name for name in scores if name not in QUICK], detach=detach)
         for name, more in trainings if detach else ():
             self.say(f"{name}: training queued")
             told = self._call("train", name, project=project.slug, apply=True, detach=True, verbosity=0, **more)
             numbers.append(told["run"])
         return numbers
 
-    def _score(self, project: Project, name: str, *, detach: bool) -> int:
-        self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
-        told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
-        return int(told["run"])
+    def _score(self, project: Project, names: list[str], *, detach: bool) -> list[int]:
+        """The runs. What one's own data have nothing for, as references, is left out and says why."""
+        runs = []
+        for name in names:
+            self.say(f"{name}: {'queued' if detach else 'scoring here, no worker is running'}")
+            try:
+                told = self._call("score", name, project=project.slug, **{"detach" if detach else "here": True})
+            except CommandError as error:
+                self.say(f"{name}: left out. {error}")
+            else:
+                runs.append(int(told["run"]))
+        return runs
 
     def _compute_tables(self, project: Project, runs: list[int]) -> None:
         """The tables of the pages, from these runs' scores. One that fails is left to its page, which tells why."""

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from annotation.models import Item, Output, Reference
+from annotation.models import Item, Output, Reference, ReferenceSet
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run, finish_run, retry_run
@@ -105,6 +105,10 @@ def test_undefined_is_null_with_its_reason(cast):
     row = Score.objects.filter(output__item=items[0]).first()
     assert row.value is None
     assert row.note == "no references"
+    assert run.result["why_undefined"] == {"no references": 2}
+    assert "2 of 4 outputs have no score: no references." in [line.text for line in run.log.all()]
+    (state,) = list_states(cast.project, 4)
+    assert state.why_undefined == [("no references", 2)]
     assert Score.objects.get(is_empty=True).value == 0.0
 
 
@@ -120,6 +124,28 @@ def test_named_reference_set_must_exist(cast):
     make_outputs(cast.project, make_items(cast.project, 2))
     with pytest.raises(NotThere, match="no reference set “better”"):
         apply_evaluator(project=cast.project, evaluator="token-f1", references="better", send=False)
+
+
+def test_a_set_without_a_reference_for_any_output_is_refused_before_the_run(cast, client):
+    *items, more = make_items(cast.project, 3)
+    make_outputs(cast.project, items)
+    empty = ReferenceSet.objects.create(project=cast.project, name="mine")
+    Reference.objects.create(set=empty, item=more, position=0, text="Of an item without outputs.")
+    with pytest.raises(BadInput) as refused:
+        apply_evaluator(project=cast.project, evaluator="bleu-1", references="mine", send=False)
+    said = "The reference set mine has no reference for any output, so that every score would be undefined. "
+    assert refused.value.detail == said + "Choose a set that has some: original."
+    assert not Run.objects.exists()
+    client.force_login(cast.researcher)
+    page = client.post("/projects/alpha/evaluators/apply/bleu-1/", {"references": "mine"})
+    assert (page.status_code, said in page.content.decode()) == (422, True)
+    wanted = {"kind": "score", "evaluator": "bleu-1", "references": "mine"}
+    answer = client.post("/api/v1/projects/alpha/runs/", wanted, content_type="application/json")
+    assert (answer.status_code, said in answer.json()["detail"]) == (400, True)
+    Reference.objects.all().delete()
+    with pytest.raises(BadInput, match="Upload references"):
+        apply_evaluator(project=cast.project, evaluator="bleu-1", send=False)
+    apply(cast.project, "length")
 
 
 def test_faults_say_the_way_out(cast):

@@ -116,7 +116,7 @@ def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored
         assert "out of date" not in text
         assert reverse("run", args=["alpha", run.pk]) in text
     Run.objects.filter(pk=run.pk).update(state="failed")
-    assert "out of date" in researcher.get(address("evaluator-list")).content.decode()
+    assert "not complete" in researcher.get(address("evaluator-list")).content.decode()
 
 
 def test_viewer_may_not_apply(client, scored):
