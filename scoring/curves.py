@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from .plots import PALETTE
 
 WIDTH, HEIGHT = 640, 220
-LEFT, RIGHT, TOP, BOTTOM = 68, 12, 28, 28
+LEFT, RIGHT, TOP, BOTTOM = 68, 12, 34, 28
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 Points = Sequence[tuple[float, float]]
@@ -66,15 +66,15 @@ class Picture:
     series: Sequence[Series]
 
 
-def draw(curves: Mapping[str, Points], *, title: str, axis: str) -> Picture:
+def draw(curves: Mapping[str, Points], *, title: str, axis: str, named: bool = True) -> Picture:
     """A line for each series with any finite point, in their order. Neighbours differ by colour and by dash; no look
-    comes again before all of them were used."""
+    comes again before all of them were used. `named`: the axis has its name in the picture."""
     finite = ((name, [(x, y) for x, y in points if math.isfinite(y)]) for name, points in curves.items())
     series = [
         Series(name, PALETTE[number % len(PALETTE)], _dash(number), points)
         for number, (name, points) in enumerate((name, points) for name, points in finite if points)
     ]
-    return Picture(axis, _svg(series, title, axis), series)
+    return Picture(axis, _svg(series, title, axis if named else ""), series)
 
 
 def _dash(number: int) -> str:
@@ -115,7 +115,7 @@ def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:
 
 def _axes(ticks: Sequence[tuple[float, float]], first: float, last: float, axis: str) -> list[str]:
     """`ticks`: values with their heights. The name of each axis stands at its end."""
-    parts = [f'<text x="0" y="16">{escape(axis)}</text>']
+    parts = [f'<text x="0" y="15">{escape(axis)}</text>'] if axis else []
     for value, y in ticks:
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" '

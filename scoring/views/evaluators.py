@@ -206,7 +206,8 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     fold = wished if wished < len(models) else 0
     losses, found = _curves(models)
     pictures = [
-        draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name) for name in sorted(found, key=len)
+        draw(found[name], title=f"{row.slug}, held-out part, {name}", axis=name, named=False)
+        for name in sorted(found, key=len)
     ]
     # As pairs: a template would take a count of "items" for the method of that name.
     examples = list(models[fold]["examples"].items()) if models else []

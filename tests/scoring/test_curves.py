@@ -33,8 +33,9 @@ def test_the_table_tells_at_which_step_a_line_was_best():
 
 def test_the_name_of_the_upright_axis_stands_at_its_top():
     svg = draw({"a": [(1, 2.0), (2, 3.0)]}, title="T", axis="loss").svg
-    assert '<text x="0" y="16">loss</text>' in svg
+    assert '<text x="0" y="15">loss</text>' in svg
     assert svg.count(">step<") == 1
+    assert ">loss<" not in draw({"a": [(1, 2.0)]}, title="T", axis="loss", named=False).svg
 
 
 def test_lines_differ_by_more_than_their_colour():
