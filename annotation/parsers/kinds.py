@@ -280,12 +280,13 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class AspectRow:
-    """`low` and `high` are None for an aspect that exists in comparisons only."""
+    """`low` and `high` are None for an aspect that exists in comparisons only. Not `is_whole`: its scale is faulty."""
 
     name: str
     low: float | None
     high: float | None
     meta: dict[str, Any] = field(default_factory=dict)
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -333,10 +334,11 @@ def _aspect(row: Any, bad: Bad) -> AspectRow | None:
     for bound in (low, high):
         if bound is not None and type(bound) not in (int, float):
             bad("aspects", f"min and max of “{name}” must be numbers or null.")
-            return None
-    if (low is None) != (high is None) or (low is not None and high is not None and low > high):
+            return None if name is None else AspectRow(name, None, None, {}, False)
+    is_whole = (low is None) == (high is None) and not (low is not None and high is not None and low > high)
+    if not is_whole:
         bad("aspects", f"min and max of “{name}” must both be null, or min must not be above max.")
     if name is None:
         return None
     meta = {key: value for key, value in row.items() if key not in ("name", "min", "max")}
-    return AspectRow(name, None if low is None else float(low), None if high is None else float(high), meta)
+    return AspectRow(name, None if low is None else float(low), None if high is None else float(high), meta, is_whole)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from .faults import Limits, Report, StopReading
-from .rows import Row, decode_object, has_nul
+from .rows import Lost, Row, decode_object, has_nul
 
 _BATCH = 1000
 #: Columns that hold objects or lists of objects, as JSON text.
@@ -16,8 +16,10 @@ OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems"
 _PLAIN = (str, int, float, bool)
 
 
-def read_parquet(raw: IO[bytes], limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
-    """(row number from 1, row); nulls are absent."""
+def read_parquet(
+    raw: IO[bytes], limits: Limits, report: Report, lost: Lost = lambda line, row: None
+) -> Iterator[tuple[int, Row]]:
+    """(row number from 1, row); nulls are absent. `lost` gets the cells of a faulty row."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -40,6 +42,8 @@ def read_parquet(raw: IO[bytes], limits: Limits, report: Report) -> Iterator[tup
                     row = _row(cells, number, report)
                     if row is not None:
                         yield number, row
+                    else:
+                        lost(number, cells)
         except (pa.ArrowException, OSError) as error:
             raise StopReading(f"The Parquet file is damaged ({error}). Write it again.", number) from error
         except UnicodeDecodeError as error:

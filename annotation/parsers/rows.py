@@ -7,7 +7,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -18,12 +18,19 @@ from .files import Format, _too_long, read_lines
 from .writer import GUARD
 
 Row = dict[str, Any]
+#: (line, what a faulty row still tells of which row it is; empty: nothing)
+Lost = Callable[[int, Row], None]
 
 _COLON = re.compile(rb'"\s*:')
 _LONG_NUMBER = re.compile(rb"\d{19}")
 _NOT_JSON = re.compile(rb"(?<![\w\"])(NaN|-?Infinity)(?![\w\"])")
 _EMPTY = "The file is empty. Leave it out, or write its rows."
 _NUL = "A text has a NUL character (\\u0000), which no database keeps. Remove it."
+_HALF = "A text has half of a surrogate pair ({}), which UTF-8 cannot hold. Write the whole pair, or remove it."
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+#: What says which row it is, of tables that other rows refer to.
+_KEYS = ("id", "item", "system", "step", "evaluator")
+_MEMBER = re.compile(rb'"(' + "|".join(_KEYS).encode() + rb')"\s*:\s*("(?:[^"\\]|\\.)*"|\d{1,19}(?![\d.eE]))')
 #: Lists and objects inside each other; what is deeper could be stored, but not be written again.
 DEEPEST = 100
 
@@ -91,11 +98,51 @@ def decode_object(raw: bytes) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
+def half_pair(raw: bytes) -> str | None:
+    """Half of a surrogate pair that this JSON holds, as it stands there, if that is what is wrong with it."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    found = _SURROGATE.search(json.dumps(value, ensure_ascii=False))
+    return None if found is None else f"\\u{ord(found[0]):04x}"
+
+
+def _told_by(row: Any) -> Row:
+    """What says which row this is."""
+    if not isinstance(row, dict):
+        return {}
+    told = {name: row[name] for name in _KEYS if type(row.get(name)) in (str, int)}
+    return {
+        name: value
+        for name, value in told.items()
+        if type(value) is int or ("\0" not in value and _SURROGATE.search(value) is None)
+    }
+
+
+def _told_by_bytes(raw: bytes) -> Row:
+    """The same of a line that is no JSON, by what looks like its first members of these names."""
+    told: Row = {}
+    for name, value in _MEMBER.findall(raw):
+        if name.decode() not in told:
+            try:
+                told[name.decode()] = json.loads(value.decode(errors="replace"))
+            except ValueError:
+                continue
+    return _told_by(told)
+
+
+def _nobody(line: int, row: Row) -> None:
+    """Faulty rows are reported, and that is all."""
+
+
 def _why_not_json(raw: bytes, error: ValueError) -> str:
     try:
         raw.decode()
     except UnicodeDecodeError as wrong:
         return not_utf8(raw, wrong)
+    if (half := half_pair(raw)) is not None:
+        return _HALF.format(half)
     if (constant := _NOT_JSON.search(raw)) is not None:
         return f"{constant[1].decode()} is not JSON. Write null, or leave the row out."
     if isinstance(error, orjson.JSONDecodeError):
@@ -110,13 +157,14 @@ def not_utf8(raw: bytes, error: UnicodeDecodeError) -> str:
     )
 
 
-def read_jsonl(plain: IO[bytes], limits: Limits, report: Report) -> Iterator[tuple[int, Row]]:
+def read_jsonl(plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _nobody) -> Iterator[tuple[int, Row]]:
     rows = lines = 0
     loads = decode_object
     for number, raw in read_lines(plain, limits):
         lines = number
         if raw is None:
             report(number, "", f"The row is longer than {limits.row_bytes:,} bytes. Shorten it or raise MAX_ROW_KB.")
+            lost(number, {})
             continue
         if not raw.strip():
             continue
@@ -127,12 +175,15 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report) -> Iterator[tup
             row = loads(raw)
         except ValueError as error:
             report(number, "", _why_not_json(raw, error))
+            lost(number, _told_by_bytes(raw))
             continue
         if b"\\u0000" in raw and has_nul(row):
             report(number, "", _NUL)
+            lost(number, _told_by(row))
             continue
         if type(row) is not dict:
             report(number, "", "The line is not a JSON object. Write one object { ... } a line, no list around them.")
+            lost(number, {})
             continue
         yield number, row
     if not rows:
@@ -190,13 +241,15 @@ def _cell(name: str, text: str, whole: bool) -> Any:
     try:
         return decode_object(text.encode())
     except ValueError as error:
+        if (half := half_pair(text.encode())) is not None:
+            raise ValueError(_HALF.format(half).rstrip(".")) from error
         example = '{"domain": "food"}' if name in _OBJECTS else '["first", "second"]'
         if name in ATTEMPT_VALUES:
             example = "true, false or a number"
         raise ValueError(f"the cell must hold JSON such as {example}") from error
 
 
-def _from_cells(names: list[str], cells: list[str], line: int, report: Report, kind: Cells) -> Row | None:
+def _from_cells(names: list[str], cells: list[str], line: int, report: Report, kind: Cells, lost: Lost) -> Row | None:
     row: Row = {}
     good = True
     for name, text in zip(names, cells, strict=True):
@@ -215,7 +268,10 @@ def _from_cells(names: list[str], cells: list[str], line: int, report: Report, k
             row[name] = _reference(text)
         else:
             row[name] = text
-    return row if good else None
+    if not good:
+        lost(line, _told_by(row))
+        return None
+    return row
 
 
 def _reference(text: str) -> Any:
@@ -272,7 +328,13 @@ CELLS = {
 
 
 def read_table(
-    plain: IO[bytes], delimiter: str, limits: Limits, report: Report, kind: Cells = Cells(), guarded: bool = False
+    plain: IO[bytes],
+    delimiter: str,
+    limits: Limits,
+    report: Report,
+    kind: Cells = Cells(),
+    guarded: bool = False,
+    lost: Lost = _nobody,
 ) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
     lines = _Physical(plain, limits)
@@ -299,12 +361,14 @@ def read_table(
             raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.", begin)
         if len(cells) != len(names):
             report(begin, "", f"The row has {len(cells)} cells, the header {len(names)}. Quote texts with separators.")
+            lost(begin, {})
             continue
         if guarded:
             cells = [cell.removeprefix(GUARD) for cell in cells]
-        row = _from_cells(names, cells, begin, report, kind)
+        row = _from_cells(names, cells, begin, report, kind, lost)
         if row is not None and any("\\u0000" in cell for cell in cells) and has_nul(row):
             report(begin, "", _NUL)
+            lost(begin, _told_by(row))
         elif row is not None:
             yield begin, row
     if not names:
@@ -335,18 +399,18 @@ def _why_not_csv(error: csv.Error) -> str:
 
 
 def read_rows(
-    plain: IO[bytes], form: Format, limits: Limits, report: Report, table: str = ""
+    plain: IO[bytes], form: Format, limits: Limits, report: Report, table: str = "", lost: Lost = _nobody
 ) -> Iterator[tuple[int, Row]]:
     """(line, row) of the whole file. `report` gets each faulty row; `StopReading` ends what cannot be read on. `table`
-    says what the cells of a CSV or TSV file hold."""
+    says what the cells of a CSV or TSV file hold; `lost` gets what a faulty row still tells of which one it is."""
     if form == "jsonl":
-        return read_jsonl(plain, limits, report)
+        return read_jsonl(plain, limits, report, lost)
     if form == "parquet":
         from .parquet import read_parquet
 
-        return read_parquet(plain, limits, report)
+        return read_parquet(plain, limits, report, lambda line, row: lost(line, _told_by(row)))
     delimiter, guarded = "\t" if form == "tsv" else ",", form == "safe-csv"
-    return read_table(plain, delimiter, limits, report, CELLS.get(table, Cells()), guarded)
+    return read_table(plain, delimiter, limits, report, CELLS.get(table, Cells()), guarded, lost)
 
 
 def read_document(plain: IO[bytes], limits: Limits) -> Row:

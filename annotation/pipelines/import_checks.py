@@ -49,6 +49,7 @@ class Check:
         replace: bool,
         tick: Callable[[str], None],
         documents: dict[str, Any] | None = None,
+        lost: dict[str, str] | None = None,
     ) -> None:
         self.project = project
         self.staging = staging
@@ -57,6 +58,8 @@ class Check:
         self.tick = tick
         #: What files that are one object hold, by their kind; `dataset.json` is looked at elsewhere.
         self.documents = documents or {}
+        #: By table the place of a row of which nobody knows which one it is.
+        self.lost = lost or {}
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
@@ -81,6 +84,11 @@ class Check:
         self.faults.count = before + count
         staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n IN (SELECT n FROM bad)")
         return int(count)
+
+    def perhaps(self, *tables: str) -> str:
+        """What is said beside a row that names what is not there, where a faulty row may be just that."""
+        places = [self.lost[table] for table in tables if table in self.lost]
+        return f" It may be in {places[0]}, which is faulty itself: mend that first." if places else ""
 
     def fail_row(self, table: str, n: int, field: str, message: str) -> None:
         file, line = self.staging.execute(f"SELECT file, line FROM {table} WHERE n = ?", [n]).fetchone()
@@ -212,7 +220,7 @@ def items(check: Check) -> None:
             table,
             f"t.item IN (SELECT key FROM items WHERE act = '{KNOWN}' AND id IS NULL)",
             "item",
-            lambda key: f"There is no item “{key}”, neither in this upload nor stored.",
+            lambda key: f"There is no item “{key}”, neither in this upload nor stored.{check.perhaps('items')}",
             "t.item",
         )
     check.tick("items: checked")
@@ -348,7 +356,7 @@ def dialogues(check: Check) -> None:
         "ratings",
         f"t.dialogue IN (SELECT key FROM dialogues WHERE act = '{KNOWN}' AND id IS NULL)",
         "dialogue",
-        lambda key: f"There is no dialogue “{key}”, neither in this upload nor stored.",
+        lambda key: f"There is no dialogue “{key}”, neither in this upload nor stored.{check.perhaps('dialogues')}",
         "t.dialogue",
     )
 

@@ -74,7 +74,10 @@ def _scores(check: Check) -> None:
         "scores",
         "t.name NOT IN (SELECT key FROM score_sets)",
         "set",
-        lambda name: f"score_sets of this upload does not describe the set of scores “{name}”. Upload both files.",
+        lambda name: (
+            f"score_sets of this upload does not describe the set of scores “{name}”. Upload both files."
+            + check.perhaps("score_sets")
+        ),
         "t.name",
     )
     staging.execute(
@@ -87,6 +90,7 @@ def _scores(check: Check) -> None:
         "system",
         lambda system, item, step: (
             f"There is no output of “{system}” for the item “{item}”{_at(step)}, neither in this upload nor stored."
+            + check.perhaps("outputs")
         ),
         "t.system | t.item | t.step",
     )

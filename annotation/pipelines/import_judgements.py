@@ -32,7 +32,9 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
         old = stored_rows.get(row.name)
         meta = json.dumps(row.meta)
         act, id = NEW, None
-        if old is not None:
+        if not row.is_whole:
+            act, id = FAULTY, None if old is None else old.pk
+        elif old is not None:
             id = old.pk
             same_range, said = (old.low, old.high) == (row.low, row.high), stored.meta_of(old, scales)
             # Exports of older versions did not say what a campaign states.
@@ -74,7 +76,10 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
             table,
             "t.asp IS NULL",
             "aspect",
-            lambda name: f"The project has no aspect “{name}” (only {', '.join(names)}). Name it in dataset.json.",
+            lambda name: (
+                f"The project has no aspect “{name}” (only {', '.join(names)}). Name it in dataset.json."
+                + check.perhaps("dataset")
+            ),
             "t.aspect",
         )
     check.tick("aspects: checked")
@@ -151,11 +156,14 @@ def resolve(check: Check) -> None:
         )
         check.fail(
             table, f"{missing} AND {unknown}", "system" if system == "system" else f"system_{system}",
-            lambda name: f"There is no system “{name}”: no output of this upload or stored is by it.", f"t.{system}",
+            lambda name: f"There is no system “{name}”: no output of this upload or stored is by it."
+            + check.perhaps("outputs", "dialogues", "systems"),
+            f"t.{system}",
         )  # fmt: skip
         check.fail(
             table, missing, "system" if system == "system" else f"system_{system}",
-            lambda name, item, number: f"“{name}” has no output{_at(number)} for the item “{item}”.",
+            lambda name, item, number: f"“{name}” has no output{_at(number)} for the item “{item}”."
+            + check.perhaps("outputs"),
             f"t.{system} | t.item | t.{step}",
         )  # fmt: skip
         check.tick(f"{table}: outputs found")
@@ -163,7 +171,8 @@ def resolve(check: Check) -> None:
                     " WHERE dialogue IS NOT NULL")  # fmt: skip
     check.fail(
         "comparisons",
-        "t.reference IS NOT NULL AND t.reference >= (SELECT coalesce(nrefs, 0) FROM items i WHERE i.key = t.item)",
+        "t.reference IS NOT NULL AND t.reference >= (SELECT coalesce(nrefs, 0) FROM items i WHERE i.key = t.item"
+        f" AND i.act <> '{FAULTY}')",
         "system_b",
         lambda n, item: f"The item “{item}” has no reference {n} (they are counted from 0).",
         "t.reference | t.item",
@@ -182,7 +191,8 @@ def _at(step: int) -> str:
 
 def ratings(check: Check) -> None:
     staging = check.staging
-    aspect = "FROM aspects a WHERE a.n = t.asp"
+    # Of a faulty scale nothing can be said.
+    aspect = f"FROM aspects a WHERE a.n = t.asp AND a.act <> '{FAULTY}'"
     check.fail(
         "ratings",
         f"(SELECT a.low IS NULL {aspect})",

@@ -41,6 +41,8 @@ _BATCH = 2000
 _ATTEMPTS = 3
 #: Bytes that a file which is one object may have.
 _DOCUMENT = 1 << 26
+#: Tables whose rows others refer to.
+REFERRED = frozenset({"systems", "items", "dialogues", "outputs", "score_sets"})
 
 
 def run(context: RunContext, upload: int) -> dict[str, Any]:
@@ -110,6 +112,8 @@ class _Import:
         self.dataset_file: int | None = None
         #: What other files that are one object hold, by their kind.
         self.documents: dict[str, Any] = {}
+        #: Of each table the first row that cannot be known by its key: rows that refer to it would be blamed for it.
+        self.lost: dict[str, str] = {}
         self.rows = 0
         self.bytes_before = 0
         self.bytes_total = sum(file["bytes"] for file in upload.files)
@@ -155,6 +159,7 @@ class _Import:
                         self._read_table(staging, plain, raw, index, name)
                 except StopReading as stop:
                     self.faults.add(file["name"], stop.line, "", stop.message)
+                    self._lose(name.kind, file["name"], stop.line)
             self.bytes_before += file["bytes"]
             if name.format != "json":
                 self.context.log(f"{file['name']}: {self.rows - before:,} rows read")
@@ -180,17 +185,30 @@ class _Import:
         def report(at: int | None, field: str, message: str) -> None:
             add(label, at, field, message)
 
+        def lost(at: int, row: dict[str, Any]) -> None:
+            """A row of which it is known which one it is stands among the faulty ones, so that others find it."""
+            values = check(row, lambda field, message: None) if row and name.kind in REFERRED else None
+            if values is None:
+                self._lose(name.kind, label, at)
+            else:
+                batch.append((index, at, FAULTY, *values))
+
         batch: list[tuple[Any, ...]] = []
         try:
-            for line, row in read_rows(plain, name.format, self.limits, report, name.kind):
+            for line, row in read_rows(plain, name.format, self.limits, report, name.kind, lost):
                 before = faults.count
                 values = check(row, bad)
-                if values is not None:
+                if values is None:
+                    self._lose(name.kind, label, line)
+                else:
                     batch.append((index, line, NEW if faults.count == before else FAULTY, *values))
                 if len(batch) >= _BATCH:
                     self._stage(staging, name.kind, batch, raw)
         finally:
             self._stage(staging, name.kind, batch, raw)
+
+    def _lose(self, table: str, file: str, line: int | None) -> None:
+        self.lost.setdefault(table, file if line is None else f"{file}:{line}")
 
     def _stage(self, staging: Staging, table: str, batch: list[tuple[Any, ...]], raw: Any) -> None:
         staging.insert(table, batch)
@@ -211,7 +229,7 @@ class _Import:
             self.context.progress(steps, None, "checks", f"Checking ({what})")
 
         replace = bool(self.options.get("replace"))
-        check = Check(self.project, staging, self.faults, replace, tick, self.documents)
+        check = Check(self.project, staging, self.faults, replace, tick, self.documents, self.lost)
         import_checks.duplicates(check)
         import_checks.systems(check, self.options.get("system_kinds", {}))
         import_judgements.aspects(check, self.dataset, self.dataset_file)

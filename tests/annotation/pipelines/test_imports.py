@@ -156,6 +156,59 @@ def test_faulty_rows_are_not_blamed_twice(project):
     assert faults_of(upload) == ["items.jsonl:1: source must be text or null."]
 
 
+HALF = b'{"item": "i1", "system": "s", "step": null, "text": "half \\ud800 pair"}\n'
+BROKEN = [
+    (HALF, "A text has half of a surrogate pair (\\ud800), which UTF-8 cannot hold."),
+    (b'{"item": "i1", "system": "s", "text": "nul \\u0000"}\n', "A text has a NUL character"),
+    (b'{"item": "i1", "system": "s", "text": "cut', "This is not JSON"),
+    ('{"item": "i1", "system": "s", "text": "grün"}\n'.encode("latin-1"), "Not UTF-8: byte 0xFC"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BROKEN)
+def test_rows_that_rest_on_a_row_that_cannot_be_read_are_not_blamed(project, line, message):
+    """By its key it is known which row it is; what is wrong besides is told all the same."""
+    outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + line
+    ratings = [*RATINGS, {**RATINGS[1], "system": "t"}]
+    upload = take_in(project, {**WHOLE, "outputs.jsonl": outputs, "ratings.jsonl": ratings})
+    first, second = faults_of(upload)
+    assert first.startswith(f"outputs.jsonl:3: {message}")
+    assert second == "ratings.jsonl:3: “t” has no output for the item “i2”."
+    assert upload.counts["outputs"] == {"rows": 3, "added": 2, "same": 0, "replaced": 0, "faulty": 1}
+
+
+def test_where_nobody_knows_which_row_is_faulty_others_say_that_they_may_rest_on_it(project):
+    outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + b"[1]\n"
+    found = faults_of(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
+    assert found[1:] == [
+        f"{file}.jsonl:1: “s” has no output for the item “i1”. It may be in outputs.jsonl:3, which is faulty itself: "
+        "mend that first."
+        for file in ("ratings", "comparisons")
+    ]
+
+
+def test_a_cell_that_is_no_json_and_a_row_with_a_cell_too_few(project):
+    cells = b'id,context,references,group\r\ni1,"[""a""]","[""\\ud83d""]",g\r\ni2,"[]"\r\n'
+    files = {**WHOLE, "comparisons.jsonl": [{**COMPARISONS[0], "system_b": {"reference": 3}}]}
+    del files["items.jsonl"]
+    found = faults_of(take_in(project, {**files, "items.csv": cells}))
+    assert found[0].startswith("items.csv:2: references: A text has half of a surrogate pair (\\ud83d)")
+    assert found[1].startswith("items.csv:3: The row has 2 cells")
+    about_i2 = "There is no item “i2”, neither in this upload nor stored. It may be in items.csv:3"
+    assert [about_i2 in fault for fault in found[2:]] == [True, True], found
+
+
+@pytest.mark.parametrize(("low", "high"), [(5, 1), ("one", 5), (None, 5)])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_faulty_scale_blames_no_rating(project, low, high, stored):
+    if stored:
+        take_in(project, WHOLE)
+    aspects = [{"name": "quality", "min": low, "max": high}]
+    found = faults_of(take_in(project, {**WHOLE, "dataset.json": {**DATASET, "aspects": aspects}}))
+    assert len(found) == 1, found
+    assert "min and max of “quality”" in found[0]
+
+
 def test_more_than_a_thousand_faults_are_counted_and_the_first_kept(project):
     take_in(project, WHOLE)
     rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9} for n in range(1500)]
