@@ -83,14 +83,18 @@ class RunContext:
         if self.look() == "lost":
             raise RunLost
 
-    def progress(self, done: int, total: int | None = None, unit: str = "rows", phase: str = "") -> None:
+    def progress(
+        self, done: int, total: int | None = None, unit: str = "rows", phase: str = "", *, left: float | None = None
+    ) -> None:
         """Cheap: it only notes the figures; the heartbeat writes them. What an earlier attempt had done already
-        does not count into the rate."""
+        does not count into the rate. `left`: the seconds left, where the pipeline knows better than by this rate."""
         if self._phase_first is None or phase != self._state["phase"] or done < self._phase_first:
             self._phase_began, self._phase_first = time.monotonic(), done
         elapsed = time.monotonic() - self._phase_began
         gained = done - self._phase_first
         rate = gained / elapsed if elapsed > 0.2 and gained else None
+        if left is not None:
+            rate = (total - done) / left if total and left > 0 else None
         self._state = {"done": done, "total": total, "unit": unit, "phase": phase[:100], "rate": rate}
         self.check()
 

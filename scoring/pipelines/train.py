@@ -26,6 +26,7 @@ from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
 from ..services.training import OWN_FIELDS, make_sure_of_name
+from .outlook import Outlook, of_model
 from .publishing import plain, publish
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ class Training:
             "examples": dict(plans[0].examples),
             "steps": sum(found.steps for found in plans),
             "seconds": None if None in seconds else sum(value or 0.0 for value in seconds),
+            "afterwards": sum(found.afterwards for found in plans),
             "notes": list(dict.fromkeys(note for found in plans for note in found.notes)),
             "items": len(dataset.items),
             "outputs": len(dataset.outputs),
@@ -218,6 +220,7 @@ def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: 
 
     context.progress(0, None, "rows", "reading")
     dataset = read_data(context.project, job.evaluator, data)
+    is_new = not folder.exists()
     _same_data(context, folder, data_hash(dataset))
     context.progress(0, None, "steps", "checking")
     plan = job.plan(dataset)
@@ -227,7 +230,7 @@ def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: 
     context.log(f"{models} of {counted}; {plan['steps']:,} steps{estimate}.")
     for note in plan["notes"]:
         context.log(note)
-    report = Reporter(context)
+    report = Reporter(context, Outlook.of(plan, is_new=is_new))
     try:
         return job.train(dataset, folder, report)
     finally:
@@ -264,6 +267,7 @@ class Reporter:
     only notes; points are written once a second, and before a checkpoint that would not tell them again."""
 
     context: RunContext
+    outlook: Outlook | None = None
     phase: str = ""
     epoch: int = -1
     losses: list[float] = field(default_factory=list)
@@ -280,8 +284,20 @@ class Reporter:
         self._say(progress)
         if progress.saving or time.monotonic() - self.written > FLUSH_SECONDS:
             self.flush()
+        self._show(progress)
+
+    def _show(self, progress: TrainingProgress) -> None:
+        """The bar is of the whole run, and the phase says how far it is itself; where nobody knows how long the whole
+        will take, the bar is of the phase and says so."""
+        _, _, done, total = of_model(progress)
         unit = "steps" if progress.loss is not None else "texts"
-        self.context.progress(progress.done, progress.total, unit, progress.phase)
+        found = self.outlook.tell(progress) if self.outlook is not None else None
+        if found is None:
+            self.context.progress(done, total, f"{unit} of this phase", progress.phase)
+            return
+        share, left = found
+        counted = f"{done:,} of {total:,}" if total is not None else f"{done:,}"
+        self.context.progress(int(100 * share), 100, "%", f"{progress.phase}: {counted} {unit}", left=left)
 
     def _note(self, progress: TrainingProgress) -> None:
         if progress.loss is None:

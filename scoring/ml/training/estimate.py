@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from functools import cache
+from typing import TYPE_CHECKING
 
+from scoring.ml.artefact import N_FIXTURES
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import resolve_device
 from scoring.ml.types import Dataset
+
+if TYPE_CHECKING:
+    from scoring.ml.training.job import FitJob
 
 # What a training reaches of the rate of bare matrix products: attention, norms, optimiser and padding cost the rest.
 EFFICIENCY = 0.4
@@ -36,6 +41,29 @@ def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
     """How many outputs of a held-out part people rated, in an aspect or in any: each of them is scored for the card."""
     rows = dataset.ratings if dataset is not None else ()
     return len({(r.item, r.system, r.step) for r in rows if r.item and aspect in (None, r.aspect)})
+
+
+def held_out_seconds(job: FitJob) -> float:
+    """Seconds to score the rated texts of the held-out part for the card, and the fixtures: each is read with its
+    references and its context."""
+    dev = job.dev
+    if dev is None or not dev.ratings or job.entry.level != "segment" or "encoder" not in job.entry.needs:
+        return 0.0
+    rated = {(r.item, r.system, r.step) for r in dev.ratings if r.item and job.aspect in (None, r.aspect)}
+    beside = {item.id: sum(map(_tokens, (*item.references, *item.context))) for item in dev.items}
+    tokens = [
+        _tokens(row.text) + beside.get(row.item, 0.0)
+        for row in dev.outputs
+        if (row.item, row.system, row.step) in rated
+    ]
+    if not tokens:
+        return 0.0
+    fixtures = N_FIXTURES * sum(tokens) / len(tokens)
+    return scoring_seconds(job.encoder, sum(tokens) + fixtures, str(job.options.get("train_device", "auto")))
+
+
+def _tokens(text: str) -> float:
+    return 2 + 1.3 * len(text.split())
 
 
 @cache

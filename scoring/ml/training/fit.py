@@ -47,11 +47,15 @@ def dry_check(job: FitJob) -> Plan:
     """What the evaluator says of the training before it begins. Raises what is refused."""
     from scoring.ml.encoders.loading import check_encoder
     from scoring.ml.training.checks import check_processes
+    from scoring.ml.training.estimate import held_out_seconds
 
     devices = check_processes(job)
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)
     found = job.entry.load_implementation().plan(job)
+    if found.seconds is not None and not found.afterwards:
+        after = held_out_seconds(job)
+        found = replace(found, seconds=found.seconds + after, afterwards=after)
     if devices < job.processes:
         note = f"{job.processes} processes that share a processor take no less time than one"
         return replace(found, notes=(*found.notes, note))

@@ -132,3 +132,5 @@ class Plan:
     steps: int
     seconds: float | None
     notes: tuple[str, ...] = ()
+    #: Of the seconds, those after the last step: the held-out part is scored for the card.
+    afterwards: float = 0.0

@@ -67,6 +67,10 @@ def test_the_rate_counts_what_this_attempt_did(cast, monkeypatch):
     context.progress(600, 1000)
     assert context.figures["rate"] == pytest.approx(10.0)  # 100 in 10 s
     clock[0] += 10
+    context.progress(60, 100, "%", "of all", left=80.0)
+    assert context.figures["rate"] == 0.5, "which is what leaves 80 s of the 40 %"
+    context.progress(100, 100, "%", "of all", left=0.0)
+    assert context.figures["rate"] is None
     context.progress(0, 50, phase="next")
     assert context.figures["rate"] is None
 

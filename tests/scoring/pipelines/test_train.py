@@ -13,7 +13,7 @@ from evalapp.common.cleaners import clean
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import cancel_run, retry_run
-from evalapp.common.runner import RunCancelled, execute_run
+from evalapp.common.runner import RunCancelled, RunContext, execute_run
 from scoring import urls
 from scoring.ml import InvalidOption, load
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
@@ -109,6 +109,34 @@ def test_the_curve_and_the_log_are_stored(toy):
     assert "2 models, each of" in text
     assert "fold 2 of 2, training …" in text
     assert f"Signature: {evaluator.signature}" in text
+
+
+def test_the_bar_is_of_the_whole_run_and_the_phase_says_how_far_it_is(toy, monkeypatch):
+    """The toy says no seconds, so another dry check does: 600 s, of which 100 come after the steps."""
+    seen = []
+    checked = pipeline.Training.plan
+    monkeypatch.setattr(
+        pipeline.Training, "plan", lambda job, data: {**checked(job, data), "seconds": 600.0, "afterwards": 100.0}
+    )
+    monkeypatch.setattr(
+        RunContext, "progress", lambda context, *given, **more: seen.append((*given, more.get("left"))) or None
+    )
+    train(toy.project, folds=2)
+    told = [row for row in seen if row[2] == "%"]
+    assert told[0][3] == "fold 1 of 2, training: 1 of 6 steps"
+    assert told[0][4] == pytest.approx(600, abs=1)
+    shares = [row[0] for row in told]
+    assert shares == sorted(shares)
+    assert {row[1] for row in told} == {100}
+    halves = {row[3]: row[0] for row in told}
+    assert halves["fold 2 of 2, training: 1 of 6 steps"] >= 45
+
+
+def test_without_an_estimate_the_bar_is_of_the_phase_and_says_so(toy, monkeypatch):
+    seen = []
+    monkeypatch.setattr(RunContext, "progress", lambda context, *given, **more: seen.append(given))
+    train(toy.project, folds=2)
+    assert (1, 6, "steps of this phase", "fold 1 of 2, training") in seen
 
 
 def test_a_training_that_diverges_says_the_way_out(toy):

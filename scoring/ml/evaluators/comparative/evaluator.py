@@ -70,9 +70,10 @@ class Comparative(TrainedEvaluator, PairJudge):
         meetings = (
             judged_texts(job.dev, material.aspect) * job.integer("references") * (1 if job.profile == PAPER else 2)
         )
-        seconds = training_seconds(job.encoder, tokens, device)
-        seconds += scoring_seconds(job.encoder, longest * meetings, device)
-        return Plan(material.examples(), sum(phase.steps for phase in phases), seconds, tuple(material.notes))
+        after = scoring_seconds(job.encoder, longest * meetings, device)
+        seconds = training_seconds(job.encoder, tokens, device) + after
+        steps = sum(phase.steps for phase in phases)
+        return Plan(material.examples(), steps, seconds, tuple(material.notes), after)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

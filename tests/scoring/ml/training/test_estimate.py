@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.training import estimate
+from scoring.ml.training.estimate import held_out_seconds
+from scoring.ml.types import Dataset, Item, Output, Rating
 
 
 def test_operations_by_hand(tiny_family, monkeypatch):
@@ -21,3 +26,33 @@ def test_operations_by_hand(tiny_family, monkeypatch):
 
 def test_the_rate_is_measured_once():
     assert estimate.matrix_rate("cpu", 32) == estimate.matrix_rate("cpu", 32) > 0
+
+
+@pytest.fixture
+def dev(monkeypatch) -> Dataset:
+    """Two items, of which each has a context of 10 words and a reference of 10; an output of 20 words each, and one of
+    which nobody thought anything. Seconds are tokens here: 2 + 1.3 of a word."""
+    monkeypatch.setattr(estimate, "scoring_seconds", lambda encoder, n_tokens, device="auto": n_tokens)
+    ten, twenty = " ".join(["word"] * 10), " ".join(["word"] * 20)
+    outputs = [Output(item, system, twenty) for item in ("a", "b") for system in ("x", "y")]
+    ratings = [Rating(item=item, system="x", rater="r", aspect="quality", value=1.0) for item in ("a", "b")]
+    items = [Item(name, (ten,), None, (ten,), name) for name in ("a", "b")]
+    return Dataset("d", items=tuple(items), outputs=tuple(outputs), ratings=tuple(ratings))
+
+
+def job(dev: Dataset | None, **entry: object) -> SimpleNamespace:
+    known = {"level": "segment", "needs": ("encoder",), **entry}
+    return SimpleNamespace(dev=dev, aspect=None, entry=SimpleNamespace(**known), encoder=None, options={})
+
+
+def test_the_held_out_part_is_scored_for_the_card(dev):
+    one = (2 + 26) + (2 + 13) + (2 + 13)
+    assert held_out_seconds(job(dev)) == pytest.approx(2 * one + 10 * one)  # the rated ones, and ten fixtures
+    assert held_out_seconds(job(replace(dev, ratings=dev.ratings[:1]))) == pytest.approx(11 * one)
+
+
+def test_what_scores_nothing_afterwards_takes_no_time_for_it(dev):
+    assert held_out_seconds(job(None)) == 0
+    assert held_out_seconds(job(replace(dev, ratings=()))) == 0
+    assert held_out_seconds(job(dev, level="references")) == 0
+    assert held_out_seconds(job(dev, needs=())) == 0
