@@ -46,7 +46,9 @@ def add_faults(form: forms.Form, error: EvalappError) -> None:
         if field is None:
             left.append(fault.message)
         else:
-            form.add_error(field, fault.message)
+            # The field has a label: there the sentence needs no name before it.
+            said = fault.message.removeprefix(f"{name} ")
+            form.add_error(field, said if said == fault.message else said[:1].upper() + said[1:])
     for text in left if error.faults else [error.detail]:
         form.add_error(None, text)
 

@@ -14,10 +14,11 @@ from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 
-from .forms import NameField, label_of, reference_sets
+from .forms import NameField, add_faults, label_of, reference_sets
+from .selectors.catalogue import refusal_of
 from .selectors.datasets import UPLOADED, judged_aspects, rater_names
 from .selectors.training import default_folds, judgements_for
-from .services.training import LISTS, MOST_FOLDS, Wishes
+from .services.training import LISTS, MOST_FOLDS, OWN_FIELDS, Wishes
 from .services.wishes import GREATEST_SEED, LEAST_SEED
 
 if TYPE_CHECKING:
@@ -165,6 +166,24 @@ class TrainForm(forms.Form):
             )
         return forms.CharField(max_length=200, **common)
 
+    def clean(self) -> dict[str, Any]:
+        """What is wrong with options is told together with what is wrong with other fields."""
+        from scoring.ml import InvalidOption
+
+        given = self.cleaned_data
+        try:
+            self.entry.parse_train_options(given.get("profile") or self.entry.profiles[0], self._options_given())
+        except InvalidOption as error:
+            add_faults(self, refusal_of(error, OWN_FIELDS))
+        return given
+
+    def _options_given(self) -> dict[str, Any]:
+        return {
+            name.removeprefix("option_"): value
+            for name, value in self.cleaned_data.items()
+            if name.startswith("option_") and value not in ("", None)
+        }
+
     def of_group(self, group: str) -> list[Any]:
         """The bound fields of a part of the page: first, basic, advanced, data."""
         hidden = {f"option_{option.name}" for option in self.entry.train_options if option.advanced} | {"seed"}
@@ -202,11 +221,7 @@ class TrainForm(forms.Form):
         """What the filled form asks for."""
         given = self.cleaned_data
         lists: dict[str, Any] = {name: tuple(given.get(name, ())) for name in LISTS}
-        options = {
-            name.removeprefix("option_"): value
-            for name, value in given.items()
-            if name.startswith("option_") and value not in ("", None)
-        }
+        options = self._options_given()
         if given.get("aspects"):
             options["aspects"] = ",".join(given["aspects"])
         return Wishes(

@@ -129,11 +129,19 @@ def test_faults_of_a_service_stand_at_the_fields_of_the_form(judged):
     ]
     add_faults(form, BadInput("All of it.", faults=faults))
     assert dict(form.errors) == {
-        "option_beta": ["beta must be a number."],
+        "option_beta": ["Must be a number."],
         "aspects": ["Nobody rated it."],
         "__all__": ["It is wrong elsewhere."],
     }
     assert form.faulty_groups == ["basic"]
+
+
+def test_options_are_refused_together_with_other_fields(judged):
+    wrong = {**ASKED, "aspect": "quality", "name": "No Slug", "option_sizes": "a,b", "option_train_device": "foo"}
+    form = TrainForm(wrong, project=judged, entry=get_entry("ream"))
+    assert set(form.errors) == {"name", "option_sizes", "option_train_device"}
+    assert form.errors["option_sizes"] == ["Must be whole numbers from 1 with commas between, not “a,b”."]
+    assert form.faulty_groups == ["basic", "advanced"]
 
 
 def test_aspects_learned_together_are_ticked(judged):

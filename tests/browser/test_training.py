@@ -1,0 +1,54 @@
+"""The form of a training in a real browser: what leads on from a check while the form is as it was checked, and where
+the focus is when a form is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evalapp.common.models import Run
+from scoring.services.training import Wishes, plan_params
+from tests.cast import Cast
+from tests.factories import make_items, make_outputs, make_ratings
+
+pytestmark = pytest.mark.browser
+#: What a check found, as far as the page shows it.
+PLAN = {
+    "examples": {"items": 4}, "models": 2, "steps": 10, "seconds": 5.0, "notes": [], "items": 4, "outputs": 8,
+    "ratings": 16, "comparisons": 0, "dialogues": 0, "simulated": 0,
+}  # fmt: skip
+
+
+def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any]) -> None:
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
+    params = {**plan_params(cast.project, Wishes("comparative", aspect="quality", folds=2)), "name": "mine"}
+    check = Run.objects.create(
+        project=cast.project, kind="plan", title="Check", params=params, input_hash="1", state="succeeded", result=PLAN
+    )
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/evaluators/train/comparative/?check={check.pk}")
+    main = page.locator("button.primary:visible")
+    assert main.all_inner_texts() == ["Train"]
+    page.fill("#id_name", "another")
+    page.wait_for_selector("text=The choices below are no longer those of this check.")
+    assert main.all_inner_texts() == ["Check again"]
+    page.fill("#id_name", "mine")
+    page.wait_for_selector("button:has-text('Train'):visible")
+    assert main.all_inner_texts() == ["Train"]
+
+
+def test_a_refused_form_begins_at_what_is_wrong(cast: Cast, page_for: Callable[..., Any]) -> None:
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/evaluators/train/ream/")
+    page.click("summary:has-text('Options')")
+    page.fill("#id_option_sizes", "a,b")
+    page.click("#check-button")
+    page.wait_for_selector("[role=alert]")
+    page.wait_for_function("document.activeElement.matches('[role=alert]')")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash === '#id_option_sizes'")
+    assert page.locator("#id_option_sizes").is_visible()
