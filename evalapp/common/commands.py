@@ -1,15 +1,16 @@
-"""What every command shares: `--json`, one JSON object on stdout, domain errors as messages with exit 1, wrong
-usage as exit 2, places that may not be used as a message, a quiet end when nobody reads on (`| head`), and finding
-people and projects by name."""
+"""What every command shares: `--json`, one JSON object on stdout whatever happens, domain errors as messages with exit
+1, wrong usage and names of what does not exist as exit 2, places that may not be used as a message, a quiet end when
+nobody reads on (`| head`), and finding people and projects by name."""
 
 from __future__ import annotations
 
+import difflib
 import errno
 import json
 import os
 import sys
-from argparse import ArgumentParser
-from collections.abc import Iterator
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from django.db import Error as DatabaseTrouble
 
 from evalapp.accounts.models import Project, User
 
-from .errors import BadInput, EvalappError
+from .errors import BadInput, EvalappError, NotThere
 from .outages import explain
 
 #: What a shell reports of a program whose reader went away: 128 and the number of SIGPIPE.
@@ -47,7 +48,28 @@ class Command(BaseCommand):
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> ArgumentParser:
         parser = super().create_parser(prog_name, subcommand, **kwargs)
         parser.add_argument("--json", action="store_true", help="Print one JSON object on stdout and nothing else.")
+        self._tell_misuse(parser)
         return parser
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        self._as_json = "--json" in argv[2:]
+        super().run_from_argv(argv)
+
+    def _tell_misuse(self, parser: ArgumentParser) -> None:
+        """What argparse refuses is an object on stdout, too, where one was asked for."""
+        refuse = parser.error
+
+        def error(message: str) -> NoReturn:
+            if getattr(self, "_as_json", False):
+                with self.reading(2):
+                    self._print_error(WrongUsage(message))
+            refuse(message)
+
+        parser.error = error  # type: ignore[method-assign]
+        for action in parser._actions:
+            if isinstance(action, _SubParsersAction):
+                for below in action.choices.values():
+                    self._tell_misuse(below)
 
     def work(self, *args: Any, **options: Any) -> dict[str, Any]:
         raise NotImplementedError(type(self).__name__)
@@ -85,16 +107,20 @@ class Command(BaseCommand):
             sys.exit(code)
 
     def _fail(self, error: EvalappError, options: dict[str, Any]) -> NoReturn:
-        code = 2 if isinstance(error, WrongUsage) or self._is_about_arguments(error) else 1
+        # What does not exist was named in the arguments; what goes missing during a run is told by the run.
+        code = 2 if isinstance(error, WrongUsage | NotThere) or self._is_about_arguments(error) else 1
         if options["json"]:
-            body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
             with self.reading(code):
-                self.stdout.write(json.dumps(body, default=str))
+                self._print_error(error)
         told = [f"{fault.field}: {fault}" if fault.field and not fault.file else str(fault) for fault in error.faults]
         # A single fault is often the message itself.
         faults = "".join(f"\n  {line}" for line in told[:50] if line != error.detail)
         more = f"\n  and {len(error.faults) - 50} more" if len(error.faults) > 50 else ""
         raise CommandError(f"{error.detail}{faults}{more}", returncode=code) from error
+
+    def _print_error(self, error: EvalappError) -> None:
+        body = {"error": error.code, "detail": error.detail, "errors": [f.as_dict() for f in error.faults]}
+        self.stdout.write(json.dumps(body, default=str))
 
     def _is_about_arguments(self, error: EvalappError) -> bool:
         if not self.fields_are_arguments or not isinstance(error, BadInput) or not error.faults:
@@ -131,16 +157,22 @@ def _to_nowhere(stream: Any) -> None:
     os.close(nowhere)
 
 
+def _nearest(name: str, there: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), there, n=3, cutoff=0.5)
+    return f" Did you mean {', '.join(near)}?" if near else ""
+
+
 def find_project(slug: str) -> Project:
     project = Project.objects.filter(slug=slug).first()
     if project is None:
-        there = ", ".join(Project.objects.order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
-        raise EvalappError(f"There is no project “{slug}”. There are: {there}.")
+        slugs = list(Project.objects.order_by("slug").values_list("slug", flat=True))
+        there = ", ".join(slugs[:20]) or "none yet"
+        raise NotThere(f"There is no project “{slug}”.{_nearest(slug, slugs)} There are: {there}.")
     return project
 
 
 def find_user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise EvalappError(f"There is no user “{name}”. Make one with: manage.py createowner {name}")
+        raise NotThere(f"There is no user “{name}”. Make one with: manage.py createowner {name}")
     return user

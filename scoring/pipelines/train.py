@@ -3,9 +3,10 @@ again goes on from its last checkpoint, or finds what it published."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, EvalappError
+from evalapp.common.errors import BadInput, EvalappError, Fault
 from evalapp.common.models import Run
 from evalapp.common.runner import RunContext
 
@@ -39,6 +40,7 @@ KEEP_WORK = timedelta(days=14)
 CURVE_POINTS = 200
 FLUSH_SECONDS = 1.0
 DATA_HASH = "data"
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def run(
@@ -122,7 +124,7 @@ def check(
 
 def check_training(project: Project, **params: Any) -> dict[str, Any]:
     """Counts, steps, seconds and warnings of a training. Raises BadInput with what is missing and what to do."""
-    from scoring.ml import InvalidOption, ScoringError
+    from scoring.ml import EncoderError, InvalidOption, ScoringError
 
     data = params.pop("data")
     job = Training(
@@ -133,6 +135,9 @@ def check_training(project: Project, **params: Any) -> dict[str, Any]:
         return job.plan(read_data(project, job.evaluator, data))
     except InvalidOption as error:
         raise refusal_of(error, OWN_FIELDS) from error
+    except EncoderError as error:
+        faults = [Fault(str(error), field="encoder")] if params["options"].get("encoder") else []
+        raise BadInput(str(error), faults=faults) from error
     except ScoringError as error:
         raise BadInput(str(error)) from error
 
@@ -173,7 +178,7 @@ class Training:
             "steps": sum(found.steps for found in plans),
             "seconds": None if None in seconds else sum(value or 0.0 for value in seconds),
             "afterwards": sum(found.afterwards for found in plans),
-            "notes": list(dict.fromkeys(note for found in plans for note in found.notes)),
+            "notes": _together([note for found in plans for note in found.notes]),
             "items": len(dataset.items),
             "outputs": len(dataset.outputs),
             "ratings": len(dataset.ratings),
@@ -208,6 +213,23 @@ class Training:
             )
         train, dev, _ = self._split(dataset)
         return fit(self.evaluator, train, dev=dev, folder=folder, progress=report, **self.arguments)
+
+
+def _together(notes: Sequence[str]) -> list[str]:
+    """Each note once. Where those of several models differ in their numbers alone, from the least to the greatest."""
+    alike: dict[str, list[list[str]]] = {}
+    for note in notes:
+        numbers = alike.setdefault(_NUMBER.sub("\0", note), [])
+        numbers.append(_NUMBER.findall(note))
+    told = []
+    for sentence, found in alike.items():
+        ranges = []
+        for place in zip(*found, strict=True):
+            low, *_, high = sorted([*place, place[0]], key=lambda text: float(text.replace(",", "")))
+            ranges.append(low if low == high else f"{low} to {high}")
+        parts = sentence.split("\0")
+        told.append("".join(f"{part}{number}" for part, number in zip(parts, [*ranges, ""], strict=True)))
+    return told
 
 
 def work_folder(run: Run) -> Path:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from evalapp.common import commands
-from evalapp.common.errors import EvalappError, NotThere
+from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.models import Run
 from evalapp.common.run_lines import follow_run
 from evalapp.common.runner import execute_run
@@ -37,7 +37,7 @@ class Command(commands.Command):
         else:
             rows = list(Corpus.objects.filter(project=None, revision__gt=0).select_related("home", "run"))
         if not rows:
-            raise NotThere("There is no corpus with pairs to index. Make one: manage.py corpus add NAME FILE")
+            raise BadInput("There is no corpus with pairs to index. Make one: manage.py corpus add NAME FILE")
         found = []
         for row in rows:
             if project is None:

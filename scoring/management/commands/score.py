@@ -41,4 +41,6 @@ class Command(commands.Command):
             f"{found['evaluator']}: {found['scored']:,} outputs scored, {found['kept']:,} unchanged, "
             f"{found['undefined']:,} undefined, {found['empty']:,} empty, {found['truncated']:,} cut."
         )
+        for reason, count in found.get("why_undefined", {}).items():
+            self.stdout.write(f"  {count:,} undefined: {reason}")
         self.stdout.write(found["signature"])

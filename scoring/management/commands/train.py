@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -60,6 +61,10 @@ class Command(commands.Command):
         if options["verbosity"]:
             self._say_plan(plan)
         run = start_training(project=project, wishes=wishes, send=not options["here"], any_encoder=True)
+        against = ["--references", options["references"]] if options["references"] != ORIGINAL else []
+        self.apply_by = shlex.join(
+            ["manage.py", "score", run.params["slug"], "--project", options["project"], *against]
+        )
         return {"plan": plan, "slug": run.params["slug"], **see_through(run, options, self.say)}
 
     def _say_plan(self, plan: dict[str, Any]) -> None:
@@ -73,7 +78,7 @@ class Command(commands.Command):
         if found["state"] in Run.ACTIVE:
             self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
             return
-        then = f"Apply it with: manage.py score {found['evaluator']} ..."
+        then = f"Apply it with: {self.apply_by}"
         if "score_run" in found:
             then = f"Run {found['score_run']} applies it."
         self.stdout.write(f"{found['evaluator']} is trained. {then}")

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import CommandError
 
 from evalapp.common import commands
-from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
+from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotThere
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -69,6 +69,7 @@ class Reading(Talking):
         (BadInput("There are no outputs yet."), 1),
         (BadInput("A row is wrong.", faults=[Fault("wrong", field="value", file="ratings.csv", line=3)]), 1),
         (BadInput("No number.", faults=[Fault("No number.", field="max")]), 2),
+        (NotThere("There is no evaluator of that name."), 2),
         (commands.WrongUsage("Name the file."), 2),
         (PermissionError(errno.EACCES, "Permission denied", "/locked/out"), 1),
     ],
@@ -82,7 +83,46 @@ def test_what_is_wrong_decides_the_exit_code(fails: Exception, code: int) -> Non
     assert json.loads(out.getvalue())["detail"] == str(ended.value).partition("\n")[0]
     with pytest.raises(CommandError) as ended:
         Reading(stdout=out, stderr=io.StringIO()).execute(**options)
-    assert ended.value.returncode == (2 if isinstance(fails, commands.WrongUsage) else 1)
+    assert ended.value.returncode == (2 if isinstance(fails, commands.WrongUsage | NotThere) else 1)
+
+
+class Choosing(Talking):
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--method", choices=["mean", "m1"], required=True)
+        add = parser.add_subparsers(dest="what").add_parser("add")
+        add.add_argument("--number", type=int)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "the following arguments are required: --method"),
+        (["--method", "nosuch"], "argument --method: invalid choice: 'nosuch'"),
+        (["--method", "m1", "add", "--number", "x"], "argument --number: invalid int value: 'x'"),
+    ],
+)
+def test_what_argparse_refuses_is_an_object_where_one_was_asked_for(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for asked, expected in ((["--json"], 1), ([], 0)):
+        out = io.StringIO()
+        with pytest.raises(SystemExit) as ended:
+            Choosing(stdout=out).run_from_argv(["manage.py", "choosing", *asked, *words])
+        assert ended.value.code == 2
+        assert says in capsys.readouterr().err
+        lines = out.getvalue().splitlines()
+        assert len(lines) == expected
+        for line in lines:
+            assert json.loads(line)["error"] == "bad-input"
+            assert says in json.loads(line)["detail"]
+
+
+@pytest.mark.django_db
+def test_an_unknown_project_is_answered_with_the_nearest(cast: Any) -> None:
+    with pytest.raises(NotThere, match=r"no project “alhpa”\. Did you mean alpha\? There are: .*alpha"):
+        commands.find_project("alhpa")
+    with pytest.raises(NotThere, match=r"no project “zzz”\. There are"):
+        commands.find_project("zzz")
 
 
 def test_a_fault_of_the_program_keeps_its_trace() -> None:

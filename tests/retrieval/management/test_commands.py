@@ -87,9 +87,9 @@ def test_every_faulty_row_is_told_and_nothing_is_made(cast, file):
         (["corpus", "add", "No Name", __file__, "--project", "alpha"], "A name is made of", 2),
         (["corpus", "list", "talk"], "list takes no NAME", 2),
         (["corpus", "delete", "talk", "corpus.jsonl"], "delete takes no FILE", 2),
-        (["corpus", "delete", "talk"], "no shared corpus", 1),
+        (["corpus", "delete", "talk"], "no shared corpus", 2),
         (["reindex", "alpha"], "no corpus with pairs", 1),
-        (["reindex", "nowhere"], "no project", 1),
+        (["reindex", "nowhere"], "no project", 2),
     ],
 )
 def test_wrong_usage_says_the_way_out(cast, words, why, code):

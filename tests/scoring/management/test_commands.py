@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from io import StringIO
 from typing import Any
 
@@ -44,6 +45,21 @@ def test_score_here_needs_no_worker(cast):
     assert "4 unchanged" in text_of("score", "length", "--project", "alpha", "--here")
 
 
+def test_score_says_why_outputs_have_no_score(cast):
+    items = make_items(cast.project, 3)
+    make_outputs(cast.project, items)
+    Reference.objects.filter(item__in=items[1:]).delete()
+    bare = Output.objects.filter(item__in=items[1:]).count()
+    assert f"  {bare} undefined: no references" in text_of("score", "chrf", "--project", "alpha", "--here")
+
+
+def test_what_is_trained_is_applied_by_the_command_that_train_prints(toy):
+    told = text_of("train", "toy", "--project", "alpha", "--folds", "1", "--name", "mine", "--here", "--verbosity", "0")
+    words = shlex.split(told.partition("Apply it with: ")[2].splitlines()[0])
+    assert words == ["manage.py", "score", "mine", "--project", "alpha"]
+    assert command(*words[1:], "--here")["state"] == "succeeded"
+
+
 def test_score_detached_waits_in_the_queue(cast):
     make_outputs(cast.project, make_items(cast.project, 2))
     found = command("score", "random", "--project", "alpha", "--set", "seed=5", "--detach")
@@ -65,21 +81,27 @@ def test_score_against_a_named_set(cast):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "says", "code"),
     [
-        (("score", "lenght", "--project", "alpha", "--here"), "Did you mean length"),
-        (("score", "length", "--project", "alpha", "--here"), "no outputs yet"),
-        (("score", "length", "--project", "beta"), "no project “beta”"),
-        (("systems", "alpha"), "Nobody has made ratings"),
-        (("systems", "alpha", "--by", "length"), "has been applied"),
-        (("meta", "alpha", "--level", "system", "--grouping", "item"), "one value per system"),
+        (("score", "lenght", "--project", "alpha", "--here"), "Did you mean length", 2),
+        (("score", "length", "--project", "alpha", "--here"), "no outputs yet", 1),
+        (("score", "length", "--project", "beta"), "no project “beta”", 2),
+        (("score", "chrf", "--project", "alpha", "--references", "none"), "none", 2),
+        (("train", "maud", "--project", "alpha"), "Did you mean maude", 2),
+        (("annotate", "alpha", "--evaluator", "nosuch", "--into", "new"), "nosuch", 2),
+        (("systems", "alpha"), "Nobody has made ratings", 1),
+        (("systems", "alpha", "--by", "length"), "has been applied", 2),
+        (("systems", "alpha", "--by", "nosuch"), "nosuch", 2),
+        (("meta", "alpha", "--aspect", "nosuch"), "nosuch", 2),
+        (("meta", "alpha", "--references", "nosuch"), "nosuch", 2),
+        # Arguments that do not go together are wrong whatever there is.
+        (("meta", "alpha", "--level", "system", "--grouping", "item"), "one value per system", 2),
     ],
 )
-def test_mistakes_say_the_way_out(cast, arguments, says):
+def test_mistakes_say_the_way_out_and_names_of_nothing_are_wrong_usage(cast, arguments, says, code):
     with pytest.raises(CommandError, match=says) as caught:
         command(*arguments)
-    # Arguments that do not go together are wrong whatever there is.
-    assert caught.value.returncode == (2 if "--grouping" in arguments else 1)
+    assert caught.value.returncode == code, caught.value
 
 
 def test_only_methods_that_work_are_offered(cast):

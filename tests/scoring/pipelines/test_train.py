@@ -111,6 +111,16 @@ def test_the_curve_and_the_log_are_stored(toy):
     assert f"Signature: {evaluator.signature}" in text
 
 
+def test_notes_of_several_models_stand_there_once():
+    notes = [
+        "About 1,200 s encode every text once.", "It stops early.", "About 900 s encode every text once.",
+        "It stops early.", "1 of 12 repeats.", "About 1,000.5 s encode every text once.", "1 of 9 repeats.",
+    ]  # fmt: skip
+    assert pipeline._together(notes) == [
+        "About 900 to 1,200 s encode every text once.", "It stops early.", "1 of 9 to 12 repeats.",
+    ]  # fmt: skip
+
+
 def test_the_bar_is_of_the_whole_run_and_the_phase_says_how_far_it_is(toy, monkeypatch):
     """The toy says no seconds, so another dry check does: 600 s, of which 100 come after the steps."""
     seen = []
