@@ -61,7 +61,11 @@ def own_commands() -> dict[str, str]:
 def commands_page() -> str:
     from django.core.management import load_command_class
 
-    parts = ["# Commands\n\n`python manage.py COMMAND`. Exit code 0: done; 1: the work failed; 2: wrong usage.\n"]
+    parts = [
+        "# Commands\n\n`python manage.py COMMAND`. Exit code 0: done; 1: the work failed; 2: wrong usage, "
+        "or a name of what does not exist. With `--json` stdout holds one JSON object in every case: the result, or "
+        "`error` (a code), `detail` and `errors`.\n"
+    ]
     for name, app in own_commands().items():
         command = load_command_class(app, name)
         parser = command.create_parser("manage.py", name)
@@ -129,11 +133,55 @@ def api_page() -> str:
 
 def evaluators_page() -> str:
     from scoring.ml import catalogue
+    from scoring.selectors.catalogue import NEEDS
 
-    rows = [(f"`{e.name}`", e.kind, e.summary) for e in catalogue()]
-    return "# Evaluators\n\nWhat `score` applies and `scoring.ml.load(name)` loads.\n\n" + table(
-        ("name", "kind", "what it measures"), rows
-    )
+    entries = catalogue()
+    parts = [
+        "# Evaluators\n\nWhat `score` applies and `scoring.ml.load(name)` loads; what is trained is trained first, by "
+        "`train` or `scoring.ml.fit(name, ...)`. Below the table each stands with its options: `--set name=value` of a "
+        "command, `options` of a request, a keyword of the library.\n\n",
+        table(
+            ("name", "kind", "what it measures"),
+            [(f"[`{e.name}`](#{e.name})", e.kind, e.summary) for e in entries],
+        ),
+    ]
+    for entry in entries:
+        needs = ", ".join(NEEDS[need] for need in entry.needs) or "texts alone"
+        low, high = ("unbounded" if bound is None else f"{bound:g}" for bound in entry.scale)
+        facts = [
+            f"- needs: {needs}",
+            f"- a value for each {'system' if entry.level == 'system' else 'output'}, from {low} to {high}",
+        ]
+        if entry.learns:
+            learned = {"none": "no aspect", "one": "one aspect", "many": "several aspects"}[entry.aspect]
+            facts.append(f"- learns {learned}, from {', '.join(entry.train_needs) or 'texts'}")
+        parts.append(f"\n## {entry.name}\n\n{entry.summary}\n\n" + "\n".join(facts) + "\n")
+        if entry.options:
+            title = "Options of scoring\n\n" if entry.learns else ""
+            parts.append(f"\n{title}{options_table(entry.options, {'default': {}})}")
+        if entry.train_options:
+            defaults = {profile: entry.train_defaults(profile) for profile in entry.profiles}
+            parts.append(f"\nOptions of training\n\n{options_table(entry.train_options, defaults)}")
+    return "".join(parts)
+
+
+def options_table(options: tuple, defaults: dict[str, dict]) -> str:
+    """A row for each option, with a column of defaults for each profile."""
+
+    def shown(value: object) -> str:
+        return f"`{str(value).lower() if value is None or isinstance(value, bool) else value}`"
+
+    rows = [
+        (
+            f"`{option.name}`",
+            option.type,
+            *(shown(values.get(option.name, option.default)) for values in defaults.values()),
+            " ".join(f"`{choice}`" for choice in option.choices),
+            option.help,
+        )
+        for option in options
+    ]
+    return table(("option", "type", *defaults, "choices", "what it does"), rows)
 
 
 def errors_page() -> str:

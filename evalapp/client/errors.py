@@ -133,7 +133,7 @@ class ServerError(ApiError):
 
 
 class Unavailable(ServerError):
-    """502, 503, 504: a part of the installation is not running."""
+    """502, 503, 504: a part of the installation is not running, or is busy: `retry_after` says for how long."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {

@@ -81,3 +81,9 @@ class TooMany(EvalappError):
 
 class Unavailable(EvalappError):
     status, code, title = 503, "unavailable", "A part of the installation is not running"
+
+
+class Busy(Unavailable):
+    """It runs and is at something else: `wait` says in how many seconds to ask again."""
+
+    code, title = "busy", "This part of the installation is busy"

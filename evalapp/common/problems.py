@@ -82,5 +82,5 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
         return None
     set_rollback()
     if body["status"] == status.HTTP_503_SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = RETRY_SECONDS
+        headers.setdefault("Retry-After", RETRY_SECONDS)
     return Response(body, status=body["status"], headers=headers, content_type=CONTENT_TYPE)

@@ -21,7 +21,9 @@ from .serializers import (
 
 PROJECT = OpenApiParameter("project", str, description="Where several projects have an evaluator of that name.")
 BUSY = OpenApiResponse(description="Too many of your requests wait already: ask again when one is answered.")
-DOWN = OpenApiResponse(description="No worker, too many requests, or no answer in time: try again.")
+DOWN = OpenApiResponse(
+    description="No worker; or it is busy, with others or loading an evaluator: Retry-After says when to ask again."
+)
 
 
 def _checked(serializer: Any) -> dict[str, Any]:

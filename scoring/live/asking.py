@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from evalapp.common.errors import BadInput, TooMany, Unavailable
+from evalapp.common.errors import BadInput, Busy, TooMany, Unavailable
 from evalapp.common.queue import queue_has_worker
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ MOST_OF_ONE_PERSON = 8
 #: What the worker is at when that takes long, for the message of a request that ran out of time.
 STATE_KEY = "evalapp:live:state"
 LANE_SECONDS = 30
+#: When to ask again while it loads an evaluator, and while it is at the requests of others.
+LOAD_WAIT, BUSY_WAIT = 10, 2
 #: A Redis that is silent for longer is down.
 PATIENCE = 1.0
 
@@ -106,10 +108,10 @@ def ask_live(
 ) -> dict[str, Any]:
     """The worker's answer to `{"kind", "source", "options", ...}` (see `answering`).
 
-    Raises `Unavailable` when no worker serves the queue, Redis is down, too many wait already, or the answer is not
-    there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `TooMany` when so many requests of this `asker` wait
-    already; `BadInput` when the evaluator refuses the request; `Superseded` when it had a place in a lane and a later
-    request took it.
+    Raises `Unavailable` when no worker serves the queue or Redis is down; `Busy` when too many wait already or the
+    answer is not there within `timeout` seconds (the setting LIVE_TIMEOUT_MS); `TooMany` when so many requests of this
+    `asker` wait already; `BadInput` when the evaluator refuses the request; `Superseded` when it had a place in a lane
+    and a later request took it.
     """
     import redis
 
@@ -125,7 +127,7 @@ def ask_live(
             found = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
             if found is None:
                 client.delete(ask_key(number))
-                raise Unavailable(_too_late(client, seconds))
+                raise _too_late(client, seconds)
     except redis.exceptions.OutOfMemoryError as error:
         raise Unavailable("The queue is full, so there are no online scores. Give Redis more memory.") from error
     except redis.RedisError as error:
@@ -161,7 +163,8 @@ def _enter(client: redis.Redis, number: str, request: Mapping[str, Any], seconds
     if waiting < 0:
         raise Superseded
     if waiting:
-        raise Unavailable(f"The worker for online scores is busy: {waiting} requests wait. Try again in a moment.")
+        text = f"The worker for online scores has {waiting} requests before this one. Try again in {BUSY_WAIT} s."
+        raise Busy(text, wait=BUSY_WAIT)
 
 
 def _send(number: str) -> None:
@@ -174,10 +177,11 @@ def _send(number: str) -> None:
         raise Unavailable("The queue cannot be reached, so there are no online scores. Is Redis running?") from error
 
 
-def _too_late(client: redis.Redis, seconds: float) -> str:
+def _too_late(client: redis.Redis, seconds: float) -> Busy:
     state: Any = client.get(STATE_KEY)
-    why = f"the worker is {state}" if state else "the worker is busy"
-    return f"No score within {seconds:g} s: {why}. Try again in a moment."
+    wait = LOAD_WAIT if state else BUSY_WAIT
+    why = f"the worker, which answers one request after the other, is {state or 'busy with others'}"
+    return Busy(f"No score within {seconds:g} s: {why}. Try again in {wait} s.", wait=wait)
 
 
 def _answer(body: dict[str, Any]) -> dict[str, Any]:

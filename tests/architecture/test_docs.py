@@ -33,6 +33,19 @@ def test_the_reference_is_what_the_code_says(reference, name):
     assert written == reference[name], f"docs/reference/{name} is out of date: run `make docs`"
 
 
+def test_every_option_of_every_evaluator_has_its_row(reference):
+    """library.md sends its readers there for options, defaults and needs."""
+    from scoring.ml import catalogue
+
+    sections = dict(part.split("\n", 1) for part in reference["evaluators.md"].split("\n## ")[1:])
+    for entry in catalogue():
+        for option in (*entry.options, *entry.train_options):
+            assert f"\n| `{option.name}` | {option.type} |" in sections[entry.name], (entry.name, option.name)
+        assert "- needs: " in sections[entry.name]
+    assert "| option | type | recommended | paper | choices | what it does |" in sections["shared-bert"]
+    assert "| `beta` | str | `share` | `grid` |" in sections["shared-bert"]
+
+
 def test_every_command_says_what_it_is_for():
     module = generator()
     from django.core.management import load_command_class

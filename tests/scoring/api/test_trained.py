@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from evalapp.accounts.services import create_token
-from evalapp.common.errors import TooMany, Unavailable
+from evalapp.common.errors import Busy, TooMany, Unavailable
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator
@@ -173,6 +173,17 @@ def test_what_online_scores_do_not_read_is_refused_with_its_place(cast, monkeypa
 def test_other_bodies_name_what_they_do_not_know(cast, address, body):
     refused = client(cast.researcher).post(f"{BASE}{address}", body, format="json")
     assert (refused.status_code, [row["field"] for row in refused.json()["errors"]]) == (400, ["into"])
+
+
+def test_a_busy_worker_is_no_part_that_is_down(cast, monkeypatch):
+    def busy(request, asker):
+        raise Busy("The worker is loading sbr. Try again in 10 s.", wait=10)
+
+    monkeypatch.setattr(online, "ask_live", busy)
+    found = client(cast.viewer).post("/api/v1/evaluators/chrf/score/", {"pairs": [{"text": "a"}]}, format="json")
+    assert (found.status_code, found.headers["Retry-After"]) == (503, "10")
+    assert found.json()["title"] == "This part of the installation is busy"
+    assert found.json()["type"].endswith("#busy")
 
 
 def test_who_may_ask_for_online_scores(toy, monkeypatch):

@@ -10,7 +10,8 @@ import time
 import pytest
 import redis
 
-from evalapp.common.errors import TooMany, Unavailable
+from evalapp.common.errors import Busy, TooMany, Unavailable
+from evalapp.common.problems import wait_headers
 from scoring.live import answering, asking
 from scoring.live.asking import Place, Superseded, ask_key, ask_live
 from scoring.live.bounds import TooLate
@@ -91,14 +92,20 @@ def test_an_answer_that_comes_when_its_request_was_superseded_goes_to_nobody(cli
 
 
 def test_a_request_without_an_answer_ends_with_its_time(client):
-    with pytest.raises(Unavailable, match=r"No score within 0\.1 s: the worker is busy"):
-        ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
+    """Whoever asked is told what the worker is at, and when to ask again: nothing is down."""
+    for state, said, wait in ((None, "busy with others", 2), ("loading sbr", "loading sbr", 10)):
+        if state:
+            client.set(asking.STATE_KEY, state)
+        text = rf"No score within 0\.1 s: the worker.* is {said}\. Try again in {wait} s"
+        with pytest.raises(Busy, match=text) as caught:
+            ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
+        assert wait_headers(caught.value) == {"Retry-After": str(wait)}
     assert not client.exists(ask_key(client.sent[0]))
 
 
 def test_lanes_wait_longer_than_others_in_a_full_queue(client):
     client.rpush("live", *["x"] * asking.MOST_WAITING)
-    with pytest.raises(Unavailable, match="busy: 32 requests wait"):
+    with pytest.raises(Busy, match="has 32 requests before this one"):
         ask_live(REQUEST, timeout=0.1)
     with pytest.raises(Unavailable, match="No score within"):
         ask_live(REQUEST, timeout=0.1, place=Place("a", 1))
@@ -147,7 +154,7 @@ def test_the_worker_stops_when_nobody_waits_any_more(client, monkeypatch):
     assert answering.answer(client.sent[0])
     assert ended[0] < 1
     asking_thread.join(timeout=10)
-    assert outcome == [Unavailable]
+    assert outcome == [Busy]
     assert not client.exists(asking.answer_key(client.sent[0]))
 
 
