@@ -220,17 +220,17 @@ def queue_place(run: Run) -> int | None:
 
 
 def words_of_waiting(run: Run) -> str:
-    """What a run that waits is waiting for: `waiting, 3 before it in its queue, 1 of them at work`."""
+    """What a run that waits is waiting for: `3 before it in its queue, 1 of them at work`."""
     place = queue_place(run)
     if place is None:
         return ""
     at_work = Run.objects.filter(state=Run.State.RUNNING, queue=run.queue).count()
     before = place - 1 + at_work
     if not before:
-        return "waiting, next in its queue"
+        return "next in its queue"
     if before == at_work:
-        return f"waiting, {before} before it in its queue, at work"
-    return f"waiting, {before} before it in its queue" + (f", {at_work} of them at work" if at_work else "")
+        return f"{before} before it in its queue, at work"
+    return f"{before} before it in its queue" + (f", {at_work} of them at work" if at_work else "")
 
 
 def _owner(run: Run) -> str:

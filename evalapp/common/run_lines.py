@@ -53,7 +53,7 @@ def follow_run(run: Run, say: Callable[[str], None]) -> Run:
         if run.state == Run.State.QUEUED and not warned and not queue_has_worker(run.queue):
             say(f"No worker is running for the queue {run.queue}: start one with manage.py up. The run waits.")
             warned = True
-        words = progress_of(run) if run.state == Run.State.RUNNING else words_of_waiting(run)
+        words = progress_of(run) if run.state == Run.State.RUNNING else f"waiting, {words_of_waiting(run)}"
         if words and words != told and time.monotonic() - spoken >= (QUIET if spoken else 0):
             say(words)
             spoken, told = time.monotonic(), words

@@ -16,14 +16,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
-from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 
 from ..curves import draw
-from ..forms import ApplyForm
+from ..forms import ApplyForm, add_faults
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs
@@ -98,8 +98,8 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
                 options=form.options if form.fields else {},
                 references=form.cleaned_data.get("references", "") if form.fields else "",
             )
-        except BadInput as error:
-            _add_faults(form, error)
+        except (BadInput, Conflict) as error:
+            add_faults(form, error)
         else:
             messages.success(request, f"{run.title}: in the queue.")
             return redirect("run", project.slug, run.pk)
@@ -108,17 +108,6 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "title": name,
     }  # fmt: skip
     return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
-
-
-def _add_faults(form: ApplyForm, error: EvalappError) -> None:
-    placed = False
-    for fault in error.faults:
-        field = fault.field.replace("options.", "option_")
-        if field in form.fields:
-            form.add_error(field, fault.message)
-            placed = True
-    if not placed:
-        form.add_error(None, error.detail)
 
 
 @login_required

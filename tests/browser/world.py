@@ -297,6 +297,7 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:evaluator-list", slug)
     world.add(cast.researcher, "scoring:evaluator-apply", slug, "bertscore")
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
+    world.add(cast.researcher, "scoring:scores-delete", slug, "token-f1")
     world.add(cast.researcher, "scoring:train", slug, "comparative")
     wishes = CombineWishes(("random", "length"), method="stacked", name="both")
     combined = execute_run(start_combination(project=cast.project, wishes=wishes, send=False).pk)

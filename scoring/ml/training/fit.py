@@ -155,7 +155,7 @@ def _aspects(dataset: Dataset) -> Sequence[str]:
 
 def checked_seed(name: str, seed: object) -> int:
     """The seed. Raises `InvalidOption` for what not every library draws by."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed <= GREATEST_SEED:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= GREATEST_SEED:
         raise InvalidOption(name, "seed", f"must be a whole number from 0 to {GREATEST_SEED:,}, not {seed!r:.40}")
     return int(seed)
 
