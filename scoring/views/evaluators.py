@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
-from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
+from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run

@@ -112,6 +112,8 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     check = _find(project, "plan", name, request.POST.get("check", ""))
     if check is None:
         raise NotThere("There is no such check. Check the training first.")
+    if check.state != Run.State.SUCCEEDED:
+        raise Conflict("Only what a check found fit can be trained. Check again.")
     entry = get_entry(name)
     data = request.POST if "folds" in request.POST else data_from(initial_from(entry, check.params))
     form = TrainForm(data, project=project, entry=entry)
