@@ -190,14 +190,14 @@ def _score(researcher: Visitor) -> None:
     researcher.follow("Evaluators").sees("token-f1", "length")
     researcher.go("/projects/demo/evaluators/apply/rouge-l/").send("Apply").sees("Score with rouge-l", "Waiting")
     worker()
-    researcher.go(researcher.path).sees("Done", "1152")
+    researcher.go(researcher.path).sees("Done", "1,152")
     researcher.follow("Evaluators").follow("rouge-l").sees("Scores by system", "rouge-l|")
 
 
 def _rank(researcher: Visitor) -> None:
     researcher.follow("Systems").sees("95 %", "simulated")
-    # Rank, lines that join what cannot be told apart, system, step, kind, value.
-    ranked = {row[2]: float(row[5]) for row in researcher.table()}
+    # Rank, lines that join what cannot be told apart, system, step, value and, in a narrow window, its interval.
+    ranked = {row[2]: float(row[4].split()[0]) for row in researcher.table()}
     # The order the demonstration is made to have; the newcomer's own system was taken back.
     assert ranked["written"] > ranked["retrieval"] > ranked["constant"]
     assert "newcomer" not in ranked

@@ -35,7 +35,7 @@ class Visitor:
 
     def table(self, number: int = 0) -> list[list[str]]:
         rows = self.tree.xpath("//table")[number].xpath("./tbody/tr")
-        return [[" ".join(cell.text_content().split()) for cell in row] for row in rows]
+        return [[" ".join(" ".join(cell.itertext()).split()) for cell in row] for row in rows]
 
     # ---- moving -------------------------------------------------------------------------------------------
 
@@ -89,7 +89,9 @@ class Visitor:
     def _form(self, button: str) -> tuple[Any, Any]:
         found = []
         for form in self.tree.xpath("//form"):
-            for pressed in form.xpath(".//button"):
+            # A button may stand elsewhere and name its form.
+            own = form.xpath(".//button[not(@form)]")
+            for pressed in own + self.tree.xpath("//button[@form=$name]", name=form.get("id") or "-"):
                 words = " ".join(pressed.text_content().split())
                 if words == button or words.startswith(button + " "):
                     found.append((form, pressed))

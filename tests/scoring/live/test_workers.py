@@ -165,6 +165,6 @@ def test_what_cannot_be_answered_is_said(house, live, people, settings):
     client.delete("live")
     client.rpush("live", *["x"] * asking.MOST_WAITING)
     began = time.monotonic()
-    with pytest.raises(Unavailable, match="busy: 32 requests wait"):
+    with pytest.raises(Unavailable, match="has 32 requests before this one"):
         score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
     assert time.monotonic() - began < 10  # of the twenty seconds that an answer is waited for

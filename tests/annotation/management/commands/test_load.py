@@ -139,7 +139,7 @@ def test_replace_and_kinds(tmp_path, cast):
         (["nowhere", "--project", "x"], 2),
         ([".", "--project", "x", "--system-kind", "nonsense"], 2),
         ([".", "--project", "Not A Slug"], 2),
-        ([".", "--project", "x", "--owner", "nobody"], 1),
+        ([".", "--project", "x", "--owner", "nobody"], 2),
         ([".", "--project", "x", "--system-kind", "s=robot"], 2),
         ([".", "--project", "x", "--system-kind", "typo=human"], 1),
     ],
@@ -167,7 +167,7 @@ def test_dump_writes_only_into_an_empty_folder(tmp_path, cast):
     assert code == 0
     assert [file["name"] for file in report["files"]] == ["dataset.json", "README.md", "DATASHEET.md"]
     assert call("dump", "alpha", tmp_path / "out")[1] == 1
-    assert call("dump", "nobody", tmp_path / "other")[1] == 1
+    assert call("dump", "nobody", tmp_path / "other")[1] == 2
     (tmp_path / "file").write_text("here")
     for place in (tmp_path / "file" / "below", tmp_path / "file", tmp_path / ("x" * 300)):
         report, code = call("dump", "alpha", place)
