@@ -64,7 +64,7 @@ def test_ten_answers_without_connection(cast: Cast, page_for: Open) -> None:
     order = Judgement.objects.order_by("pk").values_list("campaign", flat=True)
     assert list(order) == [campaign.pk for campaign in campaigns for _ in range(2)]
     pages[-1].reload()
-    pages[-1].wait_for_function("!Object.keys(localStorage).some(key => key.includes('outbox'))")
+    pages[-1].wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox'))")
 
 
 @pytest.mark.promise("draft", "submission")
@@ -303,7 +303,7 @@ def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_n
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 4}]
     page.wait_for_selector("text=1 answer was not taken", state="hidden")
     # The server has both; the browser has when it has read that.
-    page.wait_for_function("!Object.keys(localStorage).some(key => key.includes('outbox'))")
+    page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox'))")
 
 
 def keep_in_old_format(page: Any, urls: list[str], key: int) -> str:
