@@ -177,11 +177,12 @@ def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
 def _scores(project: Project, score_set: ScoreSet) -> dict[str, Any]:
     others = ScoreSet.objects.filter(evaluator=score_set.evaluator).select_related("evaluator", "run").order_by("-pk")
     states = get_states(project, others, count_outputs(project))
+    summary = _with_own_values(score_set)
     return {
         "score_set": score_set,
         "state": next(state for state in states if state.score_set.pk == score_set.pk),
         "states": states,
-        "summary": (summary := _with_own_values(score_set)),
+        "summary": summary,
         "has_values": any(row["n"] for row in summary),
         "plot": f"set={score_set.pk}&v={score_set.data_hash}",
     }
