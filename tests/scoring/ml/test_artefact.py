@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from scoring.ml import ArtefactError, EncoderError, Record, ScoringError, fit, load
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Dataset, Item, Output, System
 from tests.scoring.ml.evaluators.ream.untrained import untrained
 from tests.scoring.ml.tiny import tiny_encoder
@@ -214,6 +215,15 @@ def test_a_frozen_encoder_that_has_moved_can_be_named(tmp_path: Path, monkeypatc
     tiny_encoder("bert", tmp_path / "other", layers=1, seed=8)
     with pytest.raises(ArtefactError, match="put that version back or train again"):
         load(tmp_path / "out", encoder=str(tmp_path / "other"))
+    # The models of a cross-fitting share the one that is named.
+    member = load(tmp_path / "out", encoder=str(tmp_path / "moved"))
+    assert isinstance(member, TrainedEvaluator)
+    CrossFitted(member.entry, [member, member]).save_pretrained(tmp_path / "folds")
+    shutil.move(tmp_path / "moved", tmp_path / "again")
+    with pytest.raises(ArtefactError, match="where there is none now"):
+        load(tmp_path / "folds")
+    folds = load(tmp_path / "folds", encoder=str(tmp_path / "again"))
+    np.testing.assert_allclose(folds.score(RECORDS), before, atol=1e-12)
 
 
 def test_fixtures_that_were_lost_are_missed(folder: Path) -> None:
