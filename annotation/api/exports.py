@@ -20,7 +20,7 @@ from annotation.exporters.wishes import LEVELS
 from annotation.services.exports import delete_export, list_exports, request_export
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import TruthField
+from evalapp.common.api.fields import Closed, TruthField
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
@@ -28,7 +28,7 @@ from evalapp.common.pagination import KeysetPagination
 from evalapp.common.selectors import find_run
 
 
-class ExportRequestSerializer(serializers.Serializer):
+class ExportRequestSerializer(Closed):
     """What goes into the export; see `annotation.exporters.wishes`."""
 
     format = serializers.ChoiceField(choices=FORMATS, default="jsonl")

@@ -16,7 +16,7 @@ from annotation.models import Comparison, Dialogue, Item, Output, Rating, Refere
 from annotation.parsers.kinds import SYSTEM_KINDS
 from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import WholeSerializer
+from evalapp.common.api.fields import Closed, WholeSerializer
 from evalapp.common.errors import NotThere
 
 
@@ -27,7 +27,7 @@ class SystemSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class SystemKindSerializer(WholeSerializer):
+class SystemKindSerializer(Closed, WholeSerializer):
     kind = serializers.ChoiceField(choices=SYSTEM_KINDS)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
@@ -135,10 +136,14 @@ def _add(request: Request, project: Project, corpus: Corpus) -> CorpusPart:
     return add_file(corpus=corpus, user=request.user, file=incoming, through=project)
 
 
-def _members(request: Request) -> dict[str, str]:
+def _members(request: Request, known: Collection[str]) -> dict[str, str]:
     if not isinstance(request.data, dict):
         raise BadInput("Send an object.")
     faults = [
+        Fault(f"{name} is not known here. There are: {', '.join(known)}.", field=name)
+        for name in sorted(set(request.data) - set(known))
+    ]
+    faults += [
         Fault(f"{name} is a text.", field=name) for name in FIELDS if not isinstance(request.data.get(name, ""), str)
     ]
     if faults:
@@ -171,7 +176,7 @@ class CorpusList(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         _check_size(request)
-        given = _members(request)
+        given = _members(request, (*FIELDS, *_PART, "shared"))
         shared = _TRUTH.get(str(request.data.get("shared", "")).lower())
         if shared is None:
             raise BadInput("shared is true or false.", faults=[Fault("shared is true or false.", field="shared")])
@@ -228,5 +233,5 @@ class PartList(APIView):
     def post(self, request: Request, slug: str, name: str) -> Response:
         project, corpus = check_visible(request.user, slug, name, change=True)
         _check_size(request)
-        _members(request)
+        _members(request, _PART)
         return Response(PartSerializer(_add(request, project, corpus)).data, status=202)

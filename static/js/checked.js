@@ -23,6 +23,19 @@
     form.querySelector("#check-button").classList.toggle("primary", changed || !onward);
   }
 
+  // What the check found is taller than the line that stood there, and browsers keep the form below in its place: who
+  // looked at that line would see the form alone. Who has gone on into the form stays there.
+  let looking = false;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target } = event.detail;
+    looking = target.id === "check" && target.getBoundingClientRect().top >= -1;
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    const check = document.querySelector("#check");
+    if (looking && check?.getBoundingClientRect().top < -1) check.scrollIntoView();
+    looking = false;
+  });
+
   document.addEventListener("input", compare);
   document.addEventListener("change", compare);
   document.addEventListener("htmx:afterSettle", compare);

@@ -39,6 +39,23 @@ def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any
     assert main.all_inner_texts() == ["Train"]
 
 
+def test_what_a_check_found_is_in_view_when_it_comes(cast: Cast, page_for: Callable[..., Any]) -> None:
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
+    params = plan_params(cast.project, Wishes("comparative", aspect="quality", folds=2))
+    check = Run.objects.create(
+        project=cast.project, kind="plan", title="Check", params=params, input_hash="1", state="running"
+    )
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/evaluators/train/comparative/?check={check.pk}#check")
+    page.wait_for_function("() => scrollY > 0")
+    Run.objects.filter(pk=check.pk).update(state="succeeded", result=PLAN)
+    page.wait_for_selector("h2:has-text('What the check found')")
+    page.wait_for_function(
+        "() => { const top = document.querySelector('#check h2').getBoundingClientRect().top; "
+        "return top >= -1 && top < innerHeight / 2; }"
+    )
+
+
 def test_a_refused_form_begins_at_what_is_wrong(cast: Cast, page_for: Callable[..., Any]) -> None:
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
     page = page_for(cast.researcher)

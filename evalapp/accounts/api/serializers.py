@@ -8,10 +8,10 @@ from rest_framework import serializers
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
 from evalapp.accounts.roles import SCOPES, Role
 from evalapp.accounts.services import invitations, tokens
-from evalapp.common.api.fields import StrictModelSerializer, TextField, WholeSerializer
+from evalapp.common.api.fields import Closed, StrictModelSerializer, TextField, WholeSerializer
 
 
-class ProjectSerializer(StrictModelSerializer):
+class ProjectSerializer(Closed, StrictModelSerializer):
     url = serializers.SerializerMethodField()
     role = serializers.SerializerMethodField()
 
@@ -29,7 +29,7 @@ class ProjectSerializer(StrictModelSerializer):
         return project.role if hasattr(project, "role") else getattr(project, "my_role", None)
 
 
-class NewProjectSerializer(serializers.Serializer):
+class NewProjectSerializer(Closed):
     slug = TextField(max_length=63)
     name = TextField(max_length=200, required=False, allow_blank=True)
     task = TextField(max_length=40, required=False)
@@ -63,7 +63,7 @@ class MemberSerializer(serializers.ModelSerializer):
         return member.pseudonym if self.context.get("manages") else None
 
 
-class RoleSerializer(WholeSerializer):
+class RoleSerializer(Closed, WholeSerializer):
     role = serializers.ChoiceField(choices=Role.choices)
 
 
@@ -78,7 +78,7 @@ class InvitationSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class NewInvitationSerializer(serializers.Serializer):
+class NewInvitationSerializer(Closed):
     role = serializers.ChoiceField(choices=Role.choices)
     label = TextField(max_length=100, required=False, allow_blank=True)
     days = serializers.IntegerField(default=14, min_value=1, max_value=invitations.MAX_DAYS)
@@ -104,7 +104,7 @@ class TokenSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class NewTokenSerializer(serializers.Serializer):
+class NewTokenSerializer(Closed):
     name = TextField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), min_length=1)
     days = serializers.IntegerField(default=90, min_value=1, max_value=tokens.MAX_DAYS)

@@ -42,6 +42,9 @@ def test_refusals(cast):
     api = APIClient()
     api.force_authenticate(cast.owner)
     assert api.post(ADDRESS, {"format": "xlsx"}, format="json").status_code == 400
+    misspelt = api.post(ADDRESS, {"judgments": True}, format="json")
+    assert (misspelt.status_code, misspelt.json()["errors"][0]["field"]) == (400, "judgments")
+    assert not Run.objects.exists()
     api.force_authenticate(cast.viewer)
     assert api.post(ADDRESS, {}, format="json").status_code == 403
     assert api.get(ADDRESS).status_code == 200

@@ -91,6 +91,9 @@ def test_the_kind_of_a_system(api, cast):
     api.force_authenticate(cast.researcher)
     assert api.patch(address, {"kind": "human"}, format="json").json()["kind"] == "human"
     assert api.patch(address, {"kind": "robot"}, format="json").status_code == 400
+    also = api.patch(address, {"kind": "machine", "name": "better"}, format="json")
+    assert (also.status_code, also.json()["errors"][0]["field"]) == (400, "name")
+    assert api.get(address).json()["kind"] == "human"
     api.force_authenticate(cast.stranger)
     assert api.get(address).status_code == 404
 

@@ -35,6 +35,33 @@ def test_faults_name_their_field(api):
     assert api.post("/api/v1/projects/", {}, format="json").json()["errors"][0]["field"] == "slug"
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("projects/", {"slug": "beta"}),
+        ("projects/alpha/invitations/", {"role": "annotator"}),
+        ("tokens/", {"name": "n", "scopes": ["read"]}),
+    ],
+)
+def test_a_misspelt_member_is_named_and_nothing_is_made(api, path, body):
+    answer = api.post(f"/api/v1/{path}", {**body, "licnece": "CC0"}, format="json")
+    assert answer.status_code == 400, answer.json()
+    [fault] = answer.json()["errors"]
+    assert fault["field"] == "licnece"
+    assert fault["message"].startswith("licnece is not known here. There are: ")
+    assert api.post(f"/api/v1/{path}", body, format="json").status_code == 201
+
+
+def test_a_misspelt_member_of_a_change_is_named(api, cast):
+    vic = Membership.objects.get(user=cast.viewer)
+    for path, body in (("alpha/", {"notes": "n"}), (f"alpha/members/{vic.pk}/", {"role": "annotator"})):
+        answer = api.patch(f"/api/v1/projects/{path}", {**body, "licnece": "CC0"}, format="json")
+        assert answer.status_code == 400, path
+        assert answer.json()["errors"][0]["field"] == "licnece"
+    vic.refresh_from_db()
+    assert vic.role == "viewer"
+
+
 def test_members_are_paged_and_changed(api, cast):
     first = api.get("/api/v1/projects/alpha/members/?limit=3").json()
     second = api.get(first["next"]).json()
