@@ -53,8 +53,8 @@ from store import (
 
 from scoring.ml import Dataset, fit
 from scoring.ml.evaluators.ream import training
+from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.evaluator import Ream
-from scoring.ml.evaluators.ream.gold import KINDS
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.job import FitJob
 
@@ -218,11 +218,11 @@ def of_tries(given: Given, store: Store) -> list[str]:
         for result in store.of(f"tried/{name}", given.seeds[:1]):
             found = result["report"]
             figures = [number(found[key]) for key in ("mse", "constant", "r2", "spearman")]
-            accuracies = [number(found["accuracy"][kind]) for kind in KINDS]
+            accuracies = [number(found["accuracy"][kind]) for kind in NEGATIVES]
             rows.append([name, str(found["n"]), *figures, *accuracies, minutes([result])])
     if not rows:
         return [ABSENT]
-    head = ["way", "sets", "MSE", "constant", "R2", "Spearman", *(f"accuracy, {k}" for k in KINDS), "minutes"]
+    head = ["way", "sets", "MSE", "constant", "R2", "Spearman", *(f"accuracy, {k}" for k in NEGATIVES), "minutes"]
     said = f"{METRICS[0]} on {TRIED_ON}, seed {given.seeds[0]}: learned on two thirds of the groups, measured on the"
     return [
         said,
@@ -251,7 +251,7 @@ def of_question(given: Given, store: Store, question: Question) -> list[str]:
         "constant",
         "R2",
         "Spearman",
-        *(f"accuracy, {k}" for k in KINDS),
+        *(f"accuracy, {k}" for k in NEGATIVES),
         "minutes",
     ]
     lines += table(head, rows)
@@ -280,7 +280,7 @@ def figures(found: Sequence[Result]) -> list[str]:
     cells = [str(len(found)), str(sum(fold["n"] for fold in found[0]["folds"]))]
     for name in ("mse", "constant", "r2", "spearman"):
         cells.append(mean_interval(over_folds(lambda fold, name=name: fold[name])))
-    for kind in KINDS:
+    for kind in NEGATIVES:
         cells.append(mean_interval(over_folds(lambda fold, kind=kind: fold["accuracy"][kind])))
     return cells
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from annotation.models import Item, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
@@ -61,6 +61,12 @@ class SetRow:
     @property
     def n_scores(self) -> int:
         return sum(s.n_scores for s in self.score_sets)
+
+
+def sets_chosen_by(project: Project, evaluator: str) -> list[ReferenceSet]:
+    """The sets whose references this evaluator chose, alone or mixed with another's choice; by name."""
+    named = Q(meta__evaluator=evaluator) | Q(meta__mix=evaluator)
+    return list(ReferenceSet.objects.filter(named, project=project, meta__kind="annotate").order_by("name"))
 
 
 def kind_of(row: ReferenceSet) -> str:

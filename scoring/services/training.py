@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import transaction
 
-from annotation.models import Aspect
+from annotation.models import Aspect, WritingCampaign
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common import audit
@@ -373,7 +373,8 @@ def mark_ready(*, evaluator: Evaluator) -> None:
 
 def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
     """The evaluator, its scores and its files. Combinations that it is a part of keep their scores. Raises `Conflict`
-    while a run wants it: else that would fail for lack of it when its turn comes."""
+    while a run wants it, else that would fail for lack of it when its turn comes; and while people write references
+    by its scores, else those of an arm of the campaign would end in the middle of it."""
     if not (evaluator.is_trained or evaluator.is_combined):
         text = "Only trained and combined evaluators can be deleted; "
         raise Conflict(text + "the scores of others are replaced when applied again.")
@@ -383,6 +384,14 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
         state = wants.get_state_display().lower()
         text = f"Run {wants.pk} ({wants.title}) is {state} and wants {evaluator.slug}. "
         raise Conflict(text + "Delete it when that run has ended, or cancel the run first.")
+    at_work = WritingCampaign.objects.filter(
+        project=evaluator.project,
+        evaluator=evaluator.slug,
+        state__in=[WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED],
+    )
+    if campaign := at_work.order_by("pk").first():
+        text = f"People write references by the scores of {evaluator.slug} in the campaign “{campaign.name}”. "
+        raise Conflict(text + "Close that campaign first.")
     folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder if evaluator.folder else None
     with transaction.atomic():
         audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)

@@ -27,6 +27,7 @@ from ..downloads import send_file, send_tar
 from ..forms import NameField, add_faults
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
+from ..selectors.reference_sets import sets_chosen_by
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
 from ..services.artefacts import receive_artefact
 from ..services.training import MOST_FOLDS, delete_evaluator, is_as_checked, start_check, start_checked
@@ -229,5 +230,6 @@ def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
             messages.success(request, f"{evaluator} and its scores are gone.")
             return redirect("scoring:evaluator-list", project.slug)
     n_scores = sum(ScoreSet.objects.filter(evaluator=row).values_list("n_scores", flat=True))
-    context = {"project": project, "evaluator": row, "n_scores": n_scores}
+    chosen = sets_chosen_by(project, row.slug)
+    context = {"project": project, "evaluator": row, "n_scores": n_scores, "chosen": chosen}
     return page(request, "scoring/evaluators/delete.html", context)

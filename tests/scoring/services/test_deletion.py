@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from annotation.models import WritingCampaign
 from evalapp.common.errors import Conflict
 from evalapp.common.jobs import all_jobs
 from evalapp.common.models import Run
@@ -60,6 +61,22 @@ def test_runs_of_others_are_in_nobodys_way(mine, cast):
     asked(cast.foreign, "games")
     asked(cast.project, "score", params={"evaluator": "yours"})
     asked(cast.project, "plan", params={"evaluator": "maude", "name": "mine"})
+    delete_evaluator(evaluator=mine)
+    assert not Evaluator.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["open", "paused"])
+def test_what_people_write_by_stays(mine, cast, state):
+    campaign = WritingCampaign.objects.create(
+        project=cast.project, slug="more", name="More", evaluator="mine", state=state
+    )
+    WritingCampaign.objects.create(project=cast.foreign, slug="more", name="Theirs", evaluator="mine", state=state)
+    with pytest.raises(Conflict) as refused:
+        delete_evaluator(evaluator=mine)
+    assert refused.value.detail == (
+        "People write references by the scores of mine in the campaign “More”. Close that campaign first."
+    )
+    WritingCampaign.objects.filter(pk=campaign.pk).update(state="closed")
     delete_evaluator(evaluator=mine)
     assert not Evaluator.objects.exists()
 

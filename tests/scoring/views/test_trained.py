@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotation.models import Rating
+from annotation.models import Rating, ReferenceSet
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score
@@ -274,7 +274,18 @@ def test_files_leave_and_come_in(researcher, toy):
 
 def test_deleting_asks_first(researcher, toy):
     train(toy.project, folds=1, name="mine")
-    assert "There is no undo" in researcher.get(address("evaluator-delete", "mine")).content.decode()
+    page = researcher.get(address("evaluator-delete", "mine")).content.decode()
+    assert "There is no undo" in page
+    assert "it chose" not in page
+    for name, meta in {
+        "a": {"evaluator": "mine"},
+        "b": {"evaluator": "ours", "mix": "mine"},
+        "c": {"evaluator": "ours"},
+    }.items():
+        ReferenceSet.objects.create(project=toy.project, name=f"set-{name}", meta={"kind": "annotate", **meta})
+    page = researcher.get(address("evaluator-delete", "mine")).content.decode()
+    assert "The references it chose stay" in page
+    assert [name for name in ("set-a", "set-b", "set-c") if name in page] == ["set-a", "set-b"]
     assert Evaluator.objects.filter(slug="mine").exists()
     assert researcher.post(address("evaluator-delete", "mine"))["Location"] == address("evaluator-list")
     assert not Evaluator.objects.filter(slug="mine").exists()
