@@ -2,7 +2,8 @@
 
     python docs/results/comparative.py --out FOLDER [--only pandalm supervision ...] [--seeds ...]
 
-The seeds are those of supervision; the ablations take the first. Comparisons have one seed for each fold.
+The ablations of supervision take the first seed. Of comparisons a seed is that of training: groups are parted alike,
+and the learning rate chosen once, by the first.
 """
 
 from __future__ import annotations
@@ -179,10 +180,10 @@ def train_options(setting: Setting, choice: Choice, quick: bool) -> dict[str, An
 def run_comparisons(given: Given, setting: Setting, data: Dataset, store: Store) -> None:
     choices = [Choice(rate, pooling) for pooling in setting.poolings for rate in RATES]
 
-    def trained(fold: int, choice: Choice) -> Any:
+    def trained(fold: int, choice: Choice, first: int = SPLIT_SEED) -> Any:
         train, dev, _ = part_of(data, setting, fold, given.quick)
-        return fit("comparative", train, dev=dev, aspect=setting.aspect, seed=SPLIT_SEED + fold,
-                   encoder=given.encoder, folder=work_folder(given, setting.name, fold, choice),
+        return fit("comparative", train, dev=dev, aspect=setting.aspect, seed=first + fold,
+                   encoder=given.encoder, folder=work_of(given, setting, fold, choice, first),
                    **train_options(setting, choice, given.quick))  # fmt: skip
 
     def on_dev(choice: Choice) -> Result:
@@ -192,10 +193,11 @@ def run_comparisons(given: Given, setting: Setting, data: Dataset, store: Store)
     losses = {one: store.once(f"{setting.name}/rate/{one}", SPLIT_SEED, lambda one=one: on_dev(one)) for one in choices}
     best = min(losses, key=lambda one: losses[one]["dev_loss"])
     judged = people_win_rates(data, setting.aspect)
-    for fold in range(1 if given.quick else setting.folds):
+    seeds, folds = (given.seeds[:1], 1) if given.quick else (given.seeds, setting.folds)
+    for first, fold in product(dict.fromkeys((SPLIT_SEED, *seeds)), range(folds)):
 
-        def on_test(fold: int = fold) -> Result:
-            evaluator = trained(fold, best)
+        def on_test(first: int = first, fold: int = fold) -> Result:
+            evaluator = trained(fold, best, first)
             train, _, test = part_of(data, setting, fold, given.quick)
             pairs = judged_pairs(test, setting.aspect)
             verdicts = evaluator.judge([a for a, _, _, _ in pairs], [b for _, b, _, _ in pairs])
@@ -211,9 +213,14 @@ def run_comparisons(given: Given, setting: Setting, data: Dataset, store: Store)
                 "systems": skill_and_length(evaluator, test, set(judged), given.quick) if len(judged) > 5 else {},
             }
 
-        store.once(f"{setting.name}/fold/{fold}", SPLIT_SEED + fold, on_test)
-    for fold, choice in product(range(setting.folds), choices):
-        forget(work_folder(given, setting.name, fold, choice))
+        store.once(f"{setting.name}/fold/{fold}", first + fold, on_test)
+        forget(work_of(given, setting, fold, best, first))
+    for choice in choices:
+        forget(work_of(given, setting, 0, choice, SPLIT_SEED))
+
+
+def work_of(given: Given, setting: Setting, fold: int, choice: Choice, first: int) -> Path:
+    return work_folder(given, setting.name, fold, choice, *([] if first == SPLIT_SEED else [first]))
 
 
 def read_compared(given: Given, setting: Setting) -> Dataset:
@@ -221,9 +228,10 @@ def read_compared(given: Given, setting: Setting) -> Dataset:
     return replace(read_dataset(given.data / setting.folder), ratings=())
 
 
-def folds_of(given: Given, setting: Setting, store: Store) -> list[Fold]:
-    """The results of a setting's folds beside what people said of the same pairs, and the lengths of these."""
-    results = {fold: store.of(f"{setting.name}/fold/{fold}", [SPLIT_SEED + fold]) for fold in range(setting.folds)}
+def folds_of(given: Given, setting: Setting, store: Store, first: int = SPLIT_SEED) -> list[Fold]:
+    """The results of a setting's folds beside what people said of the same pairs, and the lengths of these. The seed
+    of a fold is the first one's and its number."""
+    results = {fold: store.of(f"{setting.name}/fold/{fold}", [first + fold]) for fold in range(setting.folds)}
     if not any(results.values()):
         return []
     data = read_compared(given, setting)
@@ -531,6 +539,32 @@ def comparison_table(computed: Computed, store: Store, old: str) -> list[str]:
     return [*table(head.split(", "), []), *lines] if lines else []
 
 
+FIRST_IS_ABOVE = "the first is that of the tables above; groups, parts and learning rate are the same"
+
+
+def seeds_table(given: Given, store: Store) -> list[str]:
+    """How far the figures of the table above move with the seed of training: mean, SD, least and largest."""
+    lines = []
+    for setting in SETTINGS:
+        folds = [folds_of(given, setting, store, seed) for seed in given.seeds]
+        whole = [Verdicts.of(of_seed) for of_seed in folds if len(of_seed) == setting.folds]
+        if len(whole) < 2:
+            continue
+        ours = [v.forced()[0].mean() for v in whole]
+        apart = [(v.forced()[0] - v.forced()[1]).mean() for v in whole]
+        right = [(v.said == v.truth).mean() for v in whole]
+        lines.append(f"| {setting.name} | {len(whole)} | {spread(ours)} | {spread(apart, '+')} | {spread(right)} |")
+    head = "set, seeds, decided pairs: comparative, difference to the longer wins, all pairs: comparative"
+    return table(head.split(", "), []) + lines if lines else []
+
+
+def spread(values: Sequence[float], sign: str = "") -> str:
+    return (
+        f"{np.mean(values):{sign}.3f} (SD {np.std(values, ddof=1):.3f}; {min(values):{sign}.3f} to "
+        f"{max(values):{sign}.3f})"
+    )
+
+
 def shown(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
 
@@ -646,6 +680,7 @@ def page(given: Given, store: Store) -> list[str]:
     path = PAGES / "comparative.md"
     old = path.read_text(encoding="utf-8") if path.is_file() and not given.quick else ""
     computed = {setting.name: folds_of(given, setting, store) for setting in SETTINGS}
+    seeds = seeds_table(given, store)
     return [
         "# The comparative evaluator on real data",
         "",
@@ -658,6 +693,7 @@ def page(given: Given, store: Store) -> list[str]:
         "## Trained on people's comparisons",
         "",
         *(comparison_lines(computed, store, old) if any(computed.values()) else [ABSENT]),
+        *(["", f"The same with other seeds of training ({FIRST_IS_ABOVE}):", "", *seeds] if seeds else []),
         "",
         "## Strong and weak supervision alone",
         "",

@@ -172,3 +172,18 @@ def test_where_people_prefer_the_shorter_text_that_is_a_floor_too(comparative: M
         [-1, -1, -1, 1, -1, 1]
     )
     assert "shorter" not in words([1, 1, 1, -1, 1, -1])
+
+
+def test_other_seeds_of_training_stand_apart(comparative: ModuleType, pages: Callable[..., str]) -> None:
+    rate, (_, first, fold) = results(comparative, "pandalm")
+    all_right, none_right = TRUTH.astype(float).tolist(), (-TRUTH).astype(float).tolist()
+    rows = [(f"pandalm/fold/{n}", first + n, {**fold, "lean": all_right}) for n in range(3)]
+    # Fold 1 of the first seed and fold 0 of the second have one number, and are two results.
+    others = [(f"pandalm/fold/{n}", first + 1 + n, {**fold, "lean": none_right}) for n in range(3)]
+    assert "other seeds" not in pages(rate, *rows, *others[:2])
+    text = pages(rate, *rows, *others)
+    assert "| pandalm, 3 of 3 folds | 18 | 1.000 [1.000, 1.000]" in text
+    assert (
+        "| pandalm | 2 | 0.500 (SD 0.707; 0.000 to 1.000) | +0.000 (SD 0.707; -0.500 to +0.500) | "
+        "1.000 (SD 0.000; 1.000 to 1.000) |"
+    ) in text
