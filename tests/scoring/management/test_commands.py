@@ -80,6 +80,14 @@ def test_score_against_a_named_set(cast):
     assert score_set.summary[0]["mean"] == pytest.approx(1.0)
 
 
+def test_a_set_that_holds_nothing_for_the_outputs_ends_the_command_at_once(cast):
+    make_outputs(cast.project, make_items(cast.project, 2))
+    ReferenceSet.objects.create(project=cast.project, name="bare")
+    with pytest.raises(CommandError, match="The reference set bare has no reference for any output") as caught:
+        command("score", "chrf", "--project", "alpha", "--references", "bare", "--here")
+    assert (caught.value.returncode, Run.objects.count(), ScoreSet.objects.count()) == (2, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says", "code"),
     [

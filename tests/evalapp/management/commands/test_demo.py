@@ -86,12 +86,17 @@ def test_it_fills_keeps_and_starts_anew():
     assert Project.objects.get(slug="demo").pk != project.pk
 
 
-def test_a_folder_of_ones_own(tmp_path):
+def test_a_folder_of_ones_own(tmp_path, monkeypatch):
+    """It has no references: what wants some is left out and says so, what comes after it is applied."""
+    monkeypatch.setattr(demo, "EVALUATORS", ("chrf", "length"))
     folder = tmp_path / "My data"
     folder.mkdir()
     (folder / "items.jsonl").write_text('{"id": "i1", "context": ["Hello?"]}\n')
     (folder / "outputs.jsonl").write_text('{"item": "i1", "system": "s", "text": "Hello."}\n')
-    assert run("--data", str(folder))["project"] == "my-data"
+    told = io.StringIO()
+    call_command("demo", "--data", str(folder), stdout=io.StringIO(), stderr=told)
+    assert "chrf: left out. The reference set original has no reference for any output" in told.getvalue()
+    assert [run.params["evaluator"] for run in Run.objects.filter(kind="score")] == ["length"]
     assert Output.objects.filter(project__slug="my-data").count() == 1
     assert not Campaign.objects.exists()
 
