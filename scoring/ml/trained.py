@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -106,11 +106,17 @@ class TrainedEvaluator(Evaluator):
         own = (name.removeprefix(OWN) for name in self._seen_groups if name.startswith(OWN))
         return frozenset({*self.record.items, *own})
 
-    def regroup(self, groups: Mapping[str, str]) -> None:
+    def regroup(self, groups: Mapping[str, str], later: Collection[tuple[str, str, str]] = ()) -> None:
         """Tell it the present group of every item of the data it was trained on, "" where it has none. Of an item that
         it has seen in another group the whole present one counts as seen, since what shares a group shares content.
-        Evaluators that were saved before items were noted know those only that were groups of their own."""
+        Evaluators that were saved before items were noted know those only that were groups of their own.
+
+        `later`: of items that came to these data after its training also name, group and what they are, as for
+        `recognise`. What it has seen may have come back by another name, and then counts as seen by that one, too."""
         now = {group_of(group, item) for item, group in groups.items() if item in self._seen_items}
+        if later:
+            contents = frozenset(self.record.contents)
+            now |= {group_of(group, item) for item, group, what in later if what in contents}
         self._regrouped = self._seen_groups | now if now - self._seen_groups else None
 
     def recognise(self, items: Iterable[tuple[str, str, str]]) -> None:

@@ -143,11 +143,12 @@ def _open(
 
 def load_trained(trained: Evaluator, options: dict[str, Any]) -> Any:
     """The evaluator of a folder. One that was trained here is told in which groups the items are now, so that one it
-    has seen is not taken for new where it was moved. Elsewhere other items go by the same names: one that was uploaded
-    is told what the items are, too."""
+    has seen is not taken for new where it was moved, and what those are that came since, for the same data may be taken
+    in again by other names. Elsewhere other items go by the same names: one that was uploaded is told what all are."""
     found = load_artefact(trained, options)
     if trained.record.get("choice"):
-        found.regroup(groups_of_items(trained.project))
+        began = trained.run.created_at if trained.run is not None else trained.created_at
+        found.regroup(groups_of_items(trained.project), contents_of_items(trained.project, since=began))
     else:
         found.recognise(contents_of_items(trained.project))
     return found

@@ -7,6 +7,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import BigIntegerField, OuterRef, Subquery, Value
@@ -53,11 +54,15 @@ def groups_of_items(project: Project) -> dict[str, str]:
     return dict(Item.objects.filter(project=project).order_by().values_list("key", "group").iterator(chunk_size=20_000))
 
 
-def contents_of_items(project: Project) -> list[tuple[str, str, str]]:
-    """Item, the group that it is in now, and the hash of what it is, as records of it read."""
+def contents_of_items(project: Project, *, since: datetime | None = None) -> list[tuple[str, str, str]]:
+    """Item, the group that it is in now, and the hash of what it is, as records of it read. With `since` of the items
+    only whose upload was taken in after that."""
     from scoring.ml.training.record import content_of
 
-    rows = Item.objects.filter(project=project).order_by().values_list("key", "group", "context", "source")
+    items = Item.objects.filter(project=project)
+    if since is not None:
+        items = items.filter(upload__finished_at__gt=since)
+    rows = items.order_by().values_list("key", "group", "context", "source")
     return [
         (key, group, content_of([str(turn) for turn in turns], source, key))
         for key, group, turns, source in rows.iterator(chunk_size=5_000)

@@ -65,10 +65,10 @@ class CrossFitted(Evaluator):
         """Groups that every member saw; with whole folds there are none."""
         return frozenset.intersection(*(member.trained_on for member in self.members))
 
-    def regroup(self, groups: Mapping[str, str]) -> None:
+    def regroup(self, groups: Mapping[str, str], later: Collection[tuple[str, str, str]] = ()) -> None:
         """As each member's: a moved item leaves to its new group the members only that saw neither."""
         for member in self.members:
-            member.regroup(groups)
+            member.regroup(groups, later)
 
     def recognise(self, items: Collection[tuple[str, str, str]]) -> None:
         """As each member's: of an item that some of them have seen, those that did not are the ones that score it."""

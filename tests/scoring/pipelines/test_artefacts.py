@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from annotation.models import Item
+from annotation.models import Item, Output
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
@@ -26,6 +26,7 @@ from scoring.services.scores import apply_evaluator
 from tests.scoring.ml.everything import SMALLEST, write_everything
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import fill, train
+from tests.taking import take_in as upload
 
 pytestmark = pytest.mark.django_db
 Files = dict[str, list[SimpleUploadedFile]]
@@ -120,6 +121,37 @@ def test_what_comes_back_still_knows_its_items_in_other_groups_and_by_other_name
         Item.objects.filter(pk=item.pk).update(key=f"new-{item.key}", group="")
     score(toy.project, "copy")
     assert marked(toy.project, "copy") == {f"new-{key}" for key in seen}
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_what_it_learned_from_is_known_when_it_is_uploaded_again_by_other_names(toy, folds):
+    """Copies of every item it was trained on stood beside them as if nobody had seen them."""
+    original = train(toy.project, folds=folds)
+    score(toy.project, original.slug)
+    seen, first = marked(toy.project, original.slug), scores_of(toy.project, original.slug)
+    items = list(Item.objects.filter(project=toy.project).order_by("key"))
+    copies = [{"id": f"copy-{item.key}", "context": item.context, "source": item.source} for item in items]
+    outputs = [
+        {"item": f"copy-{output.item.key}", "system": output.system.name, "text": output.text}
+        for output in Output.objects.filter(project=toy.project).select_related("item", "system")
+    ]
+    new = {"id": "new", "context": ["What nobody has asked before."]}
+    outputs.append({"item": "new", "system": "sys-a", "text": "Indeed."})
+    taken = upload(toy.project, {"items.jsonl": [*copies, new], "outputs.jsonl": outputs})
+    assert taken.state == "done", taken.fault_count
+    score(toy.project, original.slug)
+    assert marked(toy.project, original.slug) == seen | {f"copy-{key}" for key in seen}
+    # With folds each copy is scored by the model that did not see what it is a copy of.
+    now = scores_of(toy.project, original.slug)
+    assert {key: now[f"copy-{key[0]}", key[1]] for key in first} == pytest.approx(first)
+
+
+def scores_of(project, slug: str) -> dict[tuple[str, str], float]:
+    rows = Score.objects.filter(score_set__project=project, score_set__evaluator__slug=slug)
+    return {
+        (key, system): value
+        for key, system, value in rows.values_list("output__item__key", "output__system__name", "value")
+    }
 
 
 def test_one_from_elsewhere_has_not_seen_what_goes_by_the_same_names(toy):
