@@ -1,0 +1,47 @@
+"""The figures on held-out items, worked by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from scoring.ml.evaluators.ream.gold import ItemGold, Sample
+from scoring.ml.evaluators.ream.training import Prepared, report
+from tests.scoring.ml.evaluators.ream.by_hand import PEOPLE, Total, prepared
+
+#: Predicted .8, .7, .5 and -.4.
+SAMPLES = [Sample(0, (0,), 1.0), Sample(1, (1,), 1.0), Sample(0, (0, 1), 0.5), Sample(1, (0, 1), -0.5)]
+
+
+def test_the_four_figures_by_hand() -> None:
+    given = prepared()
+    for sample in SAMPLES:
+        assert given.gold[sample.item].reliabilities([sample.nodes])[0] == pytest.approx(sample.gold)
+    for seed in range(5):
+        found = report(Total(), given, SAMPLES, np.random.default_rng(seed))  # type: ignore[arg-type]
+        assert found.n == 4
+        # (.2^2 + .3^2 + 0 + .1^2) / 4
+        assert found.mse == pytest.approx(0.035, abs=1e-6)
+        # Of one reference the mean is 1, of two it is 0: (0 + 0 + .5^2 + .5^2) / 4.
+        assert found.constant == pytest.approx(0.125)
+        assert found.r2 == pytest.approx(1 - 0.035 / 0.125, abs=1e-5)
+        # Ranks 4, 3, 2, 1 and 3.5, 3.5, 2, 1: 4.5 / sqrt(5 x 4.5).
+        assert found.spearman == pytest.approx(math.sqrt(0.9))
+        # Remove: of A (.5) as of B (-.5) either reference is rightly told from the pair, whichever goes.
+        # Add: the stranger lowers A, which is right (0 for 1 and 0 for .5), and B: right for (1), where .982 stands for
+        # 1, wrong for the pair, where 0 stands for -.5. Replace: the same.
+        assert found.accuracy == {"remove": 1.0, "add": 0.75, "replace": 0.75}
+        assert found.n_pairs == {"remove": 2, "add": 4, "replace": 4}
+
+
+def test_what_leaves_the_reliability_as_it_is_makes_no_pair() -> None:
+    """A stranger of no worth beside the reference: there is nothing to tell apart."""
+    scores = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+    given = Prepared([ItemGold(scores, PEOPLE, 1)], [0], np.array([[0.5], [0.1]], dtype=np.float32))
+    found = report(Total(), given, [Sample(0, (0,), 1.0)], np.random.default_rng(1))  # type: ignore[arg-type]
+    # Alone it is constant: no reliability either. And one reference cannot be spared.
+    assert found.n_pairs == {"remove": 0, "add": 0, "replace": 0}
+    assert all(math.isnan(value) for value in found.accuracy.values())
+    assert math.isnan(found.r2)
