@@ -1,0 +1,27 @@
+"""Of which part the card's agreement with people is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scoring.ml import fit
+from tests.scoring.ml.training.toy import toy_data
+
+
+def test_agreement_with_people_is_measured_on_the_held_out_part() -> None:
+    """Where it learns, people like long texts, held out they like short ones: the sign says which part is shown."""
+    train, dev = toy_data(12), toy_data(8, seed=9)
+    dev = replace(dev, ratings=tuple(replace(row, value=7 - row.value) for row in dev.ratings))
+    found = fit("toy", train, dev=dev, frozen=True, epochs=1)
+    said = {row["evaluator"]: row["pearson"] for row in found.record.correlations}
+    assert {name: row["n"] for name, row in said.items()} == dict.fromkeys(("toy", "length", "overlap", "random"), 16)
+    by_hand = {
+        part: np.corrcoef(found.score(data.outputs_with_context()), [row.value for row in data.ratings])[0, 1]
+        for part, data in (("train", train), ("dev", dev))
+    }
+    assert said["toy"]["value"] == pytest.approx(by_hand["dev"])
+    assert by_hand["train"] * by_hand["dev"] < -0.8
+    assert said["length"]["value"] < -0.9
