@@ -14,6 +14,8 @@ from .selectors.leaderboards import COEFFICIENTS, MODELS
 EXTRA = {"accuracy": "Acc.", "pa": "PA", "spa": "SPA", "calibrated": "Systems"}
 #: Parts of the judgements of a system, as far as its method has them.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
+#: Places of one remark that are named.
+MOST_PLACES = 8
 #: Points of a rating by a model of comparisons per unit of log odds: 400 are odds of 10 to 1.
 ELO = 400 / math.log(10)
 #: Cells that a spreadsheet would run as a formula.
@@ -235,6 +237,22 @@ def cells_of(table: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]
             estimate = cell["shrunken"] if table["kind"] == "slices" else cell
             found.append((row["evaluator"], name, estimate, cell or {}))
     return found
+
+
+def remarks_of(table: Mapping[str, Any]) -> list[str]:
+    """What marked and missing figures say of themselves, a line for all that say the same."""
+    found = [(row, f"in {column}", cell) for row, column, cell, _ in cells_of(table) if cell is not None]
+    found += [(row["evaluator"], "in all", row["estimate"]) for row in table["rows"] if "estimate" in row]
+    said: dict[str, list[str]] = {}
+    for row, column, cell in found:
+        if cell["note"]:
+            said.setdefault(cell["note"], []).append(row if table["kind"] == "matrix" else f"{row} {column}")
+    lines = []
+    for note, places in said.items():
+        named = list(dict.fromkeys(places))
+        more = f" and {len(named) - MOST_PLACES:,} more" if len(named) > MOST_PLACES else ""
+        lines.append(f"{note[0].upper()}{note[1:]}: {', '.join(named[:MOST_PLACES])}{more}.")
+    return lines
 
 
 def _cell_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:

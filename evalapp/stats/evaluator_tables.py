@@ -124,6 +124,10 @@ def matrix_table(
     }
 
 
+#: What a table of aspects keeps of the table of each.
+OF_ASPECT = ("aspect", "n_outputs", "n_excluded", "n_ratings", "n_raters", "ceiling", "signature")
+
+
 def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
     """Evaluators by aspect, from the main tables of all aspects: one figure for each, with its interval. `settings`:
     coefficient (the name of the figure in a row), level, grouping, systems, references, ratings."""
@@ -151,10 +155,8 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "signature": _signature(
             settings, "all", f"aspects|level:{settings['level']}|grouping:{settings['grouping']}", _drawn(settings)
         ),
-        "aspects": [
-            {name: table[name] for name in ("aspect", "n_outputs", "n_ratings", "n_raters", "ceiling", "signature")}
-            for table in tables
-        ],
+        "aspects": [{name: table[name] for name in OF_ASPECT} for table in tables],
+        "n_excluded": sum(table["n_excluded"] for table in tables),
         "n_simulated": sum(table["n_simulated"] for table in tables),
         "n_items": max((table["n_items"] for table in tables), default=0),
         "note": "" if rows else "No aspect has been rated.",

@@ -37,6 +37,12 @@ def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"Score again, only what changed is scored: manage.py score EVALUATOR --project {found['project']}"
 
 
+def excluded_line(found: Mapping[str, Any]) -> Iterator[str]:
+    """How many judged outputs a table leaves out since some evaluator learned from them; older tables do not say."""
+    if n := found.get("n_excluded", 0):
+        yield f"{n:,} rated outputs are left out, since some evaluator of this table learned from their groups."
+
+
 def filter_line(used: Mapping[str, Any]) -> str:
     """What a table says of the raters that a named filter left out of it."""
     return (

@@ -21,6 +21,9 @@ def systems_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["n_simulated"]:
         yield "Simulated judgements are among these figures."
     yield from stale_lines(found)
+    if seen := (found.get("evaluator") or {}).get("n_in_training"):
+        what = "verdicts are on items" if found["method"] in MODELS else "scores are of items"
+        yield f"{seen:,} of the {what} that {by} learned from."
     if found["rows"]:
         yield from _rows(found)
     for group in found["groups"]:

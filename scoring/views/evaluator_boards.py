@@ -3,7 +3,6 @@ made from the same tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +18,7 @@ from evalapp.common.pages import page
 from ..forms import QueryForm, aspect_names
 from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
-from ..tables import cells_of, columns_of
+from ..tables import cells_of, columns_of, remarks_of
 from .boards import _answer, _params, _plot_params, may_write, table_file
 
 FIELDS = {
@@ -27,8 +26,6 @@ FIELDS = {
     "aspects": ["level", "grouping", "systems", "coefficient", "ratings", "references", "filter"],
     "matrix": ["aspect", "level", "coefficient", "systems", "references"],
 }
-#: Places of one remark that are named.
-MOST_PLACES = 8
 TITLES = {
     "slices": ("By part of the items", "How well each evaluator follows people in every part of the items"),
     "aspects": ("By aspect", "How well each evaluator follows people in every aspect"),
@@ -63,22 +60,6 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
         "may_write": may_write(request, project),
     }
     return page(request, "scoring/evaluation/further.html", context, fragment="board")
-
-
-def remarks_of(table: Mapping[str, Any]) -> list[str]:
-    """What marked and missing figures say of themselves, a line for all that say the same."""
-    found = [(row, f"in {column}", cell) for row, column, cell, _ in cells_of(table) if cell is not None]
-    found += [(row["evaluator"], "in all", row["estimate"]) for row in table["rows"] if "estimate" in row]
-    said: dict[str, list[str]] = {}
-    for row, column, cell in found:
-        if cell["note"]:
-            said.setdefault(cell["note"], []).append(row if table["kind"] == "matrix" else f"{row} {column}")
-    lines = []
-    for note, places in said.items():
-        named = list(dict.fromkeys(places))
-        more = f" and {len(named) - MOST_PLACES:,} more" if len(named) > MOST_PLACES else ""
-        lines.append(f"{note[0].upper()}{note[1:]}: {', '.join(named[:MOST_PLACES])}{more}.")
-    return lines
 
 
 def _fitting(kind: str, given: Any) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
-from scoring.management.lines import as_lines, filter_line, interval, stale_lines
+from scoring.management.lines import as_lines, excluded_line, filter_line, interval, stale_lines
 from scoring.selectors.leaderboards import (
     COEFFICIENTS,
     COMPARED,
@@ -24,7 +24,7 @@ from scoring.selectors.leaderboards import (
     parse_query,
 )
 from scoring.services.leaderboards import get_leaderboard
-from scoring.tables import cells_of, columns_of
+from scoring.tables import cells_of, columns_of, remarks_of
 
 
 class Command(commands.Command):
@@ -141,12 +141,16 @@ class Command(commands.Command):
     def _show_cells(self, found: dict[str, Any]) -> None:
         """A line for every evaluator, a figure for every column; intervals stand in the JSON and on the page."""
         self._show_stale(found)
+        for line in excluded_line(found):
+            self.stdout.write(line)
         names = columns_of(found)
         rows: dict[str, list[str]] = {row["evaluator"]: [] for row in found["rows"]}
         for row, _, estimate, _ in cells_of(found):
             rows[row].append("" if estimate is None else _p(estimate["value"]))
         lines = [[name, *cells] for name, cells in rows.items()]
         self.stdout.write("\n".join(as_lines(["evaluator", *names], lines)))
+        for remark in remarks_of(found):
+            self.stdout.write(remark)
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
@@ -159,6 +163,8 @@ class Command(commands.Command):
         if found["n_simulated"]:
             self.stdout.write("Simulated ratings are among these figures.")
         self._show_stale(found)
+        for line in excluded_line(found):
+            self.stdout.write(line)
         sizes = {row["name"]: row["per_item"] for row in found["sets"]}
         lines = []
         for row in found["rows"]:

@@ -43,4 +43,9 @@ class Command(commands.Command):
         )
         for reason, count in found.get("why_undefined", {}).items():
             self.stdout.write(f"  {count:,} undefined: {reason}")
+        if found.get("in_training"):
+            self.stdout.write(
+                f"  {found['in_training']:,} are of groups it learned from: marked in all downloads, left out where "
+                "evaluators are compared"
+            )
         self.stdout.write(found["signature"])

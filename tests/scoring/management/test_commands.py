@@ -15,6 +15,7 @@ from annotation.services.filters import create_filter
 from evalapp.common.models import Run
 from scoring.models import ScoreSet
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.scoring.training import train
 
 pytestmark = pytest.mark.django_db
 
@@ -58,6 +59,15 @@ def test_what_is_trained_is_applied_by_the_command_that_train_prints(toy):
     words = shlex.split(told.partition("Apply it with: ")[2].splitlines()[0])
     assert words == ["manage.py", "score", "mine", "--project", "alpha"]
     assert command(*words[1:], "--here")["state"] == "succeeded"
+
+
+def test_what_it_learned_from_is_told_beside_its_scores(toy, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    evaluator = train(toy.project, folds=1)
+    told = text_of("score", evaluator.slug, "--project", "alpha", "--here")
+    assert "22 are of groups it learned from" in told
+    told = text_of("systems", "alpha", "--by", evaluator.slug)
+    assert f"22 of the scores are of items that {evaluator.slug} learned from." in told
 
 
 def test_score_detached_waits_in_the_queue(cast):

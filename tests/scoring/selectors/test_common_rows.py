@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 
-from annotation.models import Rating
-from scoring.models import Score
+from annotation.models import Item, Rating
+from scoring.models import Score, ScoreSet
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery
 from scoring.selectors.training import artefact_folder
+from scoring.services.columns import keep_columns
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.tables import as_csv, as_latex
 from tests.scoring.training import train
@@ -56,9 +59,31 @@ def test_everybody_is_compared_outside_everybody_s_training(toy, score):
     assert row["whole"]["n"] == 24
     assert row["whole"]["pearson"]["value"] == pytest.approx(pearson("length"))
     assert table["rows"][slugs[0]]["n_in_training"] == 22
-    if not unseen:
-        assert "nothing left to compare on" in table["note"]
-        assert row["pearson"]["value"] is None
+
+
+def test_where_everything_was_learned_from_nothing_is_compared_and_every_table_says_why(toy, score):
+    """As where two models have each seen what the other left untouched."""
+    score(toy.project, "length")
+    evaluator = train(toy.project, folds=1)
+    score(toy.project, evaluator.slug)
+    Score.objects.filter(score_set__evaluator=evaluator).update(in_training=True)
+    ScoreSet.objects.filter(evaluator=evaluator).update(n_in_training=24)
+    keep_columns(ScoreSet.objects.get(evaluator=evaluator))
+    for number, item in enumerate(Item.objects.filter(project=toy.project)):
+        Item.objects.filter(pk=item.pk).update(meta={"part": "ab"[number % 2]})
+    table = rows_of(toy.project)
+    assert (table["n_outputs"], table["n_excluded"]) == (0, 24)
+    assert "nothing left to compare on" in table["note"]
+    assert table["rows"]["length"]["pearson"]["value"] is None
+    assert table["rows"]["length"]["whole"]["pearson"]["value"] == pytest.approx(pearson("length"))
+    left_out = "24 rated outputs are left out, since some evaluator of this table learned from their groups."
+    for arguments in (["--aspects"], ["--slices", "part"]):
+        told = io.StringIO()
+        call_command("meta", "alpha", *arguments, stdout=told)
+        assert left_out in told.getvalue(), arguments
+    told = io.StringIO()
+    call_command("meta", "alpha", "--aspects", stdout=told)
+    assert f"{evaluator.slug} in quality" in told.getvalue()
 
 
 def test_one_model_leaves_its_untouched_groups(toy, score):

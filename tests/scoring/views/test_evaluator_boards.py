@@ -15,7 +15,7 @@ from annotation.models import Item, Rating
 from scoring.models import Leaderboard, Score
 from scoring.selectors import evaluator_boards
 from scoring.selectors.evaluator_boards import item_keys
-from scoring.views.evaluator_boards import remarks_of
+from scoring.tables import remarks_of
 
 pytestmark = pytest.mark.django_db
 
