@@ -85,6 +85,10 @@ class TrainingDataError(ScoringError):
         super().__init__(f"{evaluator} cannot be trained: {message}")
 
 
+class TooFewData(TrainingDataError):
+    """Data of the right kind, but not enough; whoever held a part of them back can say so."""
+
+
 class TrainingDiverged(ScoringError):
     """A training whose weights are no numbers any more: nothing it scores would be one."""
 

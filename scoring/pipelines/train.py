@@ -31,7 +31,7 @@ from .outlook import Outlook, of_model
 from .publishing import plain, publish
 
 if TYPE_CHECKING:
-    from scoring.ml import Dataset, TrainingProgress
+    from scoring.ml import Dataset, Plan, TrainingProgress
     from scoring.ml import Evaluator as Scorer
 
 #: Checkpoints of trainings that were given up are kept so long.
@@ -167,9 +167,7 @@ class Training:
 
     def plan(self, dataset: Dataset) -> dict[str, Any]:
         """The plan of all models together."""
-        from scoring.ml import plan
-
-        plans = [plan(self.evaluator, train, dev=dev, **self.arguments) for train, dev in self._parts(dataset)]
+        plans = [self._plan_of(dataset, train, dev) for train, dev in self._parts(dataset)]
         seconds = [found.seconds for found in plans]
         return {
             "evaluator": self.evaluator,
@@ -186,6 +184,24 @@ class Training:
             "dialogues": len(dataset.dialogues),
             "simulated": sum(row.simulated for row in (*dataset.ratings, *dataset.comparisons)),
         }
+
+    def _plan_of(self, dataset: Dataset, train: Dataset, dev: Dataset) -> Plan:
+        """The plan of one model. What is too little to learn from is told beside what there is and who holds it."""
+        from scoring.ml import plan
+        from scoring.ml.errors import TooFewData
+
+        try:
+            return plan(self.evaluator, train, dev=dev, **self.arguments)
+        except TooFewData as error:
+            raise BadInput(f"{error}. {self._held_out(dataset, train, dev)}") from error
+
+    def _held_out(self, dataset: Dataset, train: Dataset, dev: Dataset) -> str:
+        whole, learned, choosing = len(dataset.items), len(train.items), len(dev.items)
+        purpose = "to score with it" if self.folds > 1 else "held out for tests"
+        return (
+            f"Items in all: {whole:,}, of which {learned:,} to learn from, {choosing:,} to choose its weights by, "
+            f"{whole - learned - choosing:,} {purpose}."
+        )
 
     def _parts(self, dataset: Dataset) -> list[tuple[Dataset, Dataset]]:
         from scoring.ml.training.cross_fit import fold_parts

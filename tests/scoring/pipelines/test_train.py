@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ from scoring.services.training import (
 )
 from tests.cast import make_cast
 from tests.factories import make_items
+from tests.scoring.ml.evaluators.comparative.data import make
+from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import fill, put_toy_into_catalogue, train
 
 pytestmark = pytest.mark.django_db
@@ -294,6 +297,23 @@ def test_what_is_missing_is_said_before_anything_is_queued(toy):
     with pytest.raises(BadInput, match="No ratings of outputs: upload ratings or open a campaign"):
         request_training(project=toy.foreign, user=None, params={"evaluator": "toy"})
     assert not Run.objects.filter(kind="train").exists()
+
+
+@pytest.mark.parametrize(
+    ("folds", "told"),
+    [
+        (1, "Items in all: 3, of which 1 to learn from, 1 to choose its weights by, 1 held out for tests."),
+        (2, "Items in all: 6, of which 2 to learn from, 1 to choose its weights by, 3 to score with it."),
+    ],
+)
+def test_what_is_too_little_is_told_beside_what_the_split_keeps(tmp_path, folds, told):
+    """Of three items it said "1 items are too few", as if two had been lost."""
+    items = make(3 * folds, ratings=False, comparisons=False)
+    alone = replace(items, items=tuple(replace(item, group="") for item in items.items))
+    options = {"encoder": tiny_encoder("bert", tmp_path / "encoder")}
+    with pytest.raises(BadInput, match="it needs 4: upload more items") as refused:
+        pipeline.Training("comparative", "recommended", options, 13, None, folds).plan(alone)
+    assert told in refused.value.detail
 
 
 def test_what_the_data_do_not_give_fails_with_what_to_do(toy):

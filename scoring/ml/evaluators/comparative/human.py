@@ -12,7 +12,7 @@ import numpy as np
 from evalapp.stats import RatingMethod
 from evalapp.stats.judged import people_of
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
-from scoring.ml.training.gold import Rated, compared_records, key_of, rated_records
+from scoring.ml.training.gold import Key, Rated, compared_records, key_of, rated_records
 from scoring.ml.types import Dataset, Record
 
 #: An eighth of the scale: 0.5 on a scale from 1 to 5.
@@ -20,7 +20,7 @@ TAU_SHARE = 1 / 8
 TAU_STANDARDISED = 0.5
 # More rated texts than these are paired by drawing, not by listing.
 _LISTED = 400_000
-_Key: TypeAlias = tuple[tuple[str, str, int | None], str]
+_Key: TypeAlias = tuple[Key, str]
 # Means of whole numbers differ by tau up to rounding.
 _ROUNDING = 1e-9
 
@@ -28,17 +28,21 @@ _ROUNDING = 1e-9
 @dataclass(frozen=True)
 class HumanPairs:
     """Pairs with what people said of them. `compared` and `rated` count the pairs of each origin, `simulated` the
-    judgements behind them that no person made, `identical` those left out because both texts are the same."""
+    judgements behind them that no person made, `identical` those left out because both texts are the same, `tied` those
+    left out as ties, `empty` the judged outputs without a text: the worst by definition, nothing to learn."""
 
     pairs: tuple[Pair, ...]
     compared: int
     rated: int
     simulated: int
     identical: int
+    tied: int = 0
+    empty: int = 0
 
-    def classes(self) -> set[int]:
-        """Which verdicts occur: 0 a decided one, 1 a tie."""
-        return {int(pair.target[1] >= max(pair.target[0], pair.target[2])) for pair in self.pairs}
+    @property
+    def decided(self) -> int:
+        """Pairs of which people said something else more often than that they are tied."""
+        return sum(pair.target[1] < max(pair.target[0], pair.target[2]) for pair in self.pairs)
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,9 @@ def human_pairs(
 ) -> HumanPairs:
     """The pairs of one aspect. Without ties, pairs that people only called tied are left out. `taus` are those of
     `taus_of`, by default of this dataset; a held-out part takes those of the part that is learned from."""
-    compared, simulated, identical = _from_comparisons(dataset, aspect)
-    rated = rated_records(dataset, aspect, cast(RatingMethod, settings.ratings))
+    empty: set[Key] = set()
+    compared, simulated, identical = _from_comparisons(dataset, aspect, empty)
+    rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings)), empty)
     by_rating: list[Pair] = []
     if len(rated.records) > 1:
         simulated += rated.simulated
@@ -72,8 +77,21 @@ def human_pairs(
             dataset, aspect, rated, settings, rng, taus_of(dataset, aspect, settings) if taus is None else taus
         )
         identical += same
+    found = len(compared) + len(by_rating)
     compared, by_rating = _without_ties(compared, settings.tie), _without_ties(by_rating, settings.tie)
-    return HumanPairs((*compared, *by_rating), len(compared), len(by_rating), simulated, identical)
+    pairs = (*compared, *by_rating)
+    return HumanPairs(
+        pairs, len(compared), len(by_rating), simulated, identical, tied=found - len(pairs), empty=len(empty)
+    )
+
+
+def _with_texts(rated: Rated, empty: set[Key]) -> Rated:
+    """Without the blank ones, whose keys are added to `empty`."""
+    places = [place for place, record in enumerate(rated.records) if record.text.strip()]
+    if len(places) == len(rated.records):
+        return rated
+    empty.update(key_of(record) for record in rated.records if not record.text.strip())
+    return Rated([rated.records[place] for place in places], [rated.values[place] for place in places], rated.simulated)
 
 
 def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
@@ -86,13 +104,18 @@ def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
     return kept
 
 
-def _from_comparisons(dataset: Dataset, aspect: str) -> tuple[list[Pair], int, int]:
-    """One pair for each two outputs, its target the shares of people's verdicts on them."""
+def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key]) -> tuple[list[Pair], int, int]:
+    """One pair for each two outputs, its target the shares of people's verdicts on them. Those with a blank text are
+    left out, and the keys of the blank ones added to `empty`."""
     votes: dict[tuple[_Key, _Key], list[float]] = {}
     sides: dict[tuple[_Key, _Key], tuple[Record, Record]] = {}
     simulated = 0
     for row in compared_records(dataset, aspect):
         a, b, sign = row.a, row.b, row.sign
+        blank = [key_of(record) for record in (a, b) if not record.text.strip()]
+        if blank:
+            empty.update(blank)
+            continue
         if repr((key_of(a), a.text)) > repr((key_of(b), b.text)):
             a, b, sign = b, a, -sign
         key = ((key_of(a), a.text), (key_of(b), b.text))

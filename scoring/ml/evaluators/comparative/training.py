@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from scoring.ml.engine import resolve_device
-from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError
 from scoring.ml.evaluators.comparative.batches import Draw, HeldOut, JudgedDraw, PairBatches, SupervisedDraw
 from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, human_pairs, taus_of
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
@@ -46,6 +46,11 @@ class Material:
             raise InvalidOption(job.name, "smoothing", "must be less than 1: at 1 nothing is left to learn")
         if not job.flag("comparison"):
             self._only_strong()
+        n_empty = sum(not output.text.strip() for output in job.train.outputs)
+        if n_empty and n_empty == len(job.train.outputs):
+            raise TrainingDataError(job.name, f"all {n_empty:,} outputs are empty: upload outputs with a text")
+        if n_empty:
+            self.notes.append(f"{n_empty:,} outputs are empty: left out")
         self.samples = Samples.of(job.train)
         self.strong = self._strong()
         self.weak = self._weak()
@@ -54,7 +59,11 @@ class Material:
             raise TrainingDataError(job.name, "there is nothing to learn from. " + " ".join(self._missing()))
         n_items = len({record.item for record in self.samples.generated + self.samples.real})
         if self.human is None and n_items < LEAST_ITEMS:
-            raise TrainingDataError(job.name, f"{n_items} items with texts are too few: at least {LEAST_ITEMS}")
+            raise TooFewData(
+                job.name,
+                f"{n_items} items with texts are too few to learn from without people's judgements, it needs "
+                f"{LEAST_ITEMS}: upload more items, or judgements of their outputs",
+            )
 
     def _only_strong(self) -> None:
         asked = [source for source in ("weak", "human") if self.job.text(source) == "yes"]
@@ -134,11 +143,11 @@ class Material:
         if len(found.pairs) < LEAST_HUMAN_PAIRS:
             hint = self._few(aspect, found)
             if job.text("human") == "yes" or (self.strong is None and self.weak is None):
-                raise TrainingDataError(job.name, hint)
+                raise TooFewData(job.name, hint)
             self.notes.append(f"no human pairs: {hint}")
             return None, None
-        if found.classes() == {1}:
-            raise TrainingDataError(job.name, f"people call all {len(found.pairs)} pairs of {aspect} tied: lower tau")
+        if not found.decided:
+            raise TrainingDataError(job.name, self._all_tied(aspect, len(found.pairs)))
         if found.identical:
             self.notes.append(f"{found.identical} judged pairs of identical texts were left out")
         return aspect, found
@@ -148,12 +157,28 @@ class Material:
         systems = {output.system for output in self.job.train.outputs}
         if len(systems) < 2 and self.job.text("rating_pairs") == "context":
             hint += ". There is one system, so no two texts of one context: set rating_pairs to rater or all"
+        if found.tied:
+            hint += f". {found.tied} more are ties, which tie=no leaves out"
+        if found.identical:
+            hint += f". {found.identical} more are of identical texts"
+        if found.empty:
+            hint += f". {found.empty} judged outputs are empty and in no pair"
         return hint
 
-    def judged_pairs(self, dataset: Dataset, aspect: str) -> HumanPairs:
-        """People's pairs of a dataset under this job's options; the same for the same seed."""
+    def _all_tied(self, aspect: str, n_pairs: int) -> str:
+        """What to do where nothing is decided. A lower tau helps only where judgements differ by less than it."""
+        decided = self.judged_pairs(self.job.train, aspect, tau=0.0).decided
+        said = f"people call all {n_pairs} pairs of {aspect} tied"
+        if decided:
+            return f"{said} with this tau: lower tau, at tau=0 {decided} of them are decided"
+        others = "" if self.strong is None and self.weak is None else ", or set human=no to learn from the other pairs"
+        return f"{said}, whatever tau is: collect judgements that differ, or take another aspect{others}"
+
+    def judged_pairs(self, dataset: Dataset, aspect: str, tau: float | None = None) -> HumanPairs:
+        """People's pairs of a dataset under this job's options, or with another `tau`; the same for the same seed."""
         job = self.job
-        tau = None if job.options["tau"] is None else job.number("tau")
+        if tau is None and job.options["tau"] is not None:
+            tau = job.number("tau")
         settings = HumanSettings(
             job.text("ratings"),
             job.text("rating_pairs"),

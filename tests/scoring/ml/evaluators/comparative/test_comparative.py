@@ -17,7 +17,7 @@ from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.verdicts import Verdicts
 from scoring.ml.training import finetune as finetune_module
-from scoring.ml.types import Output, Rating, Record
+from scoring.ml.types import Dataset, Output, Rating, Record
 from tests.scoring.ml.evaluators.comparative.data import make
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -424,6 +424,17 @@ def test_a_collapsed_first_epoch_begins_again(encoder, monkeypatch, tmp_path):
     assert not same(evaluator, calm)
 
 
+def blank(data: Dataset, *systems: str) -> Dataset:
+    """The outputs of these systems, or of all, without a text; no two blank ones are written alike."""
+    return replace(
+        data,
+        outputs=tuple(
+            replace(row, text=" " * (number % 3)) if not systems or row.system in systems else row
+            for number, row in enumerate(data.outputs)
+        ),
+    )
+
+
 NOT_ENOUGH = make(6)
 
 
@@ -435,9 +446,14 @@ NOT_ENOUGH = make(6)
         (make(6), {"weak": "yes", "margin": 0.95}, "95% of its training apart"),
         (make(6, references=False), {"strong": "yes"}, "found 0 of people and 36 of machines"),
         (make(6, ratings=False, comparisons=False), {"human": "yes"}, "no ratings or comparisons"),
-        (make(6, comparisons=False), {"human": "yes", "tau": 10.0, "rating_pairs": "context"}, "tied: lower tau"),
+        (
+            make(6, comparisons=False),
+            {"human": "yes", "tau": 10.0, "rating_pairs": "context"},
+            "tied with this tau: lower tau, at tau=0 66 of them are decided",
+        ),
         (make(3, ratings=False, references=False, steps=False), {}, "3 pairs of fluency that people judged"),
-        (make(3, ratings=False, comparisons=False), {}, "3 items with texts are too few"),
+        (make(3, ratings=False, comparisons=False), {}, "3 items with texts are too few to learn from without people"),
+        (blank(make(6)), {}, "all 36 outputs are empty: upload outputs with a text"),
         (
             replace(NOT_ENOUGH, ratings=(*NOT_ENOUGH.ratings, Rating("r", "fluency", float("nan"), "i0", "m1"))),
             {},
@@ -453,6 +469,33 @@ NOT_ENOUGH = make(6)
 def test_what_is_missing_is_said_before_training(encoder, data, options, message):
     with pytest.raises(TrainingDataError, match=message):
         plan("comparative", data, encoder=encoder, **options)
+
+
+def test_empty_outputs_are_in_no_pair_and_counted(encoder):
+    """Blank ones written differently counted as different texts; with all blank it learned from them."""
+    found = plan("comparative", blank(make(6), "m1"), encoder=encoder)
+    assert "6 outputs are empty: left out" in found.notes
+    # Every verdict is between m1 and m2; of each item's ratings those of m2 and four steps of ngram are left.
+    assert "compared pairs" not in found.examples
+    whole = plan("comparative", make(6), encoder=encoder)
+    assert whole.examples["pairs from ratings"] > found.examples["pairs from ratings"] >= 6 * 10 - 10
+    assert not any("empty" in note for note in whole.notes)
+    few = {"weak": "no", "strong": "no"}
+    with pytest.raises(TrainingDataError, match="6 judged outputs are empty and in no pair"):
+        plan("comparative", blank(make(6, steps=False, ratings=False), "m1"), encoder=encoder, **few)
+
+
+@pytest.mark.parametrize("tau", [None, 0.0])
+def test_where_everything_is_tied_a_lower_tau_is_no_way_out(encoder, tau):
+    """It was always said to lower tau, at tau=0 too."""
+    data = make(6, comparisons=False)
+    alike = replace(data, ratings=tuple(replace(row, value=3.0) for row in data.ratings))
+    with pytest.raises(TrainingDataError, match="tied, whatever tau is: collect judgements that differ") as refused:
+        plan("comparative", alike, encoder=encoder, tau=tau)
+    assert "lower tau" not in str(refused.value)
+    assert "human=no" in str(refused.value)
+    with pytest.raises(TrainingDataError, match="more are ties, which tie=no leaves out"):
+        plan("comparative", alike, encoder=encoder, tau=tau, tie=False, strong="no", weak="no")
 
 
 def test_an_encoder_that_could_not_be_loaded_again_is_refused_before_training(encoder, tmp_path):

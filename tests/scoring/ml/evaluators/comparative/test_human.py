@@ -41,8 +41,23 @@ def test_verdicts_on_one_pair_are_shares():
     assert as_dict(pairs) == {("i0", "a", "b"): (0.25, 0.5, 0.25)}
     assert as_dict(found(dataset(comparisons=rows), tie=False)) == {("i0", "a", "b"): (0.5, 0.0, 0.5)}
     only_tied = dataset(comparisons=(verdict("a", "b", "tie"),))
-    assert found(only_tied).classes() == {1}
+    assert found(only_tied).decided == 0
     assert found(only_tied, tie=False).pairs == ()
+    assert found(only_tied, tie=False).tied == 1
+
+
+def test_a_blank_text_is_in_no_pair():
+    """EVALUATORS 0.3: it is the worst by definition, so there is nothing to learn of it."""
+    values = {("i0", "a"): [4], ("i0", "b"): [1], ("i0", "c"): [3]}
+    whole = dataset(ratings=ratings(values), comparisons=(verdict("a", "b", "a"), verdict("a", "c", "a")))
+    texts = {("i0", "b"): " \n", ("i1", "c"): ""}
+    outputs = tuple(replace(row, text=texts.get((row.item, row.system), row.text)) for row in whole.outputs)
+    for how in ("context", "rater", "all", "both"):
+        pairs = found(replace(whole, outputs=outputs), rating_pairs=how)
+        assert {(p.a.system, p.b.system) for p in pairs.pairs} == {("a", "c")}, how
+        # The other blank one nobody judged.
+        assert pairs.empty == 1
+    assert found(whole).empty == 0
 
 
 def ratings(values: dict[tuple[str, str], list[float]]) -> tuple[Rating, ...]:
