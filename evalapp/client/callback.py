@@ -4,10 +4,14 @@ and the time-outs are in `evalapp.client.stopping`."""
 from __future__ import annotations
 
 import logging
+import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from evalapp.client.errors import InvalidArgument, MissingPackage
 from evalapp.client.stopping import Comparer, Input, Monitor, TookTooLong
@@ -25,6 +29,8 @@ log = logging.getLogger(__name__)
 #: `generate(model, inputs)` -> one text for each input.
 Generate = Callable[[Any, Sequence[Input]], Sequence[str]]
 JOURNAL = "comparative_stopping.jsonl"
+#: Among processes: no checkpoint. Step 0 is one, with `eval_on_start`.
+NONE = -1
 
 
 def as_prompt(one: Input) -> str:
@@ -32,9 +38,33 @@ def as_prompt(one: Input) -> str:
     return (one if isinstance(one, str) else "\n".join(one)) + "\n"
 
 
+@contextmanager
+def _training_untouched(model: Any = None) -> Iterator[None]:
+    """Whatever is drawn or seeded inside, the random numbers of Python, NumPy and PyTorch (CPU and all CUDA devices) go
+    on as if it had not been, and each part of `model` is in the mode it was in, training or evaluation."""
+    python, arrays, tensors = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    # Where CUDA was not begun, training has drawn nothing there, and asking would begin it.
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    modes = [(part, part.training) for part in model.modules()] if model is not None else []
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(arrays)
+        torch.set_rng_state(tensors)
+        if devices:
+            torch.cuda.set_rng_state_all(devices)
+        for part, was_training in modes:
+            part.training = was_training
+
+
 class Generation:
     """Texts from `model.generate`, for causal and sequence-to-sequence models: greedy, or sampled from a seed of its
     own, which leaves the random numbers of training alone. Long prompts lose their beginning.
+
+    It writes in the thread that calls it. Its time is looked at after each token and before each batch; it may be
+    exceeded by one forward pass of one batch, and where a model's own `generate` takes no notice of `max_time`, by the
+    whole of a batch. With a smaller `batch_size` that is less.
 
     `prompt` makes the text that the model continues or translates, by default the turns on lines.
     """
@@ -60,19 +90,20 @@ class Generation:
 
     def __call__(self, model: Any, inputs: Sequence[Input], seconds: float | None = None) -> list[str]:
         """One text for each input. Raises TookTooLong when `seconds` are not enough."""
-        deadline = None if seconds is None else time.monotonic() + seconds
+        began = time.monotonic()
         device = next(model.parameters()).device
-        devices = [device] if device.type == "cuda" else []
         texts: list[str] = []
-        with torch.no_grad(), torch.random.fork_rng(devices=devices):
+        with torch.no_grad(), _training_untouched():
             torch.manual_seed(self.seed)
             for start in range(0, len(inputs), self.batch_size):
-                left = None if deadline is None else deadline - time.monotonic()
+                left = None if seconds is None else seconds - (time.monotonic() - began)
                 if left is not None and left <= 0:
-                    raise TookTooLong(f"{len(texts)} of {len(inputs)} texts were generated in {seconds:.3g} s")
+                    break
                 texts += self._batch(model, inputs[start : start + self.batch_size], device, left)
-        if deadline is not None and time.monotonic() > deadline:
-            raise TookTooLong(f"the texts were not finished in {seconds:.3g} s")
+        took = time.monotonic() - began
+        if seconds is not None and took > seconds:
+            whole = min(len(texts), len(inputs) - 1)  # the last one may have been cut
+            raise TookTooLong(f"{whole} of {len(inputs)} texts were written in {took:.3g} s, of {seconds:.3g} s")
         return texts
 
     def _batch(self, model: Any, inputs: Sequence[Input], device: Any, seconds: float | None) -> list[str]:
@@ -115,9 +146,16 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     `client.evaluator("comparative-1", project="weekend")`. The server is asked once when training begins, and what it
     refuses (a name that compares nothing, a token that may not) is raised there.
 
-    One check never takes longer than `timeout` seconds, generation included: a comparer that hangs, a server that is
-    down or a `generate` that fails costs that much once, is logged once, and training goes on. While something that
-    was given up still runs, checks are skipped.
+    Training gets the same weights as without the callback: what `generate` and the comparer draw or seed leaves its
+    random numbers alone (Python, NumPy, PyTorch), and the model is in the mode it was in. Only what was given up after
+    its time-out, and goes on in its thread, may still draw from them.
+
+    One check takes at most `timeout` seconds, generation included, whether a comparer hangs, a server is down or a
+    `generate` never ends; only `Generation`, which writes in training's own thread, may exceed it by one forward pass,
+    or by one batch where the model's `generate` takes no notice of `max_time`. Training goes on; the first failure is
+    logged. After a check that has used up its time, which is logged each time, the next one is left out, after another
+    one the next 2, then 4, 8, ..., until one ends in time. While something that was given up still runs, checks are
+    left out, too.
 
     `generate(model, inputs)` gives the texts; by default `Generation` with the trainer's `processing_class`. A function
     of your own runs in a thread beside training, which waits for it: if it is given up, what it still does may use a
@@ -126,8 +164,10 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     The step of the checkpoint preceding the present run of lost checks is `best_step`, its folder, if it was saved,
     `best_checkpoint`. Both also stand in `state.best_global_step` and `state.best_model_checkpoint`, so that
     `save_total_limit` spares that folder, unless the training chooses by a metric (`metric_for_best_model`, which
-    `load_best_model_at_end` implies). Counts and rates of each check are added to `state.log_history`; the texts
-    are kept in `comparative_stopping.jsonl` in the output folder, from which a resumed training goes on.
+    `load_best_model_at_end` implies). With `save_total_limit=1` the newest checkpoint is kept beside it while training
+    lasts, and deleted by the `Trainer` at the end; with 2 both stay. Counts and rates of each check are added to
+    `state.log_history`; the texts are kept in `comparative_stopping.jsonl` in the output folder, from which a resumed
+    training goes on, if its inputs are the same; else the checks begin anew, and the old file is kept.
 
     With several processes the first one generates and compares and tells the others. Parameters must be whole in one
     process: FSDP and DeepSpeed stage 3 are not served.
@@ -143,7 +183,8 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         patience: int = PATIENCE,
         timeout: float = 120.0,
     ) -> None:
-        self.monitor = Monitor(comparer, inputs, previous=previous, patience=patience, timeout=timeout)
+        with _training_untouched():  # a Trainer that has been made has drawn its seed already
+            self.monitor = Monitor(comparer, inputs, previous=previous, patience=patience, timeout=timeout)
         self.generate = generate
         self.best_step: int | None = None
         self.best_checkpoint: Path | None = None
@@ -165,8 +206,9 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         self.best_step = self.best_checkpoint = None
         if state.is_world_process_zero:
             self.monitor.journal = Path(str(args.output_dir)) / JOURNAL
-            self.monitor.resume(state.global_step)
-            self.monitor.ask_first()
+            with _training_untouched():
+                self.monitor.resume(state.global_step)
+                self.monitor.ask_first()
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -185,7 +227,7 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
         return control
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if self.best_step:
+        if self.best_step is not None:
             self._name_best(args, state, self.best_step)
 
     def on_train_end(
@@ -198,17 +240,14 @@ class ComparativeStopping(TrainerCallback):  # type: ignore[misc,unused-ignore]
     def _check(self, state: TrainerState, model: Any) -> None:
         generate, inputs = self.generate, self.monitor.inputs
         assert generate is not None  # set when training began
-        was_training = model.training
-        model.eval()
-        try:
+        with _training_untouched(model):
+            model.eval()
             if isinstance(generate, Generation):
                 check = self.monitor.check(
                     state.global_step, lambda left: generate(model, inputs, seconds=left), beside=False
                 )
             else:
                 check = self.monitor.check(state.global_step, lambda left: _without_gradients(generate, model, inputs))
-        finally:
-            model.train(was_training)
         row: dict[str, Any] = {"epoch": state.epoch, "step": state.global_step}
         row |= {"comparative_wins": check.wins, "comparative_ties": check.ties, "comparative_losses": check.losses}
         if check.n:
@@ -233,9 +272,9 @@ def _without_gradients(generate: Generate, model: Any, inputs: Sequence[Input]) 
 
 def _agree(stop: bool, best: Any, device: Any) -> tuple[bool, int | None]:
     """What the first process decided, in all of them; they save and stop together or wait for each other for ever."""
-    step = int(best) if best is not None else 0
+    step = int(best) if best is not None else NONE
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         told = torch.tensor([int(stop), step], device=device)
         torch.distributed.broadcast(told, src=0)
         stop, step = bool(told[0]), int(told[1])
-    return stop, step or None
+    return stop, None if step == NONE else step

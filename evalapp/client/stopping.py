@@ -4,6 +4,7 @@ for `transformers` is in `evalapp.client.callback`."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import logging
@@ -43,10 +44,15 @@ class TookTooLong(ClientError):
     """Something did not end within its time."""
 
 
+class _LeftOut(TookTooLong):
+    """A check that was not begun, for what an earlier one took."""
+
+
 def load_comparer(given: Comparer | str | Path) -> Comparer:
     """The comparer itself, or the evaluator in a folder, which needs `scoring.ml`.
 
-    Raises ClientError when `scoring.ml` is not there or the evaluator compares nothing.
+    Raises ClientError when `scoring.ml` is not there or the evaluator compares nothing, and InvalidArgument, with what
+    `scoring.ml` says, for a folder that is not there or is damaged and for the bare name of what has to be trained.
     """
     if isinstance(given, str | Path):
         try:
@@ -55,7 +61,10 @@ def load_comparer(given: Comparer | str | Path) -> Comparer:
             raise ClientError(
                 f"an evaluator in a folder needs scoring.ml, which cannot be imported: {error}"
             ) from error
-        given = library.load(given)
+        try:
+            given = library.load(given)
+        except library.ScoringError as error:
+            raise InvalidArgument(str(error)) from error
     if not isinstance(given, Comparer):
         raise ClientError(f"{type(given).__name__} has no compare(a, b); give the comparative evaluator")
     return given
@@ -106,8 +115,10 @@ class Monitor:
     """The newest checkpoint against the previous ones, on fixed inputs, never for longer than `timeout` seconds.
 
     A check whose texts or verdicts do not come in time, or at all, counts as one without comparisons, and training
-    goes on; the first such failure is logged. `journal` is a JSONL file with texts and counts of each check, from
-    which `resume` goes on.
+    goes on; the first such failure is logged. After one that has used up its time the next check is left out, after
+    another one the next 2, then 4, 8, ..., until one ends in time: what is too slow costs ever less. Each of these is
+    logged. `journal` is a JSONL file with texts and counts of each check, from which `resume` goes on; each line
+    carries a hash of the inputs.
     """
 
     def __init__(
@@ -130,15 +141,22 @@ class Monitor:
         self.missed = 0
         self.worker = Worker()
         self._contexts = [(one,) if isinstance(one, str) else tuple(one) for one in self.inputs]
+        self._inputs_hash = hashlib.sha256(json.dumps(self._contexts).encode()).hexdigest()[:16]
         self.reset()
 
     def reset(self) -> None:
         """As before the first check."""
         self.rule = StoppingRule(self.patience)
         self._kept: deque[tuple[str, ...]] = deque(maxlen=self.previous)
+        #: How many checks are still to be left out, and how many the next one that uses up its time will cost.
+        self._left_out, self._cost = 0, 1
 
     def resume(self, step: int) -> None:
-        """Go on after the checkpoint of `step`, from the journal; 0 begins anew. Later checks are dropped."""
+        """Go on after the checkpoint of `step`, from the journal; 0 begins anew. Later checks are dropped.
+
+        The texts of other inputs are compared with nothing: their journal is kept under another name, which is logged,
+        and the checks begin anew.
+        """
         self.reset()
         rows = [row for row in self._journal() if row.check.checkpoint <= step] if step else []  # type: ignore[operator]
         for row in rows:
@@ -146,7 +164,7 @@ class Monitor:
                 self._take(row.check, row.texts)
         if self.journal is not None:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
-            lines = "".join(_line(row) for row in rows)
+            lines = "".join(map(self._line, rows))
             self.journal.write_text(lines, encoding="utf-8", errors="backslashreplace")
 
     def ask_first(self) -> None:
@@ -174,22 +192,35 @@ class Monitor:
         """Compare the checkpoint of `step` with its predecessors and apply the rule; `rule` says what follows.
 
         `generate` gets the seconds that are left and returns one text for each input. With `beside` it runs in a
-        thread of its own, so that it cannot hold up training; without, it must keep to the seconds itself.
+        thread of its own, so that it cannot hold up training; without, it must keep to the seconds itself, and training
+        is held up for as long as it does not.
         """
         deadline = time.monotonic() + self.timeout
         texts: tuple[str, ...] | None = None
         check = Check(step)
         try:
-            if self.worker.is_busy:
-                raise TookTooLong("what was begun at an earlier check has not ended yet")
+            self._begin()
             texts = self._texts(generate, beside)
+            if time.monotonic() >= deadline:
+                raise TookTooLong(f"the texts took all of {self.timeout:.3g} s")
             if self._kept:
                 check = Check.from_verdicts(step, self._verdicts(texts, deadline - time.monotonic()))
         except Exception as error:  # noqa: BLE001 - whatever a model, a comparer or a server does, training goes on
-            self._miss(step, error)
+            used_up = isinstance(error, TookTooLong) or time.monotonic() >= deadline
+            self._miss(step, error, used_up=used_up and not isinstance(error, _LeftOut))
+        else:
+            self._cost = 1
         self._take(check, texts)
         self._note(_Seen(check, texts))
         return check
+
+    def _begin(self) -> None:
+        """Raises when this check is left out."""
+        waits, self._left_out = self._left_out > 0, max(0, self._left_out - 1)
+        if self.worker.is_busy:
+            raise _LeftOut("what was begun at an earlier check has not ended yet")
+        if waits:
+            raise _LeftOut("an earlier check used up its time")
 
     def _take(self, check: Check, texts: tuple[str, ...] | None) -> None:
         self.rule.add(check)
@@ -217,15 +248,19 @@ class Monitor:
     def _records(self, texts: tuple[str, ...]) -> list[Record]:
         return [Record(text, context=context) for text, context in zip(texts, self._contexts, strict=True)]
 
-    def _miss(self, step: int, error: Exception) -> None:
+    def _miss(self, step: int, error: Exception, *, used_up: bool) -> None:
         self.missed += 1
-        level = logging.WARNING if self.missed == 1 else logging.DEBUG
+        after = "this is said once"
+        if used_up:
+            after = "the next check is left out" if self._cost == 1 else f"the next {self._cost} checks are left out"
+            self._left_out, self._cost = self._cost, 2 * self._cost
         log.log(
-            level,
-            "step %s is not compared with its predecessors (%s: %s). Training goes on; this is said once.",
+            logging.WARNING if used_up or self.missed == 1 else logging.DEBUG,
+            "step %s is not compared with its predecessors (%s: %s). Training goes on; %s.",
             step,
-            type(error).__name__,
+            type(error).__name__.lstrip("_"),
             error,
+            after,
         )
 
     def _note(self, row: _Seen) -> None:
@@ -234,7 +269,7 @@ class Monitor:
         try:
             # Half a pair of UTF-16, which a model may well give, becomes its escape in JSON.
             with self.journal.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(_line(row))
+                file.write(self._line(row))
         except OSError as error:
             log.warning("%s cannot be written (%s); a resumed training will not know this check", self.journal, error)
 
@@ -247,15 +282,27 @@ class Monitor:
                 row = json.loads(line)
                 check = Check(int(row["step"]), int(row["wins"]), int(row["ties"]), int(row["losses"]))
                 texts = None if row["texts"] is None else tuple(map(str, row["texts"]))
-            except (ValueError, KeyError, TypeError):
+                inputs = row.get("inputs")
+            except (ValueError, KeyError, TypeError, AttributeError):
                 break  # cut off while it was written: what follows is not to be trusted either
-            if texts is not None and len(texts) != len(self.inputs):
-                return []  # of another set of inputs
+            if inputs != self._inputs_hash:
+                self._put_aside(self.journal)
+                return []
             found.append(_Seen(check, texts))
         return found
 
+    def _put_aside(self, journal: Path) -> None:
+        number = 1
+        while (place := journal.with_name(f"{journal.name}.{number}")).exists():
+            number += 1
+        journal.rename(place)
+        log.warning(
+            "%s holds texts for other inputs, which cannot be compared. It is kept as %s; the checks begin anew.",
+            journal,
+            place.name,
+        )
 
-def _line(row: _Seen) -> str:
-    check = row.check
-    counts = {"step": check.checkpoint, "wins": check.wins, "ties": check.ties, "losses": check.losses}
-    return json.dumps({**counts, "texts": row.texts}, ensure_ascii=False) + "\n"
+    def _line(self, row: _Seen) -> str:
+        check = row.check
+        counts = {"step": check.checkpoint, "wins": check.wins, "ties": check.ties, "losses": check.losses}
+        return json.dumps({**counts, "inputs": self._inputs_hash, "texts": row.texts}, ensure_ascii=False) + "\n"

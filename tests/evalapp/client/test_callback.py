@@ -5,80 +5,30 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import random
+import socket
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration, Trainer, TrainingArguments
+from transformers import GPT2LMHeadModel, T5Config, T5ForConditionalGeneration, Trainer, TrainerCallback
 
 from evalapp.client import BadRequest, Client, ConnectionFailed, NotAllowed, NotFound
 from evalapp.client.callback import ComparativeStopping, Generation
 from evalapp.client.stopping import TookTooLong
 from tests.cast import make_cast
+from tests.evalapp.client.tiny import ByNumber, Lengths, Letters, Numbers, Rows, arguments, tiny
 from tests.evalapp.common.conftest import file_database
 
 __all__ = ["file_database"]
-
-
-class Letters:
-    """A tokenizer of lower-case letters: a is 3; 0 pads, 1 begins, 2 ends."""
-
-    pad_token_id, bos_token_id, eos_token_id = None, 1, 2
-
-    def __call__(self, text):
-        return {"input_ids": [3 + (ord(letter) - 97) % 26 for letter in text if letter.isalpha()]}
-
-    def batch_decode(self, rows, skip_special_tokens):
-        return ["".join(chr(94 + int(k)) for k in row if int(k) > 2) for row in rows]
-
-
-class Rows(torch.utils.data.Dataset):
-    def __len__(self):
-        return 32
-
-    def __getitem__(self, index):
-        ids = torch.arange(index, index + 6) % 26 + 3
-        return {"input_ids": ids, "labels": ids}
-
-
-def tiny(**changes) -> GPT2LMHeadModel:
-    torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=29, n_positions=64, n_embd=16, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=2, **changes
-    )
-    return GPT2LMHeadModel(config)
-
-
-def arguments(folder, **changes) -> TrainingArguments:
-    usual = {
-        "output_dir": str(folder), "max_steps": 12, "eval_strategy": "steps", "eval_steps": 1, "save_strategy": "steps",
-        "save_steps": 1, "save_total_limit": 2, "per_device_train_batch_size": 4, "per_device_eval_batch_size": 32,
-        "report_to": [], "use_cpu": True, "disable_tqdm": True, "logging_steps": 100, "seed": 3,
-        "dataloader_pin_memory": False, "save_only_model": True, "learning_rate": 1e-3,
-    }  # fmt: skip
-    return TrainingArguments(**{**usual, **changes})
-
-
-class ByNumber:
-    """The text with the greater number wins."""
-
-    def compare(self, a, b):
-        return np.sign([float(x.text) - float(y.text) for x, y in zip(a, b, strict=True)])
-
-
-class Numbers:
-    """A `generate` whose texts say how good the checkpoint is."""
-
-    def __init__(self, *numbers: float) -> None:
-        self.numbers, self.modes = list(numbers), []
-
-    def __call__(self, model, inputs):
-        self.modes.append((model.training, torch.is_grad_enabled(), threading.current_thread().name))
-        number = self.numbers.pop(0) if len(self.numbers) > 1 else self.numbers[0]
-        return [str(number)] * len(inputs)
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def train(folder, callback, model=None, resume=None, **changes) -> Trainer:
@@ -111,20 +61,98 @@ def test_it_stops_by_the_rule_and_names_the_checkpoint_before_the_run(tmp_path):
     assert set(generate.modes) == {(False, False, "comparative-stopping")}
 
 
-def test_training_is_the_same_as_without(tmp_path):
-    plain = Trainer(tiny(), arguments(tmp_path / "a", max_steps=3), train_dataset=Rows(), eval_dataset=Rows())
-    plain.train()
-    generation = Generation(Letters(), max_new_tokens=3, sample=True)
-    callback = ComparativeStopping(Lengths(), ["ab"], generate=generation)
-    watched = train(tmp_path / "b", callback, max_steps=3)
-    for one, other in zip(plain.model.parameters(), watched.model.parameters(), strict=True):
-        assert torch.equal(one, other)
-    assert callback.monitor.missed == 0
+def draw() -> float:
+    return random.random() + float(np.random.rand()) + float(torch.rand(()))
 
 
-class Lengths:
+class Drawing(Numbers):
+    """Draws random numbers of every kind."""
+
+    def __call__(self, model, inputs):
+        model.train()
+        return super().__call__(model, [draw() for _ in inputs])
+
+
+class Seeding(Numbers):
+    def __call__(self, model, inputs):
+        random.seed(1)
+        np.random.seed(1)
+        torch.manual_seed(1)
+        return super().__call__(model, inputs)
+
+
+class Undecided:
+    """A comparer that draws lots."""
+
     def compare(self, a, b):
-        return [len(x.text) - len(y.text) for x, y in zip(a, b, strict=True)]
+        return [draw() - 1.5 for _ in a]
+
+
+class RandomNumbers(TrainerCallback):
+    """What training draws after each evaluation, of which this one hears last. GPT-2 drops parts by such numbers."""
+
+    def __init__(self) -> None:
+        self.drawn: list[float] = []
+
+    def on_evaluate(self, args, state, control, **kwargs):
+        self.drawn.append(draw())
+
+
+def trained(folder, *callbacks) -> tuple[list[float], list[torch.Tensor]]:
+    numbers = RandomNumbers()
+    settings = arguments(folder, max_steps=4, save_strategy="no")
+    trainer = Trainer(tiny(), settings, train_dataset=Rows(), eval_dataset=Rows(), callbacks=[*callbacks, numbers])
+    trainer.train()
+    return numbers.drawn, list(trainer.model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("comparer", "generate"),
+    [
+        (Lengths(), Generation(Letters(), max_new_tokens=3, sample=True)),
+        (ByNumber(), Drawing(1, 2)),
+        (ByNumber(), Seeding(1, 2)),
+        (Undecided(), Numbers(1)),
+    ],
+    ids=["sampling", "drawing", "seeding", "comparing"],
+)
+def test_training_is_the_same_as_without(tmp_path, comparer, generate):
+    numbers, weights = trained(tmp_path / "a")
+    callback = ComparativeStopping(comparer, ["ab"], generate=generate)
+    same_numbers, same_weights = trained(tmp_path / "b", callback)
+    assert same_numbers == numbers
+    assert all(map(torch.equal, same_weights, weights))
+    assert [check.n for check in callback.monitor.rule.checks] == [0, 1, 2, 2]
+
+
+def test_a_comparer_that_is_loaded_draws_nothing_from_training(monkeypatch):
+    monkeypatch.setattr("scoring.ml.load", lambda folder: draw() and ByNumber())
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    ComparativeStopping("folder", ["x"], generate=Numbers(1))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_each_part_of_the_model_is_in_the_mode_it_was_in(tmp_path):
+    """A part may be frozen in evaluation mode while the rest learns."""
+    seen = []
+
+    class Modes(TrainerCallback):
+        def on_evaluate(self, args, state, control, model, **kwargs):
+            if not seen:
+                model.train()
+                model.transformer.wte.eval()
+            seen.append([part.training for part in model.modules()])
+
+    callback = ComparativeStopping(ByNumber(), ["x"], generate=Drawing(1))
+    settings = arguments(tmp_path, max_steps=1, save_strategy="no")
+    trainer = Trainer(
+        tiny(), settings, train_dataset=Rows(), eval_dataset=Rows(), callbacks=[modes := Modes(), callback, modes]
+    )
+    trainer.train()
+    assert seen[0] == seen[1]
+    assert set(seen[0]) == {True, False}
 
 
 def test_it_writes_with_the_model_itself(tmp_path):
@@ -175,9 +203,27 @@ def test_a_hanging_comparer_holds_training_up_once(tmp_path, caplog):
     ]
 
 
-def test_a_server_that_is_down(tmp_path, caplog):
-    import socket
+class Deaf(GPT2LMHeadModel):
+    """Its `generate` takes no notice of `max_time`, which it notes."""
 
+    def generate(self, input_ids, max_time=None, **options):
+        self.given = [*getattr(self, "given", []), (len(input_ids), max_time)]
+        time.sleep(0.3)
+        return input_ids
+
+
+def test_a_model_that_takes_no_notice_of_the_time_costs_ever_less(tmp_path, caplog):
+    generate = Generation(Letters(), max_new_tokens=4)
+    callback = ComparativeStopping(Lengths(), ["ab"], generate=generate, timeout=0.2)
+    with caplog.at_level(logging.WARNING, logger="evalapp.client"):
+        trainer = train(tmp_path, callback, model=Deaf(tiny().config), save_strategy="no")
+    assert (trainer.state.global_step, len(trainer.model.given)) == (12, 4)  # at steps 1, 3, 6 and 11
+    assert caplog.text.count("0 of 1 texts were written in 0.3") == 4
+    assert callback.monitor.missed == 12
+    assert not callback.stopped
+
+
+def test_a_server_that_is_down(tmp_path, caplog):
     with socket.create_server(("127.0.0.1", 0)) as place:
         port = place.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}", "t", retries=0) as client:
@@ -238,6 +284,65 @@ def test_a_training_that_chooses_by_a_metric_keeps_its_own_best(tmp_path):
     assert callback.best_checkpoint == tmp_path / "checkpoint-1"
 
 
+def test_one_check_for_several_sets_of_evaluation(tmp_path):
+    callback = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(1, 2, 3))
+    settings = arguments(tmp_path, max_steps=3, save_strategy="no")
+    both = {"a": Rows(), "b": Rows()}
+    Trainer(tiny(), settings, train_dataset=Rows(), eval_dataset=both, callbacks=[callback]).train()
+    assert [check.checkpoint for check in callback.monitor.rule.checks] == [1, 2, 3]
+
+
+def test_the_model_before_the_first_step_may_be_the_best(tmp_path, caplog):
+    callback = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(9, 8, 7), patience=2)
+    with caplog.at_level(logging.INFO, logger="evalapp.client"):
+        trainer = train(tmp_path, callback, eval_on_start=True)
+    assert (trainer.state.global_step, callback.best_step, callback.best_checkpoint) == (2, 0, None)
+    assert "step 2: the model keeps losing; the best checkpoint is that of step 0" in caplog.text
+
+
+def test_with_room_for_one_checkpoint_the_best_is_left(tmp_path):
+    """While training lasts the newest is there, too: it is what goes on after a crash."""
+    saved = []
+
+    class Saved(TrainerCallback):
+        def on_save(self, args, state, control, **kwargs):
+            saved.append(sorted(int(path.name.split("-")[1]) for path in tmp_path.glob("checkpoint-*")))
+
+    callback = ComparativeStopping(ByNumber(), ["x"], generate=Numbers(2, 3, 1, 0.5), patience=2)
+    settings = arguments(tmp_path, save_total_limit=1)
+    trainer = Trainer(tiny(), settings, train_dataset=Rows(), eval_dataset=Rows(), callbacks=[callback, Saved()])
+    trainer.train()
+    assert saved == [[1], [2], [2, 3], [2, 4]]
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-2"]
+    assert callback.best_checkpoint == tmp_path / "checkpoint-2"
+
+
+@pytest.mark.slow
+def test_two_processes_stop_together_by_what_the_first_one_found(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        port = place.getsockname()[1]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    env |= {"MASTER_PORT": str(port), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-m", "tests.evalapp.client.one_of_two", str(tmp_path)]
+    both = [
+        subprocess.Popen(
+            command, cwd=ROOT, env={**env, "RANK": rank, "LOCAL_RANK": rank}, text=True,
+            stdout=subprocess.PIPE, stderr=(tmp_path / f"said-{rank}").open("w"),
+        )
+        for rank in ("0", "1")
+    ]  # fmt: skip
+    try:
+        said = [process.communicate(timeout=240)[0] for process in both]
+    finally:
+        for process in both:
+            process.kill()
+    assert [process.returncode for process in both] == [0, 0], (tmp_path / "said-1").read_text()[-2000:]
+    first, second = [json.loads(text.splitlines()[-1]) for text in said]
+    assert first == {**second, "asked": 4}
+    assert second["asked"] == 0
+    assert (second["step"], second["stopped"], second["best"], second["folder"]) == (4, True, 2, "checkpoint-2")
+
+
 # ---- generation -----------------------------------------------------------------------------------------------
 
 
@@ -284,3 +389,33 @@ def test_generating_ends_when_its_time_is_over():
     model = tiny().eval()
     with pytest.raises(TookTooLong):
         Generation(Letters(), max_new_tokens=50, batch_size=1)(model, ["abc"] * 500, seconds=0.05)
+
+
+def test_each_batch_is_given_the_time_that_is_left():
+    model = Deaf(tiny().config).eval()
+    generation = Generation(Letters(), batch_size=2)
+    generation(model, ["abc"] * 3)
+    generation(model, ["abc"] * 3, seconds=60)
+    assert model.given[:2] == [(2, None), (1, None)]
+    (_, first), (_, second) = model.given[2:]
+    assert 0 < second <= first - 0.3 < first <= 60
+
+
+def test_a_batch_ends_with_its_time():
+    """Of 10,000 tokens there is time for a few; each takes at least the pause."""
+
+    class Slow(GPT2LMHeadModel):
+        steps = 0
+
+        def forward(self, *args, **options):
+            self.steps += 1
+            time.sleep(0.01)
+            return super().forward(*args, **options)
+
+    config = tiny().config
+    config.n_positions = 512
+    model = Slow(config).eval()
+    model.generation_config.eos_token_id = None
+    with pytest.raises(TookTooLong, match=r"0 of 1 texts were written in .* s, of 0\.1 s"):
+        Generation(Letters(), max_new_tokens=400)(model, ["abc"], seconds=0.1)
+    assert 1 <= model.steps <= 12

@@ -53,9 +53,11 @@ def here(cast, installation, tmp_path, monkeypatch) -> dict[str, object]:
 
 
 def test_the_examples_run(blocks, here, capsys, tmp_path):
-    from tests.evalapp.client import test_callback as tiny
+    from transformers import Trainer
 
-    trainer = tiny.Trainer(
+    from tests.evalapp.client import tiny
+
+    trainer = Trainer(
         tiny.tiny(),
         tiny.arguments(tmp_path / "training", max_steps=3, save_strategy="no"),
         train_dataset=tiny.Rows(),

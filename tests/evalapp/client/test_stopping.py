@@ -13,8 +13,9 @@ import httpx
 import numpy as np
 import pytest
 
-from evalapp.client import ApiError, Client, ClientError, ConnectionFailed
+from evalapp.client import ApiError, Client, ClientError, ConnectionFailed, Record
 from evalapp.client.stopping import Monitor, TookTooLong, Worker, load_comparer
+from evalapp.stats.stopping import Check
 
 
 class ByNumber:
@@ -113,6 +114,31 @@ def test_generating_something_else_is_no_check(found, caplog):
     assert "it must give texts" in caplog.text
 
 
+def test_what_uses_up_its_time_costs_ever_less(caplog):
+    begun = []
+
+    def slow(left: float) -> list[str]:
+        begun.append(step)
+        time.sleep(0.02)
+        return ["1"]
+
+    monitor = Monitor(ByNumber(), ["x"], timeout=0.01)
+    with caplog.at_level(logging.WARNING):
+        for step in range(1, 13):
+            monitor.check(step, slow, beside=False)
+    assert begun == [1, 3, 6, 11]  # 1, 2 and 4 were left out between them
+    assert ["next check is left out" in record.message for record in caplog.records] == [True, *[False] * 3]
+    assert "the next 8 checks are left out" in caplog.text
+    monitor.timeout = 60.0
+    for step in range(13, 21):
+        monitor.check(step, slow, beside=False)
+    assert begun[4:] == [20]  # what ended in time
+    monitor.timeout = 0.01
+    for step in range(21, 24):
+        monitor.check(step, slow, beside=False)
+    assert begun[5:] == [21, 23]
+
+
 def test_generating_that_hangs_is_given_up():
     monitor, release = Monitor(ByNumber(), ["x"], timeout=0.1), threading.Event()
     start = time.monotonic()
@@ -194,23 +220,39 @@ def test_resuming_gives_the_same_as_going_on(tmp_path):
     assert (second.rule.should_stop, second.rule.best) == (True, 3)
 
 
-def test_a_journal_that_was_cut_off_or_is_of_other_inputs(tmp_path):
+def test_a_journal_that_was_cut_off(tmp_path):
     journal = tmp_path / "checks.jsonl"
-    # Some texts hold other ends of lines, which JSON leaves as they are.
-    row = {"step": 1, "wins": 0, "ties": 0, "losses": 0, "texts": ["1\u2028"]}
-    whole = json.dumps(row, ensure_ascii=False) + "\n"
-    journal.write_text(whole + json.dumps({**row, "step": 2})[:30], encoding="utf-8")
     monitor = Monitor(ByNumber(), ["x"], journal=journal)
+    monitor.check(1, lambda left: ["1\u2028"])  # another end of a line, which JSON leaves as it is
+    whole = journal.read_text(encoding="utf-8")
+    row = json.loads(whole)
+    journal.write_text(whole + json.dumps({**row, "step": 2})[:30], encoding="utf-8")
     monitor.resume(5)
     assert [check.checkpoint for check in monitor.rule.checks] == [1]
-    other = Monitor(ByNumber(), ["x", "y"], journal=journal)
-    other.resume(5)
-    assert other.rule.checks == []
     monitor.resume(0)
     assert journal.read_text() == ""
     journal.write_bytes(whole.encode() + whole.encode()[:-6])  # within the last character
     monitor.resume(5)
     assert [check.checkpoint for check in monitor.rule.checks] == [1]
+
+
+@pytest.mark.parametrize("other", [["Is it raining?"], ["What is your name?", "Why?"], [["Hi.", "What is your name?"]]])
+def test_the_texts_of_other_inputs_are_compared_with_nothing(tmp_path, other, caplog):
+    journal = tmp_path / "checks.jsonl"
+    Monitor(ByNumber(), ["What is your name?"], journal=journal).check(1, texts(1))
+    before = journal.read_bytes()
+    for number in (1, 2):
+        monitor = Monitor(ByNumber(), other, journal=journal)
+        journal.write_bytes(before)
+        monitor.resume(1)
+        assert (monitor.rule.checks, journal.read_bytes()) == ([], b"")
+        assert monitor.check(2, texts(*[2] * len(other))).n == 0
+        assert (tmp_path / f"checks.jsonl.{number}").read_bytes() == before  # nothing is lost
+        assert caplog.records[-1].levelname == "WARNING"
+        assert f"It is kept as checks.jsonl.{number}; the checks begin anew" in caplog.text
+    again = Monitor(ByNumber(), other, journal=journal)
+    again.resume(2)
+    assert [check.checkpoint for check in again.rule.checks] == [2]
 
 
 def test_no_text_and_no_disk_stops_training(tmp_path, caplog):
@@ -234,18 +276,43 @@ def test_what_is_no_comparer(tmp_path):
         Monitor(ByNumber(), ["x"], timeout=0)
 
 
-def test_a_folder_is_loaded_by_the_library(monkeypatch, tmp_path):
-    comparer, asked = ByNumber(), []
-    monkeypatch.setattr("scoring.ml.load", lambda folder: asked.append(folder) or comparer)
-    monitor = Monitor(tmp_path, ["x"])
-    monitor.check(1, texts(1))
-    assert monitor.check(2, texts(2)).wins == 1
-    assert asked == [tmp_path]
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_folder_with_a_comparative_evaluator_compares(tmp_path, as_text):
+    """A real one, whose encoder is tiny and has learned nothing: its verdicts are what it says itself."""
+    from scoring.ml import load
+    from scoring.ml.encoders.source import find_encoder
+    from tests.scoring.ml.evaluators.comparative.data import untrained
+    from tests.scoring.ml.tiny import tiny_encoder
+
+    untrained(find_encoder(tiny_encoder("bert", tmp_path / "bert")), 1).save_pretrained(tmp_path / "judge")
+    given = str(tmp_path / "judge") if as_text else tmp_path / "judge"
+    monitor = Monitor(given, ["you like", ["tea", "cat sat"]])
+    first, second = ["cat sat on mat", "no"], ["the dog ran", "yes yes"]
+    assert monitor.check(1, lambda left: first).n == 0
+    check = monitor.check(2, lambda left: second)
+    contexts = [("you like",), ("tea", "cat sat")]
+    new, old = (list(map(Record, side, [()] * 2, contexts)) for side in (second, first))
+    assert check == Check.from_verdicts(2, load(tmp_path / "judge").compare(new, old))
+    assert (check.n, monitor.missed) == (2, 0)
 
 
-def test_what_the_library_knows_and_cannot_compare():
-    with pytest.raises(ClientError, match="give the comparative evaluator"):
-        load_comparer("chrf")  # known to the library, but it compares nothing
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("chrf", "give the comparative evaluator"),  # known to the library, but it compares nothing
+        ("no-such-folder", "no folder of that name holds a saved one"),
+        ("comparative", "comparative has to be trained first"),
+    ],
+)
+def test_what_the_library_cannot_load_or_does_not_compare(name, words):
+    with pytest.raises(ClientError, match=words):
+        load_comparer(name)
+
+
+def test_a_damaged_folder_is_told_with_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "evaluator.json").write_text("{")
+    with pytest.raises(ClientError, match=r"evaluator\.json"):
+        load_comparer(tmp_path)
 
 
 def test_the_worker_raises_what_the_work_raises():
