@@ -1,0 +1,140 @@
+"""What a training of `shared-bert` does with its options, seen at what its network and its optimiser are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from scoring.ml import fit
+from scoring.ml.evaluators.shared_bert.evaluator import Instances, _instances
+from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import silent
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
+from tests.scoring.ml.tiny import tiny_encoder
+from tests.scoring.ml.training.steps import steps_taken
+
+Given = list[tuple[dict[str, torch.Tensor], torch.Tensor]]
+WORDS = ["cat", "dog", "sat", "on", "mat", "tea", "you", "like", "ran", "the"]
+
+
+def data(n_items: int, n_references: int = 2) -> Dataset:
+    """Two outputs of each item, a good and a bad one, and references no two of which are the same."""
+    items, outputs, ratings = [], [], []
+    for number in range(n_items):
+        name, word = f"i{number}", WORDS[number % 10]
+        references = tuple(f"{word} {other} {n}" for n, other in enumerate((WORDS * 9)[:n_references]))
+        items.append(Item(name, references=references, group=f"g{number}"))
+        for system, text, value in (("good", f"yes {word}", 6), ("bad", f"no {word}", 2)):
+            outputs.append(Output(name, system, text))
+            ratings.append(Rating("r", "naturalness", value, name, system))
+            # A third of them is good.
+            ratings.append(Rating("r", "quality", 6 if number % 3 == 0 else 1, name, system))
+    return Dataset(
+        "hand", aspects=(Aspect("naturalness", 1, 6), Aspect("quality", 1, 6)), items=tuple(items),
+        outputs=tuple(outputs), ratings=tuple(ratings),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Given:
+    """What the network was given at each step of a training, and the logits it gave."""
+    found: Given = []
+    forward = SharedBertNetwork.forward
+
+    def told(self: SharedBertNetwork, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        answer = forward(self, **inputs)
+        if self.training:
+            found.append((inputs, answer["logits"].detach().double()))
+        return answer
+
+    monkeypatch.setattr(SharedBertNetwork, "forward", told)
+    return found
+
+
+def test_the_loss_weighs_the_good_ones_by_the_beta_of_their_aspect(encoder: str, given: Given) -> None:
+    """EVALUATORS 4.3: - beta y log p - (1 - beta) (1 - y) log(1 - p), mean over outputs and aspects."""
+    found = fit("shared-bert", data(4), encoder=encoder, epochs=1, batch_size=16, beta="0.9,0.2", max_references=None)
+    ((inputs, logits),) = given
+    y, p = inputs["labels"].double().numpy(), torch.sigmoid(logits).numpy()
+    beta = np.array([0.9, 0.2])
+    assert y.shape == (16, 2)
+    loss = -(beta * y * np.log(p) + (1 - beta) * (1 - y) * np.log(1 - p)).mean()
+    assert found.record.log[0]["loss"] == pytest.approx(loss, rel=1e-5)
+
+
+def test_the_beta_of_a_training_is_the_share_of_bad_ones(encoder: str, given: Given) -> None:
+    """Of naturalness every other output is good, of quality those of two of six items."""
+    fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, batch_size=4)
+    ((inputs, _),) = given
+    np.testing.assert_allclose(inputs["beta"].numpy(), np.tile([1 / 2, 2 / 3], (4, 1)), rtol=1e-6)
+
+
+def read(inputs: dict[str, torch.Tensor]) -> list[tuple[int, ...]]:
+    """The rows of a batch without their padding."""
+    rows = zip(inputs["input_ids"].tolist(), inputs["attention_mask"].tolist(), strict=True)
+    return [tuple(token for token, real in zip(*row, strict=True) if real) for row in rows]
+
+
+def test_references_are_drawn_anew_in_each_epoch(encoder: str, given: Given) -> None:
+    """Eight outputs with ten references each, of which two take part in an epoch, which is one batch."""
+    fit(
+        "shared-bert", data(4, 10), encoder=encoder, epochs=6, max_references=2, batch_size=64, aspects="naturalness"
+    )  # fmt: skip
+    epochs = [read(inputs) for inputs, _ in given]
+    assert [len(rows) for rows in epochs] == [16] * 6
+    separator = 3
+    met: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    for rows in epochs:
+        own: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        for row in rows:
+            at = row.index(separator)
+            own.setdefault(row[:at], set()).add(row[at:])
+        # Two different ones of every output.
+        assert [len(references) for references in own.values()] == [2] * 8
+        for output, references in own.items():
+            met.setdefault(output, set()).update(references)
+    assert len({tuple(sorted(rows)) for rows in epochs}) == 6
+    # Twelve draws of ten meet about seven of them; without another draw it would be two.
+    assert min(len(references) for references in met.values()) >= 4
+
+
+def pairs(part: Instances) -> set[tuple[int, str]]:
+    return set(zip(part.outputs.tolist(), part.references, strict=True))
+
+
+@pytest.mark.parametrize("seed", [13, 14])
+def test_by_rows_no_pair_is_in_two_parts(encoder: str, tmp_path: Path, seed: int) -> None:
+    """EVALUATORS 4.2: 80, 10 and 10 per cent of the pairs of an output and a reference."""
+    options = {"split": "row", "aspects": "naturalness"}
+    job = make_job("shared-bert", data(10, 3), None, "recommended", encoder, seed, None, tmp_path, silent, options)
+    parts = [pairs(part) for part in _instances(job)]
+    assert [len(part) for part in parts] == [48, 6, 6]
+    assert len(set.union(*parts)) == 60
+
+
+@pytest.mark.parametrize(
+    ("more", "shares", "decays"),
+    [
+        # EVALUATORS 4.4: plain Adam at one rate; AdamW with a tenth of the steps for warm-up, then down to nothing.
+        ({"profile": "paper", "beta": "share", "split": "group"}, [1.0] * 10, {0.0}),
+        ({"learning_rate": 3e-4}, [0, 1, *(n / 9 for n in range(8, 0, -1))], {0.0, 0.01}),
+    ],
+    ids=["paper", "recommended"],
+)
+def test_the_optimiser_of_each_profile(
+    encoder: str, more: dict[str, Any], shares: list[float], decays: set[float]
+) -> None:
+    with steps_taken() as steps:
+        fit("shared-bert", data(6), dev=data(2), encoder=encoder, epochs=5, batch_size=12, **more)
+    assert [step.rate for step in steps] == pytest.approx([3e-4 * share for share in shares])
+    assert {decay for step in steps for decay in step.decays} == decays
