@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from evalapp.client.errors import WrongOrder
+from evalapp.client.errors import WrongOrder, expecting
 from evalapp.client.rows import Flag, Judgement, Rows
 from evalapp.client.runs import OnProgress, Run
-from evalapp.client.session import Session, segment
+from evalapp.client.session import Session, segment, whole
 
 
 @dataclass
@@ -28,11 +28,13 @@ class Campaign:
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
+    @expecting("a campaign")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Campaign:
         campaign = cls(session, int(row["id"]))
         campaign._take(row)
         return campaign
 
+    @expecting("a campaign")
     def _take(self, row: Mapping[str, Any]) -> None:
         self.raw.update(row)
         self.project, self.slug, self.name = str(row["project"]), str(row["slug"]), str(row["name"])
@@ -82,8 +84,9 @@ class Campaign:
 
     def progress(self) -> dict[str, Any]:
         """Units, judgements, time, agreement by aspect, annotators."""
-        row: dict[str, Any] = self._session.get(f"{self._path}progress/")
-        return row
+        row = self._session.get(f"{self._path}progress/")
+        with expecting("the progress of a campaign"):
+            return {**row}
 
     def judgements(self, *, current: bool = True) -> Rows[Judgement]:
         """Newest first; every version of every answer unless `current`."""
@@ -95,8 +98,9 @@ class Campaign:
 
     def resolve(self, flag: int) -> Flag:
         """A flag has been dealt with."""
-        row: Flag = self._session.post(f"flags/{flag}/resolve/")
-        return row
+        row = self._session.post(f"flags/{whole(flag)}/resolve/")
+        with expecting("a flag"):
+            return cast(Flag, {**row})
 
     # ---- judging ------------------------------------------------------------------------------------------------
 
@@ -132,6 +136,7 @@ class Assignment:
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
+    @expecting("an assignment")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Assignment:
         return cls(
             session,
@@ -169,14 +174,16 @@ class Assignment:
         if replaces is not None:
             body["replaces"] = replaces
         row: dict[str, Any] = self._session.post(f"{self._path}submit/", body, idempotent=True)
-        self.state = str(row["state"])
+        with expecting("what became of an answer"):
+            self.state = str(row["state"])
         return row
 
     def save_draft(self, draft: Mapping[str, Any]) -> int:
         """Keep a draft, which renews the lease; returns its version. Conflict when another one was saved since."""
         body = {"version": self.draft_version, "draft": dict(draft)}
         row = self._session.call("PATCH", self._path, json=body)
-        self.draft_version = int(row["draft_version"])
+        with expecting("the version of a draft"):
+            self.draft_version = int(row["draft_version"])
         return self.draft_version
 
     def skip(self, reason: str = "") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evalapp.client.campaigns import Campaign
 from evalapp.client.evaluators import Evaluator
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class Client:
     """One installation as one person sees it. Use it in a `with` block, or call `close()`.
 
-    `url` is `http://host:8000`, `token` one made under Account, Tokens. `timeout` holds for every single answer, in
-    seconds (or as an `httpx.Timeout`); `retries` says how often a request is sent again after a failed connection, 429,
-    502, 503 or 504, with growing, jittered pauses, and only if sending it twice does no harm. `verify` is False, or a
-    file of certificates, for an installation with a certificate of its own. It may be shared among threads.
+    `url` is `http://host:8000`, `token` one made under Account, Tokens. `timeout`, in seconds, holds for every single
+    answer as a whole, from its request to its last byte; for uploads and downloads, and where it is an `httpx.Timeout`,
+    for each step of the transfer, so that it may last as long as it goes on. `retries` says how often a request is
+    sent again after a failed connection, a time-out, 429, 502, 503 or 504, with growing, jittered pauses, and only if
+    sending it twice does no harm. `verify` is False, or a file of certificates, for an installation with a certificate
+    of its own. It may be shared among threads.
     """
 
     def __init__(
@@ -78,8 +80,7 @@ class Client:
 
     def catalogue(self) -> list[CatalogueEntry]:
         """What can be applied or trained by name, with options and needs."""
-        rows: list[CatalogueEntry] = self.session.get("evaluators/")["results"]
-        return rows
+        return cast(list[CatalogueEntry], self.session.results("evaluators/"))
 
     def evaluator(
         self, slug: str, *, project: str | None = None, options: Mapping[str, Any] | None = None

@@ -3,7 +3,8 @@ it. Answers of the server carry the fields of their problem document (RFC 9457).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,20 @@ class UnexpectedAnswer(ClientError):
     """An answer that this API does not give: a proxy or another program is at that address."""
 
 
+@contextmanager
+def expecting(what: str) -> Iterator[None]:
+    """Makes an UnexpectedAnswer of what goes wrong when an answer is read that lacks members, or has others in their
+    place: `{}`, a list, nothing. Also a decorator."""
+    try:
+        yield
+    except ClientError:
+        raise
+    except KeyError as error:
+        raise UnexpectedAnswer(f"the server answered without {error} where {what} was due") from error
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise UnexpectedAnswer(f"the server answered otherwise than with {what}: {error}") from error
+
+
 class ApiError(ClientError):
     """The server refused. `type`, `title`, `status` and `detail` are those of its problem document, `errors` its
     list of faults, `extra` what else stood in it (a conflict carries both versions there)."""
@@ -96,7 +111,8 @@ class ApiError(ClientError):
         self.type = str(problem.get("type", "about:blank"))
         self.title = str(problem.get("title", ""))
         self.detail = str(problem.get("detail", ""))
-        self.errors = tuple(Fault.from_wire(row) for row in rows or () if isinstance(row, Mapping))
+        faults = rows if isinstance(rows, list) else ()
+        self.errors = tuple(Fault.from_wire(row) for row in faults if isinstance(row, Mapping))
         self.extra = {key: value for key, value in problem.items() if key not in known}
         self.method, self.url, self.retry_after = method, url, retry_after
         words = ": ".join(part for part in (self.title.rstrip("."), self.detail) if part) or "no reason given"

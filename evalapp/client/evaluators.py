@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
-from evalapp.client.errors import InvalidArgument, UnexpectedAnswer
+from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
 from evalapp.client.session import HALF, Session, segment
 
 #: The most that the server scores in one call.
@@ -158,8 +158,9 @@ class Evaluator:
             scores = answer.get("scores") if isinstance(answer, dict) else None
             if not isinstance(scores, list) or len(scores) != len(batch):
                 raise UnexpectedAnswer(f"{self.slug} answered without one score for each of {len(batch)} texts")
-            values += [float("nan") if score is None else float(score) for score in scores]
-            reasons += map(str, answer.get("reasons") or [""] * len(batch))
+            with expecting("scores"):
+                values += [float("nan") if score is None else float(score) for score in scores]
+                reasons += map(str, answer.get("reasons") or [""] * len(batch))
             signatures[str(answer.get("signature", ""))] = None
         return OnlineScores(tuple(values), tuple(signatures), tuple(reasons))
 
@@ -169,8 +170,9 @@ class Evaluator:
         if isinstance(context, str) or isinstance(references, str):
             raise InvalidArgument("context and references are lists of texts")
         answer = self._ask("reliability", {"context": list(context), "references": list(references)}, timeout)
-        value = answer.get("reliability")
-        return float("nan") if value is None else float(value)
+        with expecting("a reliability"):
+            value = answer["reliability"]
+            return float("nan") if value is None else float(value)
 
     def _ask(self, what: str, body: dict[str, Any], timeout: float | None) -> Any:
         if self.options:
@@ -201,11 +203,12 @@ class Evaluator:
             found = answer.get("verdicts") if isinstance(answer, dict) else None
             if not isinstance(found, list) or len(found) != len(batch):
                 raise UnexpectedAnswer(f"{self.slug} answered without one verdict for each of {len(batch)} pairs")
-            verdicts += map(int, found)
-            probabilities += [
-                (float(row["better"]), float(row["tie"]), float(row["worse"]))
-                for row in answer.get("probabilities") or []
-            ]
+            with expecting("verdicts"):
+                verdicts += map(int, found)
+                probabilities += [
+                    (float(row["better"]), float(row["tie"]), float(row["worse"]))
+                    for row in answer.get("probabilities") or []
+                ]
             signatures[str(answer.get("signature", ""))] = None
         return OnlineVerdicts(tuple(verdicts), tuple(probabilities), tuple(signatures))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalapp.client.errors import ClientError
+from evalapp.client.errors import ClientError, expecting
 from evalapp.client.rows import need_pandas, to_frame
 from evalapp.client.runs import OnProgress, Progress, Run
 from evalapp.client.session import Session, plain_name, segment
@@ -30,11 +30,13 @@ class Export:
     error: str = ""
 
     @classmethod
+    @expecting("an export")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Export:
         export = cls(session, int(row["id"]))
         export._take(row)
         return export
 
+    @expecting("an export")
     def _take(self, row: Mapping[str, Any]) -> None:
         self.format, self.state = str(row["format"]), str(row["state"])
         self.files, self.error = tuple(row.get("files") or ()), str(row.get("error") or "")
@@ -63,8 +65,8 @@ class Export:
         return [self._fetch(entry, target, progress) for entry in self.files]
 
     def _fetch(self, entry: Mapping[str, Any], target: Path, progress: OnProgress | None) -> Path:
-        name = plain_name(str(entry["name"]))
-        size = entry.get("bytes")
+        with expecting("a file of an export"):
+            name, size = plain_name(str(entry["name"])), entry.get("bytes")
 
         def meter(done: int, total: int | None) -> None:
             if progress is not None:

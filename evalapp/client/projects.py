@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evalapp.client.campaigns import Campaign
-from evalapp.client.errors import UnexpectedAnswer
+from evalapp.client.errors import UnexpectedAnswer, expecting
 from evalapp.client.exports import Export
 from evalapp.client.rows import (
     Comparison,
@@ -45,14 +45,17 @@ class Leaderboard:
     table: dict[str, Any]
 
     @property
+    @expecting("a leaderboard")
     def rows(self) -> list[dict[str, Any]]:
         return list(self.table["rows"])
 
     @property
+    @expecting("a leaderboard")
     def signature(self) -> str:
         return str(self.table["signature"])
 
     @property
+    @expecting("a leaderboard")
     def is_current(self) -> bool:
         return bool(self.table["is_current"])
 
@@ -85,6 +88,7 @@ class Project:
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
+    @expecting("a project")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Project:
         return cls(
             session,
@@ -147,8 +151,7 @@ class Project:
 
     def score_sets(self) -> list[ScoreSet]:
         """What has been applied here: one row per evaluator, signature and reference set, newest first."""
-        rows: list[ScoreSet] = self._session.get(f"{self._path}evaluators/")["results"]
-        return rows
+        return cast(list[ScoreSet], self._session.results(f"{self._path}evaluators/"))
 
     # ---- uploads ------------------------------------------------------------------------------------------------
 
@@ -208,7 +211,9 @@ class Project:
         was used for other wishes.
         """
         body = {"kind": kind, **wishes}
-        row = self._session.post(f"{self._path}runs/", body, key=idempotency_key or new_key())
+        row = self._session.post(
+            f"{self._path}runs/", body, key=new_key() if idempotency_key is None else idempotency_key
+        )
         return Run.from_wire(self._session, row)
 
     def score(self, evaluator: str, *, options: Mapping[str, Any] | None = None, references: str | None = None) -> Run:
@@ -234,8 +239,13 @@ class Project:
         SHA-256. Returns the folder."""
         path = f"{self._path}evaluators/trained/{segment(slug)}/"
         target = Path(folder)
-        for entry in self._session.get(path)["files"]:
-            name = plain_name(str(entry["name"]), deepest=2)
+        answer = self._session.get(path)
+        with expecting("the files of a trained evaluator"):
+            files = [
+                (plain_name(str(entry["name"]), deepest=2), int(entry["bytes"]), str(entry["sha256"]))
+                for entry in answer["files"]
+            ]
+        for name, size, digest in files:
             place = target / name
             place.parent.mkdir(parents=True, exist_ok=True)
 
@@ -244,9 +254,9 @@ class Project:
                     progress(Progress(f"downloading {name}", done, total, "bytes"))
 
             address = f"{path}files/{'/'.join(map(segment, name.split('/')))}"
-            self._session.download(address, place, size=int(entry["bytes"]), meter=meter)
+            self._session.download(address, place, size=size, meter=meter)
             with place.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
                     place.unlink()
                     raise UnexpectedAnswer(f"{name} arrived with another content than the server has; try again")
         return target

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalapp.client.errors import ConnectionFailed, Fault, NotFinished, RunCancelled, RunFailed, Unavailable
+from evalapp.client.errors import ConnectionFailed, Fault, NotFinished, RunCancelled, RunFailed, Unavailable, expecting
 from evalapp.client.session import Session
 
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
@@ -102,11 +102,13 @@ class Run:
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
+    @expecting("a run")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Run:
         run = cls(session, int(row["id"]))
         run._take(row)
         return run
 
+    @expecting("a run")
     def _take(self, row: Mapping[str, Any]) -> None:
         self.raw = dict(row)
         self.project, self.kind, self.title = str(row["project"]), str(row["kind"]), str(row["title"])
@@ -158,4 +160,5 @@ class Run:
     def log(self) -> list[str]:
         """The end of the run's log, oldest line first."""
         self.refresh()
-        return [str(line["text"]) for line in self.raw.get("log") or ()]
+        with expecting("the log of a run"):
+            return [str(line["text"]) for line in self.raw.get("log") or ()]

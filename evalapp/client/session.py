@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json as json_module
 import random
+import re
 import secrets
 import time
 import uuid
@@ -27,7 +28,9 @@ from evalapp.client.errors import (
     TimedOut,
     UnexpectedAnswer,
     error_class,
+    expecting,
 )
+from evalapp.client.wire import answered_until, heed_moments
 
 PREFIX = "/api/v1/"
 #: Statuses after which an idempotent request is sent again.
@@ -37,6 +40,10 @@ KEY_HEADER = "Idempotency-Key"
 #: A request is given at least so many seconds, however little is left.
 LEAST_SECONDS = 1.0
 PAGE_SIZE = 500
+#: No row of a database has a greater number.
+MOST_ROWS = 2**63 - 1
+#: What an idempotency key may be made of, and how long it may be.
+KEY = re.compile(r"[!-~]{1,255}")
 
 #: Of a text that no file and no request can hold.
 HALF = (
@@ -66,7 +73,7 @@ class Retry:
     def pause(self, attempt: int) -> float:
         """Seconds before attempt number `attempt` + 1, from 1."""
         whole = min(self.longest, self.first * 2.0 ** (attempt - 1))
-        return whole * random.uniform(0.5, 1.0)
+        return whole * _jitter.uniform(0.5, 1.0)
 
 
 class _Metered(httpx.SyncByteStream):
@@ -89,7 +96,8 @@ class _Metered(httpx.SyncByteStream):
 @dataclass(frozen=True)
 class _Call:
     """A request as often as it is sent; `sink` takes the body of a good answer as it comes in. `until`: a moment of
-    `time.monotonic` after which nothing is sent any more."""
+    `time.monotonic` after which nothing is sent any more. `as_long_as_it_goes_on`: the time-out holds for each step of
+    the transfer, not for the answer as a whole."""
 
     method: str
     url: str
@@ -101,11 +109,16 @@ class _Call:
     sink: Callable[[httpx.Response], None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     until: float | None = None
+    as_long_as_it_goes_on: bool = False
 
     @property
     def left(self) -> float | None:
         """Seconds; None: as many as it takes."""
         return None if self.until is None else max(0.0, self.until - time.monotonic())
+
+
+#: The program's own random numbers are not ours to draw from.
+_jitter = random.Random()
 
 
 def new_key() -> str:
@@ -114,7 +127,10 @@ def new_key() -> str:
 
 
 def segment(text: object) -> str:
-    """A part of an address, with everything escaped that could leave it."""
+    """A part of an address, with everything escaped that could leave it. Raises InvalidArgument for what is no name:
+    a path would be shortened by `.` and `..`."""
+    if str(text) in ("", ".", ".."):
+        raise InvalidArgument(f"{str(text)!r} is the name of nothing")
     try:
         return quote(str(text), safe="")
     except UnicodeEncodeError as error:
@@ -124,9 +140,12 @@ def segment(text: object) -> str:
 def whole(number: object) -> int:
     """The number of a run, an upload or a campaign."""
     try:
-        return int(number)  # type: ignore[call-overload]
-    except (TypeError, ValueError) as error:
+        found = int(number)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument(f"{number!r} is no number of a row; give the `id` that an answer has") from error
+    if not 0 <= found <= MOST_ROWS or (isinstance(number, float) and number != found):
+        raise InvalidArgument("this is no number of a row; give the `id` that an answer has")
+    return found
 
 
 def plain_name(name: str, deepest: int = 1) -> str:
@@ -187,6 +206,8 @@ class Session:
             raise InvalidArgument("the token holds characters that no token has; copy it once more")
         self.base = base_of(url)
         self.retry = Retry(times=retries) if isinstance(retries, int) else retries
+        #: What a whole answer may take; None: only every step of it is limited.
+        self.seconds = None if isinstance(timeout, httpx.Timeout) else timeout
         if not isinstance(timeout, httpx.Timeout):
             timeout = httpx.Timeout(timeout, connect=min(timeout, 10.0))
         headers = {"Accept": "application/json", "User-Agent": "evalapp-client"}
@@ -202,6 +223,7 @@ class Session:
         else:
             context = verify
         self.http = httpx.Client(headers=headers, timeout=timeout, transport=transport, verify=context)
+        heed_moments(self.http)
 
     def close(self) -> None:
         self.http.close()
@@ -235,21 +257,23 @@ class Session:
         cannot have arrived: the connection was not made, or the answer is 429, by which the server says that it did
         nothing. After `until`, a moment of `time.monotonic`, nothing is sent, and what went wrong last is raised.
         """
+        if key is not None and not KEY.fullmatch(key):
+            raise InvalidArgument(
+                f"{method} {path} was not sent: an idempotency key has 1 to 255 visible ASCII characters, not {key!r}"
+            )
         headers = {} if key is None else {KEY_HEADER: key}
-        call = _Call(method, f"{self.base}{PREFIX}{path}", params, json, body, meter, timeout, None, headers, until)
+        found: list[Any] = []
+
+        def sink(response: httpx.Response) -> None:
+            response.read()
+            found[:] = [_json(response)]
+
+        url, is_upload = f"{self.base}{PREFIX}{path}", body is not None
+        call = _Call(method, url, params, json, body, meter, timeout, sink, headers, until, is_upload)
         if idempotent is None:
             idempotent = key is not None or method in ("GET", "PUT", "DELETE")
-        response = self._send(call, idempotent)
-        if response.status_code == 204 or not response.content:
-            return None
-        try:
-            return response.json()
-        except ValueError as error:
-            kind = response.headers.get("Content-Type", "no type")
-            raise UnexpectedAnswer(
-                f"{response.request.url} answers {response.status_code} with {kind} where JSON was due; is this the "
-                "address of an installation, without a sign-in page of a proxy before it?"
-            ) from error
+        self._send(call, idempotent)
+        return found[0]
 
     def _send(self, call: _Call, again: bool) -> httpx.Response:
         """One request with its repetitions."""
@@ -277,6 +301,7 @@ class Session:
             if call.meter is not None and isinstance(request.stream, httpx.SyncByteStream):
                 length = request.headers.get("Content-Length", "")
                 request.stream = _Metered(request.stream, int(length) if length.isdigit() else None, call.meter)
+            stack.enter_context(answered_until(self._end_of(call)))
             response = self.http.send(request, stream=True)
             stack.callback(response.close)
             if call.sink is not None and response.is_success:
@@ -309,6 +334,16 @@ class Session:
         most = max(LEAST_SECONDS, call.left)
         return httpx.Timeout(**{name: min(most, value or most) for name, value in usual.as_dict().items()})
 
+    def _end_of(self, call: _Call) -> float | None:
+        """The moment by which the whole of the answer must be there."""
+        if call.as_long_as_it_goes_on:
+            return None
+        now, seconds = time.monotonic(), self.seconds if call.timeout is None else call.timeout
+        moments = [] if seconds is None else [now + seconds]
+        if call.until is not None:
+            moments.append(max(call.until, now + LEAST_SECONDS))
+        return min(moments, default=None)
+
     def _pause_after(self, response: httpx.Response, attempt: int, again: bool) -> float | None:
         """Seconds until the request is sent again; None when the answer stands."""
         status = response.status_code
@@ -320,7 +355,7 @@ class Session:
             return None
         if asked is None:
             return self.retry.pause(attempt)
-        return asked * random.uniform(1.0, 1.1) if asked <= self.retry.longest_asked else None
+        return asked * _jitter.uniform(1.0, 1.1) if asked <= self.retry.longest_asked else None
 
     def _broken(self, error: httpx.RequestError, url: str, attempts: int) -> ConnectionFailed:
         kind = TimedOut if isinstance(error, httpx.TimeoutException) else ConnectionFailed
@@ -349,16 +384,19 @@ class Session:
 
     # ---- pages and files --------------------------------------------------------------------------------------
 
+    def results(self, path: str) -> list[dict[str, Any]]:
+        """The rows of a list that comes as one page."""
+        return _rows(path, self.get(path))
+
     def pages(self, path: str, params: Parameters | None = None, size: int = PAGE_SIZE) -> Iterator[list[Any]]:
         """The pages of a list, one request each, when they are asked for. Of the link to the next page only the
         cursor is used: the token goes to no other address, whatever an answer says."""
         query = {**(params or {}), "limit": size}
         while True:
             page = self.get(path, query)
-            if not isinstance(page, dict) or not isinstance(page.get("results"), list):
-                raise UnexpectedAnswer(f"{path} did not answer with a list of results")
-            yield page["results"]
-            cursors = parse_qs(urlsplit(page.get("next") or "").query).get("cursor")
+            yield _rows(path, page)
+            with expecting("the address of the next page"):
+                cursors = parse_qs(urlsplit(page.get("next") or "").query).get("cursor")
             if not cursors:
                 return
             if query.get("cursor") == cursors[0]:
@@ -383,10 +421,35 @@ class Session:
 
         try:
             headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
-            self._send(_Call("GET", f"{self.base}{PREFIX}{path}", sink=sink, headers=headers), again=True)
+            url = f"{self.base}{PREFIX}{path}"
+            self._send(_Call("GET", url, sink=sink, headers=headers, as_long_as_it_goes_on=True), again=True)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _json(response: httpx.Response) -> Any:
+    """What a good answer holds; None for an empty one. Raises RemoteProtocolError, after which the request may be sent
+    again, for JSON that cannot be read to its end: where the length is not told, that is how a cut shows."""
+    if response.status_code == 204 or not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        if response.content.lstrip()[:1] in (b"{", b"["):
+            raise httpx.RemoteProtocolError("the answer was cut short in the middle of its JSON") from error
+        kind = response.headers.get("Content-Type", "no type")
+        raise UnexpectedAnswer(
+            f"{response.request.url} answers {response.status_code} with {kind} where JSON was due; is this the "
+            "address of an installation, without a sign-in page of a proxy before it?"
+        ) from error
+
+
+def _rows(path: str, page: Any) -> list[dict[str, Any]]:
+    rows = page.get("results") if isinstance(page, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UnexpectedAnswer(f"{path} did not answer with a list of results")
+    return rows
 
 
 def unsendable(value: Any, error: Exception) -> str:

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from evalapp.client.errors import Conflict, Fault, InvalidArgument, MissingFile, UploadCancelled, UploadFaulty
+from evalapp.client.errors import (
+    Conflict,
+    Fault,
+    InvalidArgument,
+    MissingFile,
+    UploadCancelled,
+    UploadFaulty,
+    expecting,
+)
 from evalapp.client.runs import OnProgress, Poll, Progress, Run
 from evalapp.client.session import Session, line_of, new_key, segment
 
@@ -43,11 +51,13 @@ class Upload:
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
+    @expecting("an upload")
     def from_wire(cls, session: Session, row: Mapping[str, Any]) -> Upload:
         upload = cls(session, int(row["id"]))
         upload._take(row)
         return upload
 
+    @expecting("an upload")
     def _take(self, row: Mapping[str, Any]) -> None:
         self.raw = dict(row)
         self.project, self.title, self.state = str(row["project"]), str(row["title"]), str(row["state"])
@@ -195,7 +205,7 @@ def send_files(
         params=_flags(dry_run, replace),
         body=body,
         meter=_meter(progress),
-        key=key or new_key(),
+        key=new_key() if key is None else key,
     )
     return Upload.from_wire(session, row)
 
@@ -229,7 +239,7 @@ def send_rows(
             params={"kind": kind, **_flags(dry_run, replace)},
             body=body,
             meter=_meter(progress),
-            key=key or new_key(),
+            key=new_key() if key is None else key,
         )
     return Upload.from_wire(session, row)
 

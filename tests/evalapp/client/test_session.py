@@ -24,7 +24,9 @@ from evalapp.client import (
     MissingFile,
     NotFinished,
     NotFound,
+    Project,
     Retry,
+    Run,
     ServerError,
     TimedOut,
     TooManyRequests,
@@ -115,6 +117,33 @@ def test_certificates_that_are_not_there_and_an_address_that_no_request_takes():
 
 def test_parts_of_addresses_are_escaped():
     assert segment("a/../b?c") == "a%2F..%2Fb%3Fc"
+
+
+def test_what_names_nothing_is_not_asked_for():
+    here, script = client(ok({"slug": "p"}))
+    project = here.project("p")
+    for name in ("", ".", ".."):
+        for ask in (here.project, project.download_evaluator, lambda name: here.evaluator(name).score(["a"])):
+            with pytest.raises(InvalidArgument, match="is the name of nothing"):
+                ask(name) if ask != project.download_evaluator else ask(name, "folder")
+    for number in (float("inf"), float("nan"), 1.5, -1, 2**63, 10**5000, None, "seven", []):
+        for ask in (here.run, here.upload, here.campaign, here.judge):
+            with pytest.raises(InvalidArgument, match="is no number of a row"):
+                ask(number)
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("key", ["a\nb", "a b", "", "Schlüssel", "k" * 256])
+def test_a_key_that_no_request_can_carry_is_refused_at_once(pauses, key):
+    here, script = client(ok({"slug": "p"}))
+    project = here.project("p")
+    for making in (
+        lambda: project.train("maude", idempotency_key=key),
+        lambda: project.upload_rows("items", [{"id": "i1"}], idempotency_key=key),
+    ):
+        with pytest.raises(InvalidArgument, match="1 to 255 visible ASCII characters"):
+            making()
+    assert (len(script.requests), pauses) == (1, [])
 
 
 # ---- retries --------------------------------------------------------------------------------------------------
@@ -351,6 +380,22 @@ def test_a_page_where_json_was_due():
         here.run(7)
 
 
+@pytest.mark.parametrize("cut", [b'{"id": 7, "proj', b'{"id": 7', b"{", b'{"a": [1, {"b": 2}', b'{"a": "\xc3'])
+def test_json_that_ends_early_is_a_cut_answer(pauses, cut):
+    """The length of it is not always told."""
+    kind = {"Content-Type": "application/json"}
+    here, script = client(httpx.Response(200, content=cut, headers=kind), ok())
+    assert here.run(7).state == "succeeded"
+    assert len(script.requests) == 2
+    here, _ = client(httpx.Response(200, content=cut, headers=kind), retries=1)
+    with pytest.raises(ConnectionFailed, match=r"cut short in the middle of its JSON \(2 attempts\)"):
+        here.run(7)
+    here, script = client(httpx.Response(200, content=cut, headers=kind), ok())
+    with pytest.raises(ConnectionFailed, match="cut short"):
+        here.session.post("runs/7/retry/")  # which must not be done twice
+    assert len(script.requests) == 1
+
+
 def test_a_redirect_is_named_and_not_followed():
     here, script = client(httpx.Response(301, headers={"Location": "https://host/api/v1/runs/7/"}))
     with pytest.raises(UnexpectedAnswer, match="https://host/api/v1/runs/7/"):
@@ -455,6 +500,78 @@ def server(*answers: bytes | threading.Event | None):
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}", served
     thread.join(5)
+
+
+@contextmanager
+def dripping(head: bytes, body: bytes):
+    """One connection, which gets the body byte by byte, ten in a second."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                try:
+                    connection.sendall(head)
+                    for place in range(len(body)):
+                        connection.sendall(body[place : place + 1])
+                        if over.wait(0.1):
+                            return
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        over.set()
+    thread.join(5)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 600\r\n"
+
+
+@pytest.mark.parametrize(
+    "parts", [(b"", HEAD + b"X: " + b"x" * 600), (HEAD + b"\r\n", b" " * 600)], ids=["head", "body"]
+)
+def test_an_answer_byte_by_byte_takes_no_longer_than_its_time(parts):
+    """Each byte comes in time, and all of them would take a minute."""
+    with dripping(*parts) as url, Client(url, "t", timeout=0.5, retries=0) as here:
+        start = time.monotonic()
+        with pytest.raises(TimedOut, match="no answer within the time-out"):
+            here.run(7)
+        assert time.monotonic() - start < 20
+    with dripping(*parts) as url, Client(url, "t", retries=0) as here:
+        start = time.monotonic()
+        with pytest.raises(NotFinished):
+            Run.from_wire(here.session, RUN).wait(timeout=0.5)
+        assert time.monotonic() - start < 20
+
+
+def test_what_is_sent_or_fetched_as_a_file_lasts_as_long_as_it_goes_on(tmp_path):
+    from evalapp.client import wire
+
+    until = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        moment = wire._until.get()
+        until.append(moment and round(moment - time.monotonic(), -1))
+        return (
+            httpx.Response(200, json=UPLOAD) if "files" not in request.url.path else httpx.Response(200, content=b"6")
+        )
+
+    def client(timeout) -> Client:
+        return Client("http://host", "t", timeout=timeout, retries=0, transport=httpx.MockTransport(answer))
+
+    client(40).upload(3)
+    client(40).evaluator("e")._session.call("POST", "x/", json={}, timeout=80)
+    client(40).session.get("x/", until=time.monotonic() + 20)
+    client(httpx.Timeout(40)).session.get("x/", until=time.monotonic() + 20)
+    assert until == [40, 80, 20, 20]
+    Project(client(40).session, "p").upload_rows("items", [{"id": "i"}], wait=False)
+    exported(files=[{"name": "items.jsonl", "bytes": 1}])(client(40)).download(tmp_path)
+    client(httpx.Timeout(40)).upload(3)
+    assert until[4:] == [None] * 3
 
 
 def answer(body: bytes, length: int | None = None, kind: str = "application/json") -> bytes:
