@@ -57,13 +57,7 @@ def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
     attention stays off. DeBERTa and MPNet keep that, too, in modules, of which some see no rows at all.
     """
     state = PassState()
-    found: list[tuple[torch.nn.Module, str, torch.nn.Dropout]] = []
-    for owner in list(module.modules()):
-        for name, child in list(owner.named_children()):
-            if isinstance(child, torch.nn.Dropout):
-                found.append((owner, name, child))
-    # Numbered before those inside attention are left out, whatever an architecture calls attention.
-    replaced = [(layer, *one) for layer, one in enumerate(found) if not type(one[0]).__name__.endswith(_ATTENTION)]
+    replaced = _on_vectors(module)
     try:
         for layer, owner, name, child in replaced:
             setattr(owner, name, CounterDropout(child.p, layer, state))
@@ -71,6 +65,22 @@ def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
     finally:
         for _, owner, name, child in replaced:
             setattr(owner, name, child)
+
+
+def has_dropout(module: torch.nn.Module) -> bool:
+    """Whether passes under `monte_carlo` can differ: some encoders, as ModernBERT, come with all dropouts at 0."""
+    return any(child.p > 0 for *_, child in _on_vectors(module))
+
+
+def _on_vectors(module: torch.nn.Module) -> list[tuple[int, torch.nn.Module, str, torch.nn.Dropout]]:
+    """The dropouts on vectors of tokens: number, owner, name in it, dropout."""
+    found: list[tuple[torch.nn.Module, str, torch.nn.Dropout]] = []
+    for owner in list(module.modules()):
+        for name, child in list(owner.named_children()):
+            if isinstance(child, torch.nn.Dropout):
+                found.append((owner, name, child))
+    # Numbered before those inside attention are left out, whatever an architecture calls attention.
+    return [(layer, *one) for layer, one in enumerate(found) if not type(one[0]).__name__.endswith(_ATTENTION)]
 
 
 def row_seeds(input_ids: torch.Tensor, attention_mask: torch.Tensor, seed: int) -> torch.Tensor:

@@ -79,6 +79,10 @@ class CrossFitted(Evaluator):
     def worst(self) -> float:
         return min(member.worst for member in self.members)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(remark for member in self.members for remark in member.remarks))
+
     def worst_of(self, component: str) -> float:
         return min(member.worst_of(component) for member in self.members)
 

@@ -27,8 +27,8 @@ from scoring.ml.evaluators.perception.arithmetic import (
 )
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_pool, encode_sides, meetings_of
-from scoring.ml.layers.counter_dropout import monte_carlo, row_seeds
-from scoring.ml.network import Network, check_architecture
+from scoring.ml.layers.counter_dropout import has_dropout, monte_carlo, row_seeds
+from scoring.ml.network import Network, NetworkConfig, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
@@ -46,6 +46,10 @@ PENALISED = 1.4
 PROBED = 64
 # So many references each held-out text of an unconditional model meets.
 DEV_REFERENCES = 32
+NO_DROPOUT = (
+    "the encoder has no dropout, so the certainty of the model is 1 everywhere and passes with dropout say nothing: "
+    "uncertainty=data does without them"
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ class Perception(TrainedEvaluator):
         few = [name for name, n in counts.items() if n < 100]
         if few and not shared:
             notes.append(f"fewer than 100 texts of {', '.join(few)}: its reader will know little")
+        if not _drops(job.encoder):
+            notes.append(NO_DROPOUT)
         examples = {"texts": len(texts.records), "systems": len(systems)}
         tokens = _tokens_of_pair(job, texts) * steps * batch
         seconds = cost * training_seconds(job.encoder, tokens, job.text("train_device"))
@@ -158,6 +164,12 @@ class Perception(TrainedEvaluator):
             SignatureField("ml", "ml", str(source.max_length(cast("int | None", self.settings["max_length"])))),
             SignatureField("unc", "un", f"{self.options['uncertainty']}/{passes}/{self.options['p_gen']}"),
         ]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        encoder = self.artefact.network.encoder
+        assert encoder is not None
+        return (NO_DROPOUT,) if self._needs_passes and not has_dropout(encoder) else ()
 
     def undefined(self, record: Record) -> str:
         # Without condition a text meets the references that were kept, not its item's.
@@ -487,6 +499,15 @@ def _check_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> Non
     if lacking or not dev.records:
         of = f" with texts of {', '.join(lacking)}" if lacking and dev.records else ""
         raise TrainingDataError(job.name, f"learning_rates are chosen on held-out data: give a dev part{of}")
+
+
+def _drops(source: EncoderSource) -> bool:
+    """Whether an encoder has dropout, by its configuration: its weights are not read."""
+    config = NetworkConfig(encoder=dict(source.config), network={}, attention="eager")
+    with torch.device("meta"):
+        encoder = PerceptionNetwork(config).encoder
+    assert encoder is not None
+    return has_dropout(encoder)
 
 
 def _tokens_of_pair(job: FitJob, texts: Texts) -> float:
