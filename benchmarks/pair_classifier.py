@@ -3,7 +3,8 @@
 Pairs are the contexts and outputs of interchange folders, every pair once, none longer than the encoder reads. The
 classifier is the installed encoder with a random head. The peer is run at several batch sizes and its fastest counts.
 Beside both stands the model's own forward over batches sorted by length, tokenised beforehand: tokens per second.
-Beside the time on the clock stands the processor's, which other work on the machine disturbs less.
+Beside the time on the clock stands the processor's, which other work on the machine disturbs less. `--device cuda
+--bf16` on a GPU: there the aim is half the rate of a bare forward in bf16.
 """
 
 from __future__ import annotations
@@ -72,15 +73,17 @@ def save_classifier(folder: str) -> None:
 def timed(work) -> Run:
     start, processor = time.perf_counter(), time.process_time()
     found = work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
     return Run(time.perf_counter() - start, time.process_time() - processor, found)
 
 
-def bare_forward(model, encodings: Encodings, size: int, pad: int) -> None:
+def bare_forward(model, encodings: Encodings, size: int, pad: int, device: str) -> None:
     """The model alone over batches of `size` inputs sorted by tokens."""
     order = np.argsort(-encodings.lengths, kind="stable")
     with torch.inference_mode():
         for start in range(0, len(order), size):
-            batch = collate(encodings.take(order[start : start + size]), pad, "cpu")
+            batch = collate(encodings.take(order[start : start + size]), pad, device)
             model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, token_type_ids=batch.token_type_ids)
 
 
@@ -104,6 +107,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--threads", type=int, help="threads of torch; without it all cores")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--bf16", action="store_true", help="also time bf16 (slow on a CPU without AMX or AVX512-BF16)")
     given = parser.parse_args()
     if given.threads:
@@ -111,13 +115,17 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         save_classifier(folder)
-        peer = CrossEncoder(folder, device="cpu", num_labels=3, local_files_only=True)
-        model = AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="sdpa").eval()
+        peer = CrossEncoder(folder, device=given.device, num_labels=3, local_files_only=True)
+        model = (
+            AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="sdpa")
+            .eval()
+            .to(given.device)
+        )
         tokenizer = PairTokenizer(find_encoder(folder))
         tokenizer.tokenizer  # noqa: B018  (read it before its folder goes)
     half = AutoModelForSequenceClassification.from_config(model.config).eval()
     half.load_state_dict(model.state_dict())
-    half = half.to(torch.bfloat16)
+    half = half.to(given.device, torch.bfloat16)
 
     def tokenize(pairs):
         return tokenizer.pairs([one for one, _ in pairs], [two for _, two in pairs], cut="left")
@@ -125,18 +133,21 @@ def main() -> None:
     pairs = read_pairs(given.data, given.pairs, given.seed)
     pairs = [pair for pair, cut in zip(pairs, tokenize(pairs).truncated, strict=True) if not cut]
     encodings = tokenize(pairs).encodings
-    engine = Engine(device="cpu", pad_id=tokenizer.pad_id)
+    engine = Engine(device=given.device, pad_id=tokenizer.pad_id)
 
     def score(used):
-        return engine.score(pairs, tokenize, lambda batch: sequence_logits(used, batch))[0].numpy()
+        return engine.score(pairs, tokenize, lambda batch: sequence_logits(used, batch))[0].float().cpu().numpy()
 
     def predict(size):
         return peer.predict(pairs, batch_size=size, activation_fn=torch.nn.Identity(), show_progress_bar=False)
 
+    def bare(used, size):
+        bare_forward(used, encodings, size, tokenizer.pad_id, given.device)
+
     warm = pairs[:8]
     peer.predict(warm)
     engine.score(warm, tokenize, lambda batch: sequence_logits(model, batch))
-    ours, halves = [], []
+    ours, halves, bare_halves = [], [], []
     peers = {size: [] for size in given.batch_sizes}
     bares = {size: [] for size in given.batch_sizes}
     for _ in range(given.runs):
@@ -144,14 +155,15 @@ def main() -> None:
             peers[size].append(timed(lambda size=size: predict(size)))
         ours.append(timed(lambda: score(model)))
         for size in given.batch_sizes:
-            bares[size].append(timed(lambda size=size: bare_forward(model, encodings, size, tokenizer.pad_id)))
+            bares[size].append(timed(lambda size=size: bare(model, size)))
         if given.bf16:
             halves.append(timed(lambda: score(half)))
+            bare_halves.append(min(timed(lambda size=size: bare(half, size)) for size in given.batch_sizes))
     fastest = min(peers, key=lambda size: min(run.processor for run in peers[size]))
-    bare = min(bares, key=lambda size: min(run.processor for run in bares[size]))
+    fastest_bare = min(bares, key=lambda size: min(run.processor for run in bares[size]))
     report = {
         "benchmark": "pair_classifier",
-        "machine": {**machine(), "device": "cpu", "threads": torch.get_num_threads()},
+        "machine": {**machine(), "device": given.device, "threads": torch.get_num_threads()},
         "texts": [folder.name for folder in given.data] or "own",
         "encoder": f"{find_encoder().short_name} with 3 classes, fp32",
         "seed": given.seed,
@@ -164,11 +176,18 @@ def main() -> None:
         "fastest_batch_size": fastest,
         "times_faster": times(peers[fastest], ours),
         "bare_sorted_forward": {str(size): seconds(rows) for size, rows in bares.items()},
-        "rate_of_bare_sorted_forward": times(bares[bare], ours),
+        "rate_of_bare_sorted_forward": times(bares[fastest_bare], ours),
         "seconds_bf16": seconds(halves) if halves else None,
+        "times_faster_than_fp32": times(ours, halves) if halves else None,
+        "rate_of_bare_sorted_forward_bf16": times(bare_halves, halves) if halves else None,
         "largest_difference": float(np.abs(ours[0].found - peers[fastest][0].found).max()),
         "largest_difference_bf16": float(np.abs(halves[0].found - ours[0].found).max()) if halves else None,
-        "aims": {"times_faster": 1.4, "rate_of_bare_sorted_forward": 0.95, "difference": 1e-5},
+        "aims": {
+            "times_faster": 1.4,
+            "rate_of_bare_sorted_forward": 0.95,
+            "difference": 1e-5,
+            "rate_of_bare_sorted_forward_bf16": 0.5,
+        },
     }
     print(json.dumps(report, indent=1))
 
