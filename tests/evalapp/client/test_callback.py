@@ -21,7 +21,7 @@ import torch
 from transformers import GPT2LMHeadModel, T5Config, T5ForConditionalGeneration, Trainer, TrainerCallback
 
 from evalapp.client import BadRequest, Client, ConnectionFailed, NotAllowed, NotFound
-from evalapp.client.callback import ComparativeStopping, Generation
+from evalapp.client.callback import ComparativeStopping, Generation, _training_untouched
 from evalapp.client.stopping import TookTooLong
 from tests.cast import make_cast
 from tests.evalapp.client.tiny import ByNumber, Lengths, Letters, Numbers, Rows, arguments, tiny
@@ -132,6 +132,19 @@ def test_a_comparer_that_is_loaded_draws_nothing_from_training(monkeypatch):
     torch.manual_seed(5)
     ComparativeStopping("folder", ["x"], generate=Numbers(1))
     assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_random_numbers_of_every_cuda_device_are_put_back(monkeypatch, begun):
+    """No such device is here: the states are marked. Where CUDA was not begun, a check does not begin it."""
+    states, put = [[torch.tensor([1]), torch.tensor([2])]], []
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: begun)
+    monkeypatch.setattr("torch.cuda.get_rng_state_all", states.pop)
+    monkeypatch.setattr("torch.cuda.set_rng_state_all", put.append)
+    with _training_untouched():
+        pass
+    assert [[int(state) for state in found] for found in put] == ([[1, 2]] if begun else [])
+    assert len(states) == (not begun)
 
 
 def test_each_part_of_the_model_is_in_the_mode_it_was_in(tmp_path):
