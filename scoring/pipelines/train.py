@@ -33,6 +33,7 @@ from .publishing import plain, publish
 if TYPE_CHECKING:
     from scoring.ml import Dataset, Plan, TrainingProgress
     from scoring.ml import Evaluator as Scorer
+    from scoring.ml.training.job import Report
 
 #: Checkpoints of trainings that were given up are kept so long.
 KEEP_WORK = timedelta(days=14)
@@ -117,12 +118,17 @@ def check(
     """The job `plan`: the dry check alone. `name` and `apply` are kept for the training; nothing here needs them."""
     context.progress(0, None, "rows", "reading")
     return check_training(
-        context.project, evaluator=evaluator, profile=profile, options=options, seed=seed, aspect=aspect, folds=folds,
-        data=data,
+        context.project, _checking(context), evaluator=evaluator, profile=profile, options=options, seed=seed,
+        aspect=aspect, folds=folds, data=data,
     )  # fmt: skip
 
 
-def check_training(project: Project, **params: Any) -> dict[str, Any]:
+def _checking(context: RunContext) -> Report:
+    """The report of a dry check: that it goes on, and where it may be cancelled."""
+    return lambda progress: context.progress(progress.done, progress.total, "rows", "checking")
+
+
+def check_training(project: Project, report: Report | None = None, **params: Any) -> dict[str, Any]:
     """Counts, steps, seconds and warnings of a training. Raises BadInput with what is missing and what to do."""
     from scoring.ml import EncoderError, InvalidOption, ScoringError
 
@@ -132,7 +138,7 @@ def check_training(project: Project, **params: Any) -> dict[str, Any]:
         params["folds"],
     )  # fmt: skip
     try:
-        return job.plan(read_data(project, job.evaluator, data))
+        return job.plan(read_data(project, job.evaluator, data), report)
     except InvalidOption as error:
         raise refusal_of(error, OWN_FIELDS) from error
     except EncoderError as error:
@@ -165,9 +171,9 @@ class Training:
         """The keywords that `plan`, `fit` and `cross_fit` share."""
         return {"profile": self.profile, "seed": self.seed, "aspect": self.aspect, **self.options}
 
-    def plan(self, dataset: Dataset) -> dict[str, Any]:
-        """The plan of all models together."""
-        plans = [self._plan_of(dataset, train, dev) for train, dev in self._parts(dataset)]
+    def plan(self, dataset: Dataset, report: Report | None = None) -> dict[str, Any]:
+        """The plan of all models together. An exception that `report` raises ends it."""
+        plans = [self._plan_of(dataset, train, dev, report) for train, dev in self._parts(dataset)]
         seconds = [found.seconds for found in plans]
         return {
             "evaluator": self.evaluator,
@@ -185,13 +191,13 @@ class Training:
             "simulated": sum(row.simulated for row in (*dataset.ratings, *dataset.comparisons)),
         }
 
-    def _plan_of(self, dataset: Dataset, train: Dataset, dev: Dataset) -> Plan:
+    def _plan_of(self, dataset: Dataset, train: Dataset, dev: Dataset, report: Report | None) -> Plan:
         """The plan of one model. What is too little to learn from is told beside what there is and who holds it."""
         from scoring.ml import plan
         from scoring.ml.errors import TooFewData
 
         try:
-            return plan(self.evaluator, train, dev=dev, **self.arguments)
+            return plan(self.evaluator, train, dev=dev, progress=report, **self.arguments)
         except TooFewData as error:
             raise BadInput(f"{error}. {self._held_out(dataset, train, dev)}") from error
 
@@ -261,7 +267,7 @@ def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: 
     is_new = not folder.exists()
     _same_data(context, folder, data_hash(dataset))
     context.progress(0, None, "steps", "checking")
-    plan = job.plan(dataset)
+    plan = job.plan(dataset, _checking(context))
     counted = ", ".join(f"{n:,} {noun}" for noun, n in plan["examples"].items())
     estimate = "" if plan["seconds"] is None else f", about {plan['seconds']:.0f} s"
     models = "1 model" if plan["models"] == 1 else f"{plan['models']} models, each"

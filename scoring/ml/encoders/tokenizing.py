@@ -8,7 +8,7 @@ character, is read as U+FFFD.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -26,7 +26,7 @@ from scoring.ml.types import Record
 Context: TypeAlias = str | Sequence[str]
 Cut: TypeAlias = Literal["left", "right"]
 # Texts handed to the tokenizer at a time: what it returns is far larger than the numbers kept.
-_TEXTS_AT_A_TIME = 4096
+_TEXTS_AT_A_TIME = 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -77,6 +77,8 @@ class PairTokenizer:
         self.source = source
         self.max_length = source.max_length(max_length)
         self.separator = separator
+        #: Called with texts done and all of them, between many: whoever waits may end it there by an exception.
+        self.tick: Callable[[int, int], object] | None = None
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -178,6 +180,8 @@ class PairTokenizer:
         parts: list[TokenIds] = []
         sizes: list[int] = []
         for start in range(0, len(unique), _TEXTS_AT_A_TIME):
+            if start and self.tick is not None:
+                self.tick(start, len(unique))
             found = encode_texts(backend, unique[start : start + _TEXTS_AT_A_TIME])
             rows = [encoding.ids for encoding in found]
             sizes += map(len, rows)

@@ -23,8 +23,8 @@ def claim_folder(job: FitJob) -> None:
         "profile": job.profile,
         "seed": job.seed,
         "aspect": job.aspect,
-        "train": data_hash(job.train),
-        "dev": None if job.dev is None else data_hash(job.dev),
+        "train": data_hash(job.train, job.told),
+        "dev": None if job.dev is None else data_hash(job.dev, job.told),
         # Metrics that a model learns from cut words by it.
         "language": job.train.lang,
         "encoder": job.encoder.weights if "encoder" in job.options else None,

@@ -33,13 +33,15 @@ def plan(
     encoder: str | None = None,
     seed: int = 13,
     aspect: str | None = None,
+    progress: Report | None = None,
     **options: Any,
 ) -> Plan:
     """What `fit` with the same arguments would learn from, in how many steps and about what time.
 
-    Raises what `fit` would raise before it begins.
+    `progress(TrainingProgress)` is called now and then; an exception it raises ends the check. Raises what `fit` would
+    raise before it begins.
     """
-    job = make_job(name, train, dev, profile, encoder, seed, aspect, Path(), silent, options)
+    job = make_job(name, train, dev, profile, encoder, seed, aspect, Path(), progress or silent, options)
     return dry_check(job)
 
 
@@ -80,12 +82,12 @@ def fit(
     `dev` chooses the epoch (without it the last one is kept) and is what the card's correlations are measured on.
     `encoder`: name or folder. `folder` keeps checkpoints, and a training that was cut off goes on from them; one with
     other arguments or data is refused there.
-    `progress(TrainingProgress)` is called after every step; an exception it raises ends the training. Further
-    keywords are the evaluator's own options (`catalogue()` lists them). The same arguments give the same weights on
-    the same kind of machine. With `processes` above 1 as many processes of this machine share the training; whatever
-    ends this one ends them. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError`
-    before any training when the data lack what is needed; `TrainingDiverged` where it came to no weights of use;
-    `ProcessDied` where one of several did not come to its end.
+    `progress(TrainingProgress)` is called after every step, and now and then before the first; an exception it raises
+    ends the training. Further keywords are the evaluator's own options (`catalogue()` lists them). The same arguments
+    give the same weights on the same kind of machine. With `processes` above 1 as many processes of this machine
+    share the training; whatever ends this one ends them. Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`,
+    and `TrainingDataError` before any training when the data lack what is needed; `TrainingDiverged` where it came to
+    no weights of use; `ProcessDied` where one of several did not come to its end.
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from evalapp.stats import RatingMethod, normalise_ratings
 from evalapp.stats.judged import people_of
 from scoring.ml.errors import TrainingDataError
+from scoring.ml.training.job import Told, untold
 from scoring.ml.types import Dataset, Item, Record
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -52,7 +53,7 @@ def key_of(record: Record) -> Key:
     return (record.item, record.system, record.step)
 
 
-def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw") -> Rated:
+def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", told: Told = untold) -> Rated:
     """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out. Whoever
     repeats, or rates in another campaign, is the same person in z-scores; ranks stay within one row."""
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
@@ -66,26 +67,26 @@ def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw") -
         method=method,
     )
     of_output: dict[Key, list[float]] = defaultdict(list)
-    for row, value in zip(rows, values, strict=True):
+    for row, value in zip(told(rows), values, strict=True):
         of_output[(row.item or "", row.system or "", row.step)].append(float(value))
-    records = [record for record in dataset.outputs_with_context() if key_of(record) in of_output]
+    records = [record for record in told(dataset.outputs_with_context()) if key_of(record) in of_output]
     return Rated(
         records,
-        [np.array(of_output[key_of(record)]) for record in records],
+        [np.array(of_output[key_of(record)]) for record in told(records)],
         sum(row.simulated for row in rows),
     )
 
 
-def compared_records(dataset: Dataset, aspect: str | None) -> list[Compared]:
+def compared_records(dataset: Dataset, aspect: str | None, told: Told = untold) -> list[Compared]:
     """People's verdicts between outputs; against references only those whose text is known. `both_bad` is a tie.
 
     `aspect` None takes every aspect. A reference is a record of the system "reference".
     """
-    of_key = {key_of(record): record for record in dataset.outputs_with_context()}
+    of_key = {key_of(record): record for record in told(dataset.outputs_with_context())}
     items = {item.id: item for item in dataset.items}
     signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
     found = []
-    for row in dataset.comparisons:
+    for row in told(dataset.comparisons):
         if (aspect is not None and row.aspect != aspect) or row.verdict not in signs:
             continue
         a = of_key[(row.item, row.system_a, row.step_a)]

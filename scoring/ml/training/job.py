@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from scoring.ml.encoders.source import EncoderSource, find_encoder
 if TYPE_CHECKING:
     from scoring.ml.types import Dataset
 
+#: What is done before the first step, and after how many rows of it that is told: whoever ends a training by its report
+#: shall not wait for the end of a preparation.
+PREPARING, ROWS_BETWEEN = "preparing", 512
+T = TypeVar("T")
 _PLAIN = re.compile(r"\w[\w .@+-]{0,99}", re.ASCII)
 
 
@@ -44,6 +48,17 @@ def silent(progress: TrainingProgress) -> None:
     """The report of those who do not ask."""
 
 
+class Told(Protocol):
+    """Rows that are gone through, with a report now and then or without any."""
+
+    def __call__(self, rows: Sequence[T], /) -> Iterable[T]: ...
+
+
+def untold(rows: Sequence[T]) -> Iterable[T]:
+    """The rows of those who have nobody to report to."""
+    return rows
+
+
 @dataclass(frozen=True)
 class FitJob:
     """Everything a training depends on. The same job gives the same weights on the same kind of machine.
@@ -63,6 +78,25 @@ class FitJob:
     report: Report = silent
     #: What several trainings on the same texts have in common (the folds of a cross-fitting); none is `folder`.
     shared: Path | None = None
+    #: What dry check and training both need of the data; see `once`.
+    _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made the first time it is asked for by this name."""
+        if name not in self._found:
+            self._found[name] = make()
+        return cast(T, self._found[name])
+
+    def told(self, rows: Sequence[T]) -> Iterator[T]:
+        """The rows of a preparation, with a report after every so many of them."""
+        for number, row in enumerate(rows):
+            if number and number % ROWS_BETWEEN == 0:
+                self.tell(number, len(rows))
+            yield row
+
+    def tell(self, done: int, total: int) -> None:
+        """How far a preparation is."""
+        self.report(TrainingProgress(done, total, phase=PREPARING))
 
     @property
     def texts(self) -> Path:

@@ -16,6 +16,7 @@ from evalapp.stats import COEFFICIENTS, correlate
 from scoring.ml.base import Evaluator, Floats, Progress
 from scoring.ml.signature import VERSION
 from scoring.ml.training.gold import rated_records
+from scoring.ml.training.job import Told, untold
 from scoring.ml.types import Dataset, Record
 
 Row = Mapping[str, Any]
@@ -130,7 +131,7 @@ def _named(item: str) -> str:
     return hashlib.sha256(f"{OWN}{item}".encode("utf-8", "surrogatepass")).hexdigest()[:CONTENT_DIGITS]
 
 
-def data_hash(dataset: Dataset) -> str:
+def data_hash(dataset: Dataset, told: Told = untold) -> str:
     """A short hash of all rows that training may read, independent of their order: of texts and judgements, of scales,
     of systems with what they are and their dev losses."""
     # 1 and 1.0 are one end of a scale.
@@ -143,7 +144,7 @@ def data_hash(dataset: Dataset) -> str:
         *dataset.dialogues,
     )  # fmt: skip
     total = 0
-    for row in rows:
+    for row in told(rows):
         digest = hashlib.sha256(repr(row).encode("utf-8", "surrogatepass")).digest()
         total = (total + int.from_bytes(digest[:16], "big")) % (1 << 128)
     return f"{total:032x}"[:12]

@@ -129,7 +129,7 @@ def test_the_bar_is_of_the_whole_run_and_the_phase_says_how_far_it_is(toy, monke
     seen = []
     checked = pipeline.Training.plan
     monkeypatch.setattr(
-        pipeline.Training, "plan", lambda job, data: {**checked(job, data), "seconds": 600.0, "afterwards": 100.0}
+        pipeline.Training, "plan", lambda *given: {**checked(*given), "seconds": 600.0, "afterwards": 100.0}
     )
     monkeypatch.setattr(
         RunContext, "progress", lambda context, *given, **more: seen.append((*given, more.get("left"))) or None

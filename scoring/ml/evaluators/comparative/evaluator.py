@@ -19,7 +19,7 @@ from scoring.ml.errors import InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.training import Material, sizes_of, train_network
+from scoring.ml.evaluators.comparative.training import Material, material_of, sizes_of, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
     Verdicts,
     points_of,
@@ -55,7 +55,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        material = Material(job)
+        material = material_of(job)
         check_architecture(job.encoder)
         sizes_of(job, material.tie)
         phases = material.phases()
@@ -77,7 +77,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        material = Material(job)
+        material = material_of(job)
         trained = train_network(job, material)
         aspects = (material.aspect,) if material.aspect is not None else ()
         record = TrainingRecord(

@@ -13,6 +13,7 @@ from evalapp.stats import RatingMethod
 from evalapp.stats.judged import people_of
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
 from scoring.ml.training.gold import Key, Rated, compared_records, key_of, rated_records
+from scoring.ml.training.job import Told, untold
 from scoring.ml.types import Dataset, Record
 
 #: An eighth of the scale: 0.5 on a scale from 1 to 5.
@@ -64,17 +65,18 @@ def human_pairs(
     settings: HumanSettings,
     rng: np.random.Generator,
     taus: Taus | None = None,
+    told: Told = untold,
 ) -> HumanPairs:
     """The pairs of one aspect. Without ties, pairs that people only called tied are left out. `taus` are those of
     `taus_of`, by default of this dataset; a held-out part takes those of the part that is learned from."""
     empty: set[Key] = set()
-    compared, simulated, identical = _from_comparisons(dataset, aspect, empty)
-    rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings)), empty)
+    compared, simulated, identical = _from_comparisons(dataset, aspect, empty, told)
+    rated = _with_texts(rated_records(dataset, aspect, cast(RatingMethod, settings.ratings), told), empty)
     by_rating: list[Pair] = []
     if len(rated.records) > 1:
         simulated += rated.simulated
         by_rating, same = _from_ratings(
-            dataset, aspect, rated, settings, rng, taus_of(dataset, aspect, settings) if taus is None else taus
+            dataset, aspect, rated, settings, rng, taus_of(dataset, aspect, settings) if taus is None else taus, told
         )
         identical += same
     found = len(compared) + len(by_rating)
@@ -104,13 +106,13 @@ def _without_ties(pairs: list[Pair], tie: bool) -> list[Pair]:
     return kept
 
 
-def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key]) -> tuple[list[Pair], int, int]:
+def _from_comparisons(dataset: Dataset, aspect: str, empty: set[Key], told: Told) -> tuple[list[Pair], int, int]:
     """One pair for each two outputs, its target the shares of people's verdicts on them. Those with a blank text are
     left out, and the keys of the blank ones added to `empty`."""
     votes: dict[tuple[_Key, _Key], list[float]] = {}
     sides: dict[tuple[_Key, _Key], tuple[Record, Record]] = {}
     simulated = 0
-    for row in compared_records(dataset, aspect):
+    for row in told(compared_records(dataset, aspect, told)):
         a, b, sign = row.a, row.b, row.sign
         blank = [key_of(record) for record in (a, b) if not record.text.strip()]
         if blank:
@@ -187,6 +189,7 @@ def _from_ratings(
     settings: HumanSettings,
     rng: np.random.Generator,
     taus: Taus,
+    told: Told,
 ) -> tuple[list[Pair], int]:
     records, means = rated.records, rated.means()
     alone = [len(values) == 1 for values in rated.values]
@@ -200,20 +203,20 @@ def _from_ratings(
         of_item: dict[str, list[int]] = defaultdict(list)
         for place, record in enumerate(records):
             of_item[record.item].append(place)
-        for places in of_item.values():
+        for places in told(list(of_item.values())):
             found += [pair(i, j) for i, j in combinations(places, 2)]
     if settings.rating_pairs in ("rater", "both"):
         share = settings.same_context
         apart = round(len(found) * (1 - share) / share) if found and share > 0 else settings.most
         anywhere = settings.rating_pairs == "rater"
-        found += _same_rater(dataset, aspect, rated, taus.own, min(apart, settings.most), rng, anywhere=anywhere)
+        found += _same_rater(dataset, aspect, rated, taus.own, min(apart, settings.most), rng, told, anywhere=anywhere)
     if settings.rating_pairs == "all":
         found += [pair(i, j) for i, j in _drawn_pairs(len(records), settings.most, rng)]
     if len(found) > settings.most:
         chosen = np.sort(rng.choice(len(found), settings.most, replace=False))
         found = [found[place] for place in chosen.tolist()]
     pairs, identical = [], 0
-    for i, j, difference, tau in found:
+    for i, j, difference, tau in told(found):
         if records[i].text == records[j].text:
             identical += 1
         else:
@@ -228,16 +231,17 @@ def _same_rater(
     tau: float,
     most: int,
     rng: np.random.Generator,
+    told: Told,
     *,
     anywhere: bool,
 ) -> list[tuple[int, int, float, float]]:
     """Texts that one person rated, in whatever campaign, by that person's own two values: of different contexts, or
     `anywhere`. What they said of a text once more says nothing of another text."""
-    place_of = {key_of(record): place for place, record in enumerate(rated.records)}
+    place_of = {key_of(record): place for place, record in enumerate(told(rated.records))}
     rows = [row for row in dataset.ratings if row.aspect == aspect and row.dialogue is None]
     people, order = people_of({row.rater for row in rows})
     first: dict[str, dict[int, float]] = defaultdict(dict)
-    for row in sorted(rows, key=lambda row: order[row.rater]):
+    for row in told(sorted(rows, key=lambda row: order[row.rater])):
         place = place_of.get((row.item or "", row.system or "", row.step))
         if place is not None:
             first[people[row.rater]].setdefault(place, row.value)

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from scoring.ml.errors import TrainingDataError
+from scoring.ml.training.job import Told, untold
 from scoring.ml.types import Dataset, Record
 
 Target: TypeAlias = tuple[float, float, float]
@@ -74,12 +75,12 @@ class Samples:
     generated: tuple[Record, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset) -> Samples:
+    def of(cls, dataset: Dataset, told: Told = untold) -> Samples:
         """The texts of a dataset, every distinct reference of an item once."""
         kinds = {system.id: system.kind for system in dataset.systems}
         real: dict[tuple[str, str], Record] = {}
         generated: list[Record] = []
-        for item in dataset.items:
+        for item in told(dataset.items):
             for text in item.references:
                 if text.strip():
                     record = Record(
@@ -87,7 +88,7 @@ class Samples:
                         group=item.group,
                     )  # fmt: skip
                     real.setdefault((item.id, text), record)
-        for record in dataset.outputs_with_context():
+        for record in told(dataset.outputs_with_context()):
             kind = kinds.get(record.system, "machine")
             plain = replace(record, references=())
             if record.text.strip() and kind in ("human", "reference"):

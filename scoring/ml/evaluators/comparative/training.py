@@ -35,6 +35,11 @@ COLLAPSE = 0.02
 _RESTARTS = "restarts.json"
 
 
+def material_of(job: FitJob) -> Material:
+    """The material of a job, made once for check and training."""
+    return job.once("material", lambda: Material(job))
+
+
 class Material:
     """What a training can learn from, by its data and options. Raises `TrainingDataError` for what is missing."""
 
@@ -51,7 +56,7 @@ class Material:
             raise TrainingDataError(job.name, f"all {n_empty:,} outputs are empty: upload outputs with a text")
         if n_empty:
             self.notes.append(f"{n_empty:,} outputs are empty: left out")
-        self.samples = Samples.of(job.train)
+        self.samples = Samples.of(job.train, job.told)
         self.strong = self._strong()
         self.weak = self._weak()
         self.aspect, self.human = self._human()
@@ -188,7 +193,7 @@ class Material:
             job.number("same_context"),
         )
         taus = taus_of(job.train, aspect, settings)
-        return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus)
+        return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus, job.told)
 
     @cached_property
     def reader(self) -> PairReader:
@@ -248,6 +253,9 @@ class Material:
 
     def held_out(self, phase: str) -> list[Pair]:
         """Pairs of the dev data of the kind a phase learns, drawn once by seed; none without dev data."""
+        return self.job.once(f"held out for {phase}", lambda: self._held_out(phase))
+
+    def _held_out(self, phase: str) -> list[Pair]:
         job = self.job
         if job.dev is None:
             return []
@@ -260,7 +268,7 @@ class Material:
             order = rng.permutation(len(pairs))[: 4 * DEV_PAIRS].tolist()
             turned = rng.random(len(order)) < 0.5
             return [pairs[n].mirrored() if turn else pairs[n] for n, turn in zip(order, turned, strict=True)]
-        samples = Samples.of(job.dev)
+        samples = Samples.of(job.dev, job.told)
         found: list[Pair] = []
         if self.strong is not None:
             strong = StrongPairs(samples, same_context=job.number("same_context"), tie=self.tie)
@@ -360,6 +368,9 @@ def _phase_name(name: str, attempt: int) -> str:
 
 
 def _run(job: FitJob, material: Material, attempt: int) -> Trained:
+    for phase in material.phases():
+        # All before the first step: from then on the steps are told.
+        material.held_out(phase.name)
     network = new_network(job, material.tie, attempt)
     results: list[FinetuneResult] = []
     log: list[Mapping[str, Any]] = []

@@ -34,7 +34,7 @@ from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
-from scoring.ml.training.job import FitJob, Plan
+from scoring.ml.training.job import FitJob, Plan, Told, untold
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
 from scoring.ml.types import Dataset, Record
 
@@ -330,26 +330,40 @@ class Reading:
         return np.asarray(np.bincount(self.owner, values, len(n)) / n)
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """What one network learns from, of which system each text is, and what its weights are chosen by."""
+
+    sides: Sides
+    systems: list[str]
+    held_out: Reading | None
+
+
 class _Trainer:
     """The trainings of one job: a tower, or one per system, at each learning rate asked for."""
 
     def __init__(self, job: FitJob, texts: Texts, dev: Texts | None, kept: list[str]) -> None:
         self.job, self.texts, self.dev, self.kept = job, texts, dev, kept
         self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.tokenizer.tick = job.tell
         self.seconds, self.steps = 0.0, 0
         self.chosen: dict[str, float] = {}
 
     def train(self, systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
         """The network that is kept, with the curve of its training."""
         if self.job.text("models") == "shared":
-            network, found = self._best("training", self.texts, self.dev)
+            network, found = self._best("training", self._encoded(self.texts, self.dev))
             return _for_scoring(network, self.job.encoder), found
         whole = self._network(len(systems))
         log: list[dict[str, Any]] = []
         metrics: dict[str, list[float]] = {}
+        # All before the first step: from then on the steps are told.
+        encoded = [
+            self._encoded(self.texts.of_system(system), None if self.dev is None else self.dev.of_system(system))
+            for system in systems
+        ]
         for tower, system in enumerate(systems):
-            dev = None if self.dev is None else self.dev.of_system(system)
-            network, found = self._best(f"training {system}", self.texts.of_system(system), dev)
+            network, found = self._best(f"training {system}", encoded[tower])
             _move(network, whole, tower)
             log += [{**row, "system": system} for row in found.log]
             for name, value in found.metrics.items():
@@ -358,30 +372,31 @@ class _Trainer:
         result = FinetuneResult(tuple(log), means, self.steps, self.seconds)
         return _for_scoring(whole.eval(), self.job.encoder), result
 
-    def _best(self, phase: str, texts: Texts, dev: Texts | None) -> tuple[PerceptionNetwork, FinetuneResult]:
+    def _encoded(self, texts: Texts, dev: Texts | None) -> Encoded:
+        """Texts to learn from, and those to choose by where there are any, as the network reads them."""
+        sides = _sides(self.job, self.tokenizer, texts)
+        reading = None
+        if dev is not None and dev.records:
+            reading = Reading(_sides(self.job, self.tokenizer, self._met(dev)))
+        return Encoded(sides, [label_of(record) for record in texts.records], reading)
+
+    def _best(self, phase: str, encoded: Encoded) -> tuple[PerceptionNetwork, FinetuneResult]:
         rates = _learning_rates(self.job)
-        if dev is not None and not dev.records:
-            dev = None
         tried = []
         for rate in rates:
             name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
-            tried.append((rate, *self._finetune(name, texts, dev, rate)))
+            tried.append((rate, *self._finetune(name, encoded, rate)))
         # A rate at which the training diverged has no loss.
         rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
         self.chosen[phase] = rate
         return network, found
 
-    def _finetune(
-        self, phase: str, texts: Texts, dev: Texts | None, rate: float
-    ) -> tuple[PerceptionNetwork, FinetuneResult]:
-        job = self.job
-        sides = _sides(job, self.tokenizer, texts)
-        systems = [label_of(record) for record in texts.records]
-        batches = PairBatches(sides, systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
+    def _finetune(self, phase: str, encoded: Encoded, rate: float) -> tuple[PerceptionNetwork, FinetuneResult]:
+        job, reading = self.job, encoded.held_out
+        batches = PairBatches(encoded.sides, encoded.systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
         network = self._network(1)
         judge = None
-        if dev is not None:
-            reading = Reading(_sides(job, self.tokenizer, self._met(dev)))
+        if reading is not None:
 
             def judge(net: Network) -> dict[str, float]:
                 return _judge(cast(PerceptionNetwork, net), reading, self.tokenizer.pad_id)
@@ -424,15 +439,16 @@ class _Trainer:
 
 
 def learnable_of(job: FitJob, dataset: Dataset) -> Texts:
-    """What a job can learn from a dataset."""
-    return learnable(dataset) if job.flag("conditional") else unconditional(dataset)
+    """What a job can learn from a dataset that it keeps, found once."""
+    find = learnable if job.flag("conditional") else unconditional
+    return job.once(f"texts of {id(dataset)}", lambda: find(dataset, job.told))
 
 
-def learnable(dataset: Dataset) -> Texts:
+def learnable(dataset: Dataset, told: Told = untold) -> Texts:
     """Non-empty outputs with references; references that equal the text are taken out, and so is a text that has no
     other."""
     found, same = [], 0
-    for record in dataset.outputs_with_context():
+    for record in told(dataset.outputs_with_context()):
         references = tuple(text for text in references_of(record) if text.strip() != record.text.strip())
         if not record.text.strip() or not references_of(record):
             continue
@@ -443,10 +459,12 @@ def learnable(dataset: Dataset) -> Texts:
     return Texts(found, same)
 
 
-def unconditional(dataset: Dataset) -> Texts:
+def unconditional(dataset: Dataset, told: Told = untold) -> Texts:
     """All non-empty outputs, whether their items have references or not, and the different references of all items."""
     pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
-    return Texts([record for record in dataset.outputs_with_context() if record.text.strip()], 0, tuple(pool.values()))
+    return Texts(
+        [record for record in told(dataset.outputs_with_context()) if record.text.strip()], 0, tuple(pool.values())
+    )
 
 
 def kept_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
@@ -483,6 +501,10 @@ def _sides(job: FitJob, tokenizer: PairTokenizer, texts: Texts) -> Sides:
 
 def _parts(job: FitJob) -> tuple[Dataset, Dataset | None]:
     """What is learned from and what is held out; without a dev part a tenth of the groups, if there are ten."""
+    return job.once("parts", lambda: _split(job))
+
+
+def _split(job: FitJob) -> tuple[Dataset, Dataset | None]:
     if job.dev is None and len(groups_of(job.train)) >= 10:
         learned, held_out = job.train.split(seed=job.seed, shares=(1 - DEV_SHARE, DEV_SHARE))
         return learned, held_out

@@ -62,7 +62,7 @@ class Ream(TrainedEvaluator):
                 raise InvalidOption(job.name, "layer", "must be -1 where the encoder learns")
         if job.encoder.width % job.integer("heads"):
             raise InvalidOption(job.name, "heads", f"must divide the encoder's width, {job.encoder.width}")
-        items = training.checked_items(job, job.train, aspect)
+        items = training.checked_items(job, aspect)
         sizes = training.sizes_of(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
         sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
@@ -297,8 +297,8 @@ class _Training:
         self.method = cast(RatingMethod, job.text("ratings"))
         self.device = resolve_device(job.text("train_device"))
         self.tuned = job.flag("tune_encoder")
-        items = training.checked_items(job, job.train, aspect)
-        dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method)
+        items = training.checked_items(job, aspect)
+        dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method, job.told)
         self.groups, self.dev_groups = groups_of(job.train), groups_of(job.dev)
         groups = [group_of(item.query.group, item.query.item) for item in items]
         if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
@@ -329,11 +329,12 @@ class _Training:
             device=self.device,
             encoder=network.encoder if self.tuned else None,
         )
+        encoder.tokenizer.tick = job.tell
         preparer = training.Preparer(job, self.metric, encoder)
         prepared = preparer.prepare(self.items, "train")
         sizes_wanted = training.sizes_of(job)
         samples, undefined = training.draw_samples(
-            prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets")
+            prepared.gold, sizes_wanted, job.integer("combinations"), job.rng("sets"), job.told
         )
         if not samples:
             raise TrainingDataError(
@@ -346,6 +347,8 @@ class _Training:
         if dev is not None:
             dev_samples, _ = training.draw_samples(dev.gold, sizes_wanted, 2, job.rng("dev sets"))
         epochs = self._epochs(network, prepared, samples, encoder)
+        # From here on the steps are told.
+        encoder.tokenizer.tick = None
         settings = LoopSettings(
             learning_rate=job.number("learning_rate"),
             max_epochs=job.integer("epochs"),

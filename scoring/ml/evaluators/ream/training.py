@@ -29,7 +29,7 @@ from scoring.ml.network import Network
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import rated_records
-from scoring.ml.training.job import FitJob, TrainingProgress
+from scoring.ml.training.job import FitJob, Told, TrainingProgress, untold
 from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
 
@@ -55,15 +55,15 @@ class Prepared:
     vectors: Vectors
 
 
-def query_items(dataset: Dataset, aspect: str, method: RatingMethod) -> list[QueryItem]:
+def query_items(dataset: Dataset, aspect: str, method: RatingMethod, told: Told = untold) -> list[QueryItem]:
     """Items with references and at least three rated outputs whose means are not all alike."""
-    rated = rated_records(dataset, aspect, method)
+    rated = rated_records(dataset, aspect, method, told)
     by_item: dict[str, list[int]] = {}
     for row, record in enumerate(rated.records):
         by_item.setdefault(record.item, []).append(row)
     means = rated.means()
     found = []
-    for rows in by_item.values():
+    for rows in told(list(by_item.values())):
         first = rated.records[rows[0]]
         references = tuple(dict.fromkeys(references_of(first)))
         human = means[rows]
@@ -93,11 +93,13 @@ def kinds_of(job: FitJob) -> tuple[str, ...]:
     return tuple(part.strip() for part in job.text("negatives").split(",") if part.strip())
 
 
-def foreign_answers(items: Sequence[QueryItem], n: int, rng: np.random.Generator) -> list[tuple[str, ...]]:
+def foreign_answers(
+    items: Sequence[QueryItem], n: int, rng: np.random.Generator, told: Told = untold
+) -> list[tuple[str, ...]]:
     """For each item up to `n` references of other items, none of which is its own."""
     pool = [(place, text) for place, item in enumerate(items) for text in item.references]
     found = []
-    for place, item in enumerate(items):
+    for place, item in enumerate(told(items)):
         own = set(item.references)
         chosen: dict[str, None] = {}
         for at in rng.permutation(len(pool)):
@@ -118,7 +120,7 @@ class Preparer:
 
     def prepare(self, items: Sequence[QueryItem], part: str) -> Prepared:
         """`part` names the file: train or dev."""
-        foreign = foreign_answers(items, self.job.integer("foreign"), self.job.rng(f"foreign:{part}"))
+        foreign = foreign_answers(items, self.job.integer("foreign"), self.job.rng(f"foreign:{part}"), self.job.told)
         columns = [(*item.references, *more) for item, more in zip(items, foreign, strict=True)]
         start = np.cumsum([0, *(len(texts) for texts in columns)])
         path = self.job.folder / f"prepared-{part}.safetensors"
@@ -149,12 +151,16 @@ class Preparer:
 
 
 def draw_samples(
-    gold: Sequence[ItemGold], sizes: Sequence[int], per_size: int, rng: np.random.Generator
+    gold: Sequence[ItemGold],
+    sizes: Sequence[int],
+    per_size: int,
+    rng: np.random.Generator,
+    told: Told = untold,
 ) -> tuple[list[Sample], int]:
     """All training sets with a defined gold reliability, and how many had none."""
     samples: list[Sample] = []
     undefined = 0
-    for number, item in enumerate(gold):
+    for number, item in enumerate(told(gold)):
         sets = draw_sets(item.n_references, sizes, per_size, rng)
         for nodes, value in zip(sets, item.reliabilities(sets), strict=True):
             if np.isnan(value):
@@ -381,10 +387,16 @@ def _orderings(
     return right
 
 
-def checked_items(job: FitJob, data: Dataset, aspect: str) -> list[QueryItem]:
-    """The items of the training part. Raises `TrainingDataError` when there are too few, or ratings are no numbers."""
+def checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
+    """The items of the training part, made once for check and training. Raises `TrainingDataError` when there are too
+    few, or ratings are no numbers."""
+    return job.once(f"items of {aspect}", lambda: _checked_items(job, aspect))
+
+
+def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
+    data = job.train
     refuse_nan(job.name, data, [aspect])
-    items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")))
+    items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")), job.told)
     if len(items) < 3:
         raise TrainingDataError(
             job.name,

@@ -80,7 +80,7 @@ class SharedBert(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        train, dev, _ = _instances(job)
+        train, dev, _ = instances_of(job)
         check_architecture(job.encoder)
         check_pooler(job)
         labelled = train.labelled
@@ -122,7 +122,7 @@ class SharedBert(TrainedEvaluator):
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        train, dev, test = _instances(job)
+        train, dev, test = instances_of(job)
         trainer = _Trainer(job, train, dev)
         betas = trainer.choose_betas()
         network, found = trainer.train(betas)
@@ -210,8 +210,11 @@ class _Trainer:
     def __init__(self, job: FitJob, train: Instances, dev: Instances) -> None:
         self.job, self.train_part, self.dev = job, train, dev
         self.tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        self.tokenizer.tick = job.tell
         self.encodings = _encode(job, train, self.tokenizer)
         self.dev_encodings = _encode(job, dev, self.tokenizer)
+        # From here on the steps are told.
+        self.tokenizer.tick = None
         self.seconds, self.steps = 0.0, 0
 
     @property
@@ -338,6 +341,11 @@ def best_factor(scores: Sequence[float]) -> float:
     return max(zip(BETA_GRID, scores, strict=True), key=lambda one: (one[1], -abs(one[0] - 1)))[0]
 
 
+def instances_of(job: FitJob) -> tuple[Instances, Instances, Instances]:
+    """As `_instances`, made once for check and training."""
+    return job.once("instances", lambda: _instances(job))
+
+
 def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     """Train, dev and test pairs. Without a dev part one is taken from the training part, by groups or by rows."""
     aspects = _aspects(job)
@@ -348,7 +356,7 @@ def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
     rules = [rule_of(job.train, aspect, method, cut) for aspect in aspects]
 
     def labelled(data: Dataset) -> Instances:
-        return Instances.of(label_outputs(data, aspects, method=method, rules=rules))
+        return Instances.of(label_outputs(data, aspects, method=method, rules=rules, told=job.told))
 
     whole = labelled(job.train)
     if not len(whole.outputs):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from evalapp.stats import RatingMethod
 from scoring.ml.base import references_of
 from scoring.ml.training.gold import Key, key_of, rated_records
+from scoring.ml.training.job import Told, untold
 from scoring.ml.types import Dataset, Record
 
 Floats = npt.NDArray[np.float64]
@@ -67,7 +68,12 @@ def rule_of(dataset: Dataset, aspect: str, method: RatingMethod, threshold: floa
 
 
 def label_outputs(
-    dataset: Dataset, aspects: Sequence[str], *, method: RatingMethod = "raw", rules: Sequence[Rule] | None = None
+    dataset: Dataset,
+    aspects: Sequence[str],
+    *,
+    method: RatingMethod = "raw",
+    rules: Sequence[Rule] | None = None,
+    told: Told = untold,
 ) -> Labelled:
     """Median over judges; the judges of systems that wrote the same text for an item are pooled; raw medians are
     rounded up, so that 4.5 counts as 5; good from the threshold on.
@@ -82,9 +88,9 @@ def label_outputs(
     empty: set[Key] = set()
     alone: set[Key] = set()
     for place, aspect in enumerate(aspects):
-        rated = rated_records(dataset, aspect, method)
+        rated = rated_records(dataset, aspect, method, told)
         simulated += rated.simulated
-        for record, values in zip(rated.records, rated.values, strict=True):
+        for record, values in zip(told(rated.records), rated.values, strict=True):
             if not record.text.strip():
                 empty.add(key_of(record))
                 continue
@@ -96,7 +102,7 @@ def label_outputs(
             record_of.setdefault(key, record)
             pooled.setdefault(key, [[] for _ in aspects])[place].extend(values)
     labels = np.full((len(pooled), len(aspects)), np.nan)
-    for row, columns in enumerate(pooled.values()):
+    for row, columns in enumerate(told(list(pooled.values()))):
         for place, ratings in enumerate(columns):
             if ratings:
                 labels[row, place] = float(_level(ratings, rules[place]) >= rules[place].threshold)
