@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import EncoderError, InvalidOption, TrainingDataError, cross_fit, fit, load, plan
+from scoring.ml import EncoderError, InvalidOption, TrainingDataError, TrainingProgress, cross_fit, fit, load, plan
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.perception.arithmetic import system_weights
 from scoring.ml.evaluators.perception.evaluator import (
@@ -24,6 +24,7 @@ from scoring.ml.evaluators.perception.evaluator import (
 )
 from scoring.ml.evaluators.perception.pairs import PairBatches, encode_pool, encode_sides
 from scoring.ml.evaluators.perception.robustness import least_overlapping, robustness
+from scoring.ml.training import finetune
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.fit import make_job
@@ -151,6 +152,40 @@ def test_empty_texts_drag_a_system_down_with_all_their_weight(trained: Perceptio
     assert weights[-1] >= weights.max()
     wanted = values @ weights / weights.sum()
     assert evaluator.system_score([*records, replace(records[0], text=" ")]) == pytest.approx(float(wanted))
+
+
+@pytest.mark.parametrize(
+    ("models", "phase"), [("shared", "training"), ("per_system", "training near")], ids=["shared", "per system"]
+)
+def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+    models: str, phase: str, encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off between two steps with the lazy penalty, and with the weight of the confidence on its way."""
+    monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
+    arguments: dict[str, Any] = {
+        "dev": data(5, seed=4), "encoder": encoder, "models": models, "epochs": 3, "batch_size": 4,
+        "learning_rate": 1e-3, "penalty": "pair", "penalty_every": 3,
+    }  # fmt: skip
+
+    class Stop(Exception):
+        pass
+
+    def interrupt(told: TrainingProgress) -> None:
+        if (told.phase, told.done) == (phase, 5):
+            raise Stop
+
+    whole = fit("perception", data(12), **arguments)
+    with pytest.raises(Stop):
+        fit("perception", data(12), folder=tmp_path, progress=interrupt, **arguments)
+    seen: list[tuple[str, int]] = []
+    resumed = fit(
+        "perception", data(12), folder=tmp_path, progress=lambda told: seen.append((told.phase, told.done)), **arguments
+    )  # fmt: skip
+    # The step before was kept.
+    assert seen[0] == (phase, 5)
+    assert resumed.record.metrics == whole.record.metrics
+    weights = whole.artefact.network.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in resumed.artefact.network.state_dict().items())
 
 
 def test_one_model_for_each_system(encoder: str, tmp_path: Path) -> None:
@@ -308,8 +343,8 @@ def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monk
     trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
     losses: dict[float, dict[str, float]] = {0.1: {"loss": 0.7}, 0.2: {"loss": 0.6}, 0.3: {}}
     made = {rate: (trainer._network(1), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()}
-    monkeypatch.setattr(trainer, "_finetune", lambda phase, texts, dev, rate: made[rate])
-    assert trainer._best("training", trainer.texts, trainer.dev)[0] is made[0.2][0]
+    monkeypatch.setattr(trainer, "_finetune", lambda phase, encoded, rate: made[rate])
+    assert trainer._best("training", trainer._encoded(trainer.texts, trainer.dev))[0] is made[0.2][0]
     assert trainer.chosen == {"training": 0.2}
 
 

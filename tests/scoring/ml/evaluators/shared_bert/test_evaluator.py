@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import EncoderError, InvalidOption, TrainingDataError, fit, load, plan
+from scoring.ml import EncoderError, InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
 from scoring.ml.evaluators.shared_bert import evaluator as module
 from scoring.ml.evaluators.shared_bert.evaluator import SharedBert, _instances
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
+from scoring.ml.training import finetune
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.job import silent
@@ -190,6 +191,48 @@ def test_the_rival_has_an_encoder_per_aspect(encoder: str, tmp_path: Path) -> No
     said = [rival.record.metrics[f"loss_{aspect}"] for aspect in rival.aspects]
     np.testing.assert_allclose(said, loss, atol=1e-6)
     assert {row["aspect"] for row in rival.record.log} == {"naturalness", "quality"}
+
+
+@pytest.mark.parametrize(
+    ("options", "phase"),
+    [
+        ({}, "training"),
+        ({"shared": False}, "training quality"),
+        # Of eleven models per aspect; what those before it found is read from their folders.
+        ({"beta": "grid", "epochs": 1, "aspects": "naturalness"}, "beta naturalness 0.90"),
+    ],
+    ids=["shared", "separate", "grid"],
+)
+def test_a_training_that_was_cut_off_ends_with_the_same_weights(
+    options: dict[str, Any], phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
+    arguments: dict[str, Any] = {
+        "dev": data(6, seed=4), "encoder": tiny_encoder("bert", tmp_path / "encoder", dropout=0.1),
+        "learning_rate": 1e-3, "epochs": 2, "batch_size": 16, **options,
+    }  # fmt: skip
+
+    class Stop(Exception):
+        pass
+
+    def interrupt(told: TrainingProgress) -> None:
+        if (told.phase, told.done) == (phase, 2):
+            raise Stop
+
+    whole = fit("shared-bert", data(), **arguments)
+    with pytest.raises(Stop):
+        fit("shared-bert", data(), folder=tmp_path / "work", progress=interrupt, **arguments)
+    seen: list[tuple[str, int]] = []
+    resumed = fit(
+        "shared-bert", data(), folder=tmp_path / "work",
+        progress=lambda told: seen.append((told.phase, told.done)), **arguments,
+    )  # fmt: skip
+    # The step before was kept.
+    assert seen[0] == (phase, 2)
+    assert resumed.artefact.state == whole.artefact.state
+    assert resumed.record.metrics == whole.record.metrics
+    weights = whole.artefact.network.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in resumed.artefact.network.state_dict().items())
 
 
 def test_same_seed_same_weights(encoder: str) -> None:
