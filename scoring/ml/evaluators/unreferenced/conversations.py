@@ -11,6 +11,8 @@ from scoring.ml.types import Dataset, Record, assign_groups
 #: ParlAI's PersonaChat files carry the persona among the turns; the released MAUDE takes these lines out.
 PERSONA = ("your persona:", "partner's persona:")
 DEV_SHARE = 0.1
+#: Groups without which nothing could be drawn for the held-out part.
+LEAST_HELD_OUT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,10 @@ def conversations_of(dataset: Dataset, lower_case: bool) -> list[Conversation]:
 def split_conversations(
     conversations: Sequence[Conversation], seed: int, dev_share: float = DEV_SHARE
 ) -> tuple[list[Conversation], list[Conversation]]:
-    """Whole groups apart, by default 90:10."""
-    parts = assign_groups({one.group for one in conversations}, seed, (1 - dev_share, dev_share))
+    """Whole groups apart, by default 90:10; two at least are held out, for a false reply is one of another group."""
+    groups = {one.group for one in conversations}
+    share = min(max(dev_share, LEAST_HELD_OUT / max(len(groups), 1)), 0.5)
+    parts = assign_groups(groups, seed, (1 - share, share))
     train = [one for one in conversations if parts[one.group] == 0]
     return train, [one for one in conversations if parts[one.group] == 1]
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
+    LEAST_HELD_OUT,
     Conversation,
     conversations_of,
+    groups_in,
     split_conversations,
 )
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
@@ -44,6 +46,10 @@ def sets_of(job: FitJob) -> Sets:
     _enough(job, train)
     dev = [] if job.dev is None else conversations_of(job.dev, lower)
     if dev:
+        broken = any(kind in SYNTACTIC for kind in KINDS[job.text("negatives")])
+        if not broken and len(groups_in(dev)) < LEAST_HELD_OUT:
+            text = "the held-out part is one conversation; false replies are taken from others: hold out two or more, "
+            raise TrainingDataError(job.name, text + "or choose negatives that break replies, too (negatives=all).")
         return Sets(train, dev, ())
     part, held_out = split_conversations(train, job.seed)
     return Sets(part, held_out, ("A tenth of its conversations was held out to choose its weights.",))

@@ -364,7 +364,7 @@ def test_references_serve_where_there_are_no_dialogues(encoder: str) -> None:
     )
     evaluator = fit("maude", Dataset("items", items=items), encoder=encoder, epochs=1, **SMALL["maude"])
     assert evaluator.trained_on == {f"g{n}" for n in range(14)}
-    assert len(evaluator.record.dev_groups) == 1
+    assert len(evaluator.record.dev_groups) == 2
 
 
 def test_what_is_missing_is_said_before_training(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
