@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
+import numpy as np
+import numpy.typing as npt
+
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
@@ -20,6 +23,12 @@ def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
             raise TrainingDataError(
                 name, f"{absent} ratings of {aspect} are not numbers (nan or infinite): leave them out"
             )
+
+
+def cut_note(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[str]:
+    """What a dry check says of texts that are longer than what is read, by those it looked at; nothing if none is."""
+    n = int(truncated.sum())
+    return [f"{n:,} of {len(truncated):,} {nouns} that were looked at are longer than {limit}: cut"] if n else []
 
 
 def check_processes(job: FitJob) -> int:

@@ -31,6 +31,7 @@ from scoring.ml.evaluators.comparative.verdicts import (
 from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.checks import cut_note
 from scoring.ml.training.estimate import judged_texts, scoring_seconds, training_seconds
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
@@ -60,9 +61,13 @@ class Comparative(TrainedEvaluator, PairJudge):
         sizes_of(job, material.tie)
         phases = material.phases()
         tokens = longest = 0.0
+        cut = []
         for phase in phases:
             pairs = phase.draw(0, 0, min(_PROBED, phase.n_pairs))
-            lengths = material.reader.pairs([p.a for p in pairs], [p.b for p in pairs]).encodings.lengths
+            looked_at = material.reader.pairs([p.a for p in pairs], [p.b for p in pairs])
+            single = None if job.flag("comparison") else material.reader.singles([p.a for p in pairs])
+            cut.append((single or looked_at).truncated)
+            lengths = looked_at.encodings.lengths
             tokens += float(lengths.mean()) * phase.steps * phase.batch_size
             longest = max(longest, float(lengths.mean()))
         device = job.text("train_device")
@@ -73,7 +78,13 @@ class Comparative(TrainedEvaluator, PairJudge):
         after = scoring_seconds(job.encoder, longest * meetings, device)
         seconds = training_seconds(job.encoder, tokens, device) + after
         steps = sum(phase.steps for phase in phases)
-        return Plan(material.examples(), steps, seconds, tuple(material.notes), after)
+        words = job.optional_integer("words")
+        limit = f"{material.reader.tokenizer.max_length} tokens" + (
+            "" if words is None else f" or {words} words a text"
+        )
+        nouns = "pairs of texts" if job.flag("comparison") else "texts"
+        notes = (*material.notes, *cut_note(np.concatenate(cut), nouns, limit))
+        return Plan(material.examples(), steps, seconds, notes, after)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

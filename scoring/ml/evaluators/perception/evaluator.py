@@ -16,7 +16,7 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Ints
 from scoring.ml.engine import Batch, Engine
-from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError
 from scoring.ml.evaluators.perception.arithmetic import (
     expected_calibration_error,
     hinted,
@@ -32,6 +32,7 @@ from scoring.ml.network import Network, NetworkConfig, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
+from scoring.ml.training.checks import cut_note
 from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.job import FitJob, Plan, Told, untold
@@ -55,11 +56,14 @@ NO_DROPOUT = (
 @dataclass(frozen=True)
 class Texts:
     """Records that can be learned from: a text, and references that are not the same text. Of an unconditional model
-    a text alone, and the `pool` of references any of them may meet."""
+    a text alone, and the `pool` of references any of them may meet. Left out are `n_same` outputs that are the same as
+    all their references, `n_empty` without a text and `n_alone` without a reference."""
 
     records: list[Record]
     n_same: int
     pool: tuple[str, ...] = ()
+    n_empty: int = 0
+    n_alone: int = 0
 
     def of_system(self, name: str) -> Texts:
         """Those of one system."""
@@ -88,6 +92,11 @@ class Perception(TrainedEvaluator):
         check_architecture(job.encoder)
         _check_rates(job, *_parts(job))
         _, texts = kept_apart(job, whole)
+        if _n_different(texts) == 1:
+            raise TrainingDataError(
+                job.name,
+                f"all {len(texts.records):,} texts are the same: it would learn that one by heart. Upload others",
+            )
         systems = texts.systems
         counts = {name: len(texts.of_system(name).records) for name in systems}
         shared = job.text("models") == "shared"
@@ -102,22 +111,31 @@ class Perception(TrainedEvaluator):
         cost = (
             1 + (PENALISED - 1) / job.integer("penalty_every") if job.text("penalty") in ("pair", "interpolate") else 1
         )
-        notes = []
+        notes = _left_out(whole)
         if texts.n_same:
             notes.append(f"{texts.n_same} texts that equal their only reference are left out: nothing tells them apart")
         few = [name for name, n in counts.items() if n < 100]
         if few and not shared:
             notes.append(f"fewer than 100 texts of {', '.join(few)}: its reader will know little")
+        if shared and len(systems) == 1:
+            notes.append(f"all texts are of {systems[0]}: the reader knows no other system's, compare none by it")
+        constant = [name for name in systems if _n_different(texts.of_system(name)) == 1]
+        if constant and not shared:
+            notes.append(f"all texts of {', '.join(constant)} are the same: its reader learns them by heart")
         if not _drops(job.encoder):
             notes.append(NO_DROPOUT)
         examples = {"texts": len(texts.records), "systems": len(systems)}
-        tokens = _tokens_of_pair(job, texts) * steps * batch
+        looked_at, longest_read = _looked_at(job, texts)
+        cut = np.concatenate([looked_at.truncated, looked_at.reference_truncated])
+        notes += cut_note(cut, "texts and references", f"{longest_read} tokens")
+        tokens = float(looked_at.generated.lengths.mean() + looked_at.references.lengths.mean()) * steps * batch
         seconds = cost * training_seconds(job.encoder, tokens, job.text("train_device"))
         return Plan(examples, steps, seconds, tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        _checked_systems(job, learnable_of(job, job.train))
+        whole = learnable_of(job, job.train)
+        _checked_systems(job, whole)
         learned, held_out = _parts(job)
         kept, texts = kept_apart(job, learnable_of(job, learned))
         dev = None if held_out is None else learnable_of(job, held_out)
@@ -137,6 +155,7 @@ class Perception(TrainedEvaluator):
             metrics=found.metrics,
             notes=(
                 "A system's score falls as the reader gets stronger: compare systems only under one signature.",
+                *_left_out(whole),
                 *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(found) else []),
             ),
             versions=library_versions(),
@@ -447,24 +466,41 @@ def learnable_of(job: FitJob, dataset: Dataset) -> Texts:
 def learnable(dataset: Dataset, told: Told = untold) -> Texts:
     """Non-empty outputs with references; references that equal the text are taken out, and so is a text that has no
     other."""
-    found, same = [], 0
+    found, same, empty, alone = [], 0, 0, 0
     for record in told(dataset.outputs_with_context()):
         references = tuple(text for text in references_of(record) if text.strip() != record.text.strip())
-        if not record.text.strip() or not references_of(record):
+        if not record.text.strip():
+            empty += 1
+            continue
+        if not references_of(record):
+            alone += 1
             continue
         if not references:
             same += 1
             continue
         found.append(replace(record, references=references))
-    return Texts(found, same)
+    return Texts(found, same, n_empty=empty, n_alone=alone)
 
 
 def unconditional(dataset: Dataset, told: Told = untold) -> Texts:
     """All non-empty outputs, whether their items have references or not, and the different references of all items."""
     pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
-    return Texts(
-        [record for record in told(dataset.outputs_with_context()) if record.text.strip()], 0, tuple(pool.values())
-    )
+    found = [record for record in told(dataset.outputs_with_context()) if record.text.strip()]
+    return Texts(found, 0, tuple(pool.values()), n_empty=len(dataset.outputs) - len(found))
+
+
+def _left_out(texts: Texts) -> list[str]:
+    """What it does not learn from, by cause."""
+    found = []
+    if texts.n_empty:
+        found.append(f"{texts.n_empty:,} outputs are empty: left out")
+    if texts.n_alone:
+        found.append(f"{texts.n_alone:,} outputs have no reference: left out")
+    return found
+
+
+def _n_different(texts: Texts) -> int:
+    return len({record.text.strip() for record in texts.records})
 
 
 def kept_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
@@ -532,13 +568,12 @@ def _drops(source: EncoderSource) -> bool:
     return has_dropout(encoder)
 
 
-def _tokens_of_pair(job: FitJob, texts: Texts) -> float:
-    """Tokens of a text and a reference, on average over some."""
+def _looked_at(job: FitJob, texts: Texts) -> tuple[Sides, int]:
+    """Some texts and references as the network reads them, and the most tokens it reads."""
     places = np.linspace(0, len(texts.records) - 1, min(PROBED, len(texts.records))).astype(int)
     tokenizer = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
     some = Texts([texts.records[place] for place in places.tolist()], 0, texts.pool[:PROBED])
-    sides = _sides(job, tokenizer, some)
-    return float(sides.generated.lengths.mean() + sides.references.lengths.mean())
+    return _sides(job, tokenizer, some), tokenizer.max_length
 
 
 def label_of(record: Record) -> str:
@@ -549,6 +584,8 @@ def label_of(record: Record) -> str:
 def _checked_systems(job: FitJob, texts: Texts) -> list[str]:
     if not job.train.outputs:
         raise TrainingDataError(job.name, "the data hold no outputs. Upload the texts of a system first.")
+    if texts.n_empty == len(job.train.outputs):
+        raise TrainingDataError(job.name, f"all {texts.n_empty:,} outputs are empty: upload outputs with a text")
     if not texts.records:
         raise TrainingDataError(
             job.name, "no output has a reference it could be told from: add references to the items"
@@ -558,11 +595,11 @@ def _checked_systems(job: FitJob, texts: Texts) -> list[str]:
     if job.text("models") == "per_system":
         few = [name for name in systems if len(texts.of_system(name).records) < LEAST_PAIRS]
         if few:
-            raise TrainingDataError(
+            raise TooFewData(
                 job.name, f"{', '.join(few)}: fewer than {LEAST_PAIRS} texts with references; take models=shared"
             )
     elif len(texts.records) < LEAST_PAIRS:
-        raise TrainingDataError(
+        raise TooFewData(
             job.name, f"{len(texts.records)} texts with references are too few, it needs {LEAST_PAIRS}: upload more"
         )
     return systems

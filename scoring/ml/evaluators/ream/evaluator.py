@@ -28,6 +28,7 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import as_inputs
+from scoring.ml.training.checks import cut_note
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.loop import LoopSettings, train_loop
@@ -37,6 +38,8 @@ from scoring.ml.types import Dataset, Item, Record, assign_groups
 #: Held out to choose the epoch where no other data are: a tenth of the groups, if there are ten.
 DEV_SHARE, LEAST_GROUPS = 0.1, 10
 # Pairs a second that two cores encode with MiniLM, and sets a second that they train.
+# So many pairs tell whether they are cut, in the dry check.
+PROBED = 64
 PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
 
 
@@ -82,6 +85,16 @@ class Ream(TrainedEvaluator):
         notes = []
         if few:
             notes.append(f"{few} items have fewer than 6 rated outputs: their reliabilities are mostly chance")
+        n_empty = sum(not text.strip() for item in items for text in item.outputs)
+        if n_empty:
+            notes.append(f"{n_empty:,} rated outputs are empty: they have the metric's worst score")
+        reader = PairEncoder(
+            job.encoder, layer=layer, pooling=as_pooling(job.text("pooling")),
+            max_length=job.optional_integer("max_length"), inputs=job.text("inputs"), device="cpu",
+        )  # fmt: skip
+        some = [items[place] for place in np.linspace(0, len(items) - 1, min(PROBED, len(items))).astype(int).tolist()]
+        looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
+        notes += cut_note(looked_at.truncated, "pairs of query and reference", f"{reader.tokenizer.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
         return Plan(examples, steps, float(seconds), tuple(notes))
 

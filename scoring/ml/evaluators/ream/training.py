@@ -12,7 +12,7 @@ import torch
 from evalapp.stats import RatingMethod, spearman
 from scoring.ml.base import PairEvaluator, Query, references_of
 from scoring.ml.encoders.kept import cached_vectors
-from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.errors import InvalidOption, TooFewData, TrainingDataError
 from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.gold import (
     Floats,
@@ -398,7 +398,7 @@ def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
     refuse_nan(job.name, data, [aspect])
     items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")), job.told)
     if len(items) < 3:
-        raise TrainingDataError(
+        raise TooFewData(
             job.name,
             f"{len(items)} items have references and three or more outputs that people rated differently for {aspect}; "
             "it needs 3. Rate more systems per item, or add references.",

@@ -16,7 +16,7 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, Tokenized
 from scoring.ml.engine import Batch, Engine
-from scoring.ml.errors import TrainingDataError
+from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
 from scoring.ml.evaluators.shared_bert.labels import (
     BETA_GRID,
@@ -31,7 +31,7 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.batches import RowBatches
-from scoring.ml.training.checks import refuse_nan
+from scoring.ml.training.checks import cut_note, refuse_nan
 from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneResult, FinetuneSettings, finetune
 from scoring.ml.training.gold import aspects_with
@@ -89,7 +89,7 @@ class SharedBert(TrainedEvaluator):
             seen = labelled.labels[np.unique(train.outputs), place]
             good, bad = int((seen == 1).sum()), int((seen == 0).sum())
             if min(good, bad) < LEAST_OF_A_CLASS:
-                raise TrainingDataError(
+                raise TooFewData(
                     job.name,
                     f"of {aspect}, {good} outputs are good (median {labelled.thresholds[place]:g} or more) and {bad} "
                     f"are not; it needs {LEAST_OF_A_CLASS} of each. Rate more outputs, or set the option threshold.",
@@ -116,7 +116,10 @@ class SharedBert(TrainedEvaluator):
             "held-out outputs": len(np.unique(dev.outputs)),
         }
         probe = train.take(pairs[np.linspace(0, n_pairs - 1, min(PROBED, n_pairs)).astype(np.int64)])
-        tokens = float(_encode(job, probe).lengths.mean()) * job.integer("batch_size") * steps
+        reader = PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+        looked_at = _read(job, probe, reader)
+        notes += cut_note(looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens")
+        tokens = float(looked_at.encodings.lengths.mean()) * job.integer("batch_size") * steps
         seconds = training_seconds(job.encoder, tokens, job.text("train_device"))
         return Plan(examples, steps, seconds, tuple(notes))
 
@@ -426,11 +429,15 @@ def _aspects(job: FitJob) -> tuple[str, ...]:
     return asked
 
 
-def _encode(job: FitJob, part: Instances, tokenizer: PairTokenizer | None = None) -> Encodings:
+def _encode(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Encodings:
     """The pairs as they are read."""
-    reader = tokenizer or PairTokenizer(job.encoder, max_length=job.optional_integer("max_length"))
+    return _read(job, part, tokenizer).encodings
+
+
+def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Tokenized:
+    """The same with which were cut."""
     texts = [part.labelled.records[int(row)].text for row in part.outputs]
-    return _tokenize(reader, job.text("inputs"), texts, part.references).encodings
+    return _tokenize(tokenizer, job.text("inputs"), texts, part.references)
 
 
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,25 @@ def test_what_reads_words_needs_to_know_how_many_there_are(name: str, data: Data
     path.write_text(json.dumps({key: value for key, value in config.items() if key != "vocab_size"}), encoding="utf-8")
     with pytest.raises(EncoderError):
         checked(name, data, folder)
+
+
+@pytest.mark.parametrize("name", ["comparative", "perception", "ream", "shared-bert"])
+def test_texts_that_are_cut_are_told_before_training(name: str, data: Dataset, folder: Path) -> None:
+    """Of texts of ten thousand words nothing was said before they were scored."""
+    third = tuple(Output(row.item, "c", f"{row.text} {place}") for place, row in enumerate(data.outputs[::2]))
+    rated = tuple(Rating("r", "good", float(1 + place % 5), row.item, "c") for place, row in enumerate(third))
+    short = replace(
+        data, systems=(*data.systems, System("c")), outputs=(*data.outputs, *third), ratings=(*data.ratings, *rated)
+    )
+    # As many tokens as words; the encoder reads 64.
+    items = tuple(
+        replace(item, references=tuple("cat " * 90 + text for text in item.references)) for item in data.items
+    )
+    long = replace(
+        short, items=items, outputs=tuple(replace(row, text="dog " * 90 + row.text) for row in short.outputs)
+    )
+    (note,) = (note for note in checked(name, long, folder).notes if "looked at" in note)
+    found = re.fullmatch(r"(\d+) of (\d+) [a-z ]+ that were looked at are longer than 64 tokens: cut", note)
+    assert found is not None, note
+    assert found[1] == found[2]
+    assert not any("looked at" in note for note in checked(name, short, folder).notes)

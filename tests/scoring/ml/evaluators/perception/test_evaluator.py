@@ -154,6 +154,40 @@ def test_empty_texts_drag_a_system_down_with_all_their_weight(trained: Perceptio
     assert evaluator.system_score([*records, replace(records[0], text=" ")]) == pytest.approx(float(wanted))
 
 
+def rewritten(whole: Dataset, **texts: str) -> Dataset:
+    """With these texts for all outputs of these systems."""
+    return replace(whole, outputs=tuple(replace(row, text=texts.get(row.system, row.text)) for row in whole.outputs))
+
+
+def test_what_is_left_out_is_counted(encoder: str) -> None:
+    """Empty outputs and those without references went without a word."""
+    whole = data(12)
+    outputs = tuple(
+        replace(row, text=" ") if row.item in ("i0", "i1") and row.system == "far" else row for row in whole.outputs
+    )
+    items = tuple(replace(item, references=()) if item.id == "i2" else item for item in whole.items)
+    found = plan("perception", replace(whole, outputs=outputs, items=items), encoder=encoder).notes
+    assert {"2 outputs are empty: left out", "2 outputs have no reference: left out"} <= set(found)
+    assert not any("left out" in note for note in plan("perception", whole, encoder=encoder).notes)
+    for conditional in (True, False):
+        with pytest.raises(TrainingDataError, match="all 24 outputs are empty: upload"):
+            plan("perception", rewritten(whole, near=" ", far=""), encoder=encoder, conditional=conditional)
+
+
+def test_one_system_and_one_text_are_said(encoder: str) -> None:
+    whole = data(12)
+    alone = replace(whole, outputs=tuple(row for row in whole.outputs if row.system == "near"))
+    said = "all texts are of near: the reader knows no other system's"
+    assert any(said in note for note in plan("perception", alone, encoder=encoder).notes)
+    # As in the paper: one model for each system.
+    assert not any(said in note for note in plan("perception", alone, encoder=encoder, models="per_system").notes)
+    assert not any(said in note for note in plan("perception", whole, encoder=encoder).notes)
+    constant = plan("perception", rewritten(whole, far="no"), encoder=encoder, models="per_system").notes
+    assert "all texts of far are the same: its reader learns them by heart" in constant
+    with pytest.raises(TrainingDataError, match="all 24 texts are the same"):
+        plan("perception", rewritten(whole, near="no", far="no "), encoder=encoder)
+
+
 @pytest.mark.parametrize(
     ("models", "phase"), [("shared", "training"), ("per_system", "training near")], ids=["shared", "per system"]
 )
@@ -279,8 +313,9 @@ def test_an_unconditional_reader_wants_more_references_than_it_keeps(encoder: st
             plan("perception", one_left, encoder=encoder, conditional=False, n_references=3, seed=seed, **QUICK)
         except TrainingDataError as error:
             said.append(str(error))
-    assert said
-    assert all("no output differs from the reference" in message for message in said)
+    left = [message for message in said if "no output differs from the reference" in message]
+    assert left
+    assert all("texts are the same: it would" in message for message in said if message not in left)
 
 
 def test_without_condition_a_text_meets_several_references_an_epoch(encoder: str, tmp_path: Path) -> None:
