@@ -20,7 +20,7 @@ from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
-from scoring.ml.evaluators.ream.gold import TEST_SIZES, Sample
+from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample
 from scoring.ml.evaluators.ream.network import ReamNetwork
 from scoring.ml.evaluators.ream.vectors import PairEncoder, as_pooling, resolve_layer
 from scoring.ml.layers.pooling import pool
@@ -214,14 +214,15 @@ class Ream(TrainedEvaluator):
         with tempfile.TemporaryDirectory(prefix="evalapp-report-") as folder:
             job = FitJob(self.entry, data, None, self.artefact.profile, self.settings, drawn, Path(folder))
             prepared = training.Preparer(job, self.metric, self.pair_encoder).prepare(items, "test") if items else None
-            samples, _ = training.draw_samples(prepared.gold if prepared else [], sizes, per_size, job.rng("test sets"))
+            gold = prepared.gold if prepared else []
+            samples, without = training.draw_samples(gold, sizes, per_size, job.rng("test sets"))
             if prepared is None or not samples:
                 wanted = ", ".join(map(str, sizes))
                 raise ScoringError(
                     f"no set of {wanted} references has a reliability here: it takes three or more outputs of an item "
                     f"that people rated differently for {self.aspects[0]}, and as many references"
                 )
-            return training.report(self.network, prepared, samples, job.rng("test perturbations"))
+            return training.report(self.network, prepared, samples, job.rng("test perturbations"), without)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         groups: dict[Any, list[int]] = {}
@@ -352,13 +353,14 @@ class _Training:
         if not samples:
             raise TrainingDataError(
                 job.name,
-                f"none of {undefined} reference sets has a reliability: {self.metric.name} gives all answers "
+                f"none of {len(undefined)} reference sets has a reliability: {self.metric.name} gives all answers "
                 "to a query the same score, whatever the references. Take another metric.",
             )
         dev = preparer.prepare(self.dev, "dev") if self.dev else None
         dev_samples: list[Sample] = []
+        without: list[tuple[int, Nodes]] = []
         if dev is not None:
-            dev_samples, _ = training.draw_samples(dev.gold, sizes_wanted, 2, job.rng("dev sets"))
+            dev_samples, without = training.draw_samples(dev.gold, sizes_wanted, 2, job.rng("dev sets"))
         epochs = self._epochs(network, prepared, samples, encoder)
         # From here on the steps are told.
         encoder.tokenizer.tick = None
@@ -373,8 +375,10 @@ class _Training:
 
         def judge(net: Network) -> dict[str, float]:
             assert dev is not None
-            found = training.report(net, self._fresh(dev, encoder), dev_samples, job.rng("perturbations"))
+            found = training.report(net, self._fresh(dev, encoder), dev_samples, job.rng("perturbations"), without)
             figures = {"mse": found.mse, "constant": found.constant, "r2": found.r2, "spearman": found.spearman}
+            if without:
+                figures |= {f"{name}_zero": value for name, value in found.zero.items()}
             return figures | {f"accuracy_{kind}": value for kind, value in found.accuracy.items()}
 
         found = train_loop(
@@ -390,7 +394,7 @@ class _Training:
             seconds=found.seconds,
             steps=found.steps,
             metrics=found.metrics,
-            notes=_notes(found.metrics, undefined, self.items),
+            notes=_notes(found.metrics, len(undefined), len(without), self.items),
             versions=library_versions(),
             log=found.log,
         )
@@ -465,7 +469,9 @@ def _simulated(job: FitJob, aspect: str) -> int:
     return sum(rating.simulated for rating in job.train.ratings if rating.aspect == aspect)
 
 
-def _notes(metrics: Mapping[str, float], undefined: int, items: Sequence[training.QueryItem]) -> tuple[str, ...]:
+def _notes(
+    metrics: Mapping[str, float], undefined: int, without: int, items: Sequence[training.QueryItem]
+) -> tuple[str, ...]:
     notes = []
     n = float(np.mean([len(item.outputs) for item in items]))
     notes.append(
@@ -474,6 +480,10 @@ def _notes(metrics: Mapping[str, float], undefined: int, items: Sequence[trainin
     )
     if undefined:
         notes.append(f"{undefined} reference sets had no gold reliability (constant scores) and were left out.")
+    if without:
+        notes.append(
+            f"So had {without} held-out ones: the figures leave them out, those named _zero take 0 for their gold."
+        )
     if metrics.get("r2", 1.0) <= 0:
         notes.append("On held-out items it predicts no better than the mean reliability of the set's size.")
     return tuple(notes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from evalapp.stats import RatingMethod, spearman
@@ -156,15 +157,15 @@ def draw_samples(
     per_size: int,
     rng: np.random.Generator,
     told: Told = untold,
-) -> tuple[list[Sample], int]:
-    """All training sets with a defined gold reliability, and how many had none."""
+) -> tuple[list[Sample], list[tuple[int, Nodes]]]:
+    """All training sets with a defined gold reliability, and those without one, each with the number of its item."""
     samples: list[Sample] = []
-    undefined = 0
+    undefined: list[tuple[int, Nodes]] = []
     for number, item in enumerate(told(gold)):
         sets = draw_sets(item.n_references, sizes, per_size, rng)
         for nodes, value in zip(sets, item.reliabilities(sets), strict=True):
             if np.isnan(value):
-                undefined += 1
+                undefined.append((number, nodes))
             else:
                 samples.append(Sample(number, nodes, float(value)))
     return samples, undefined
@@ -301,6 +302,9 @@ class ReliabilityReport:
 
     `constant` is the MSE of always saying the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
     how often the better of a set and its perturbation is predicted, within a query; ties of gold are left out.
+
+    A set whose metric gives all outputs the same score has no gold. The figures leave such sets out, and `zero` has
+    those over all `n + n_undefined` sets with 0 for the gold of these (EVALUATORS 2.1): mse, constant, r2, spearman.
     """
 
     n: int
@@ -310,30 +314,50 @@ class ReliabilityReport:
     spearman: float
     accuracy: Mapping[str, float]
     n_pairs: Mapping[str, int]
+    n_undefined: int
+    zero: Mapping[str, float]
 
 
 def report(
-    network: Network, prepared: Prepared, samples: Sequence[Sample], rng: np.random.Generator
+    network: Network,
+    prepared: Prepared,
+    samples: Sequence[Sample],
+    rng: np.random.Generator,
+    undefined: Sequence[tuple[int, Nodes]] = (),
 ) -> ReliabilityReport:
-    """The four figures on some samples; perturbations are drawn by `rng`, one of each kind and sample."""
+    """The four figures on some samples; perturbations are drawn by `rng`, one of each kind and sample. `undefined`: the
+    sets that were drawn beside them and have no gold."""
     device = str(next(network.parameters()).device)
     sets = Sets(prepared)
     predicted = predict(network, sets, [(s.item, s.nodes) for s in samples], device)
     gold = np.array([sample.gold for sample in samples])
     size = np.array([len(sample.nodes) for sample in samples])
-    guess = np.empty(len(gold))
-    for value in np.unique(size):
-        guess[size == value] = gold[size == value].mean()
-    mse, constant = float(((predicted - gold) ** 2).mean()), float(((guess - gold) ** 2).mean())
+    figures = _figures(predicted, gold, size)
+    zero = figures
+    if undefined:
+        more = predict(network, sets, undefined, device)
+        zero = _figures(
+            np.concatenate([predicted, more]), np.concatenate([gold, np.zeros(len(more))]),
+            np.concatenate([size, [len(nodes) for _, nodes in undefined]]),
+        )  # fmt: skip
     accuracy, n_pairs = {}, {}
     for kind in NEGATIVES:
         right = _orderings(kind, network, prepared, sets, samples, predicted, rng, device)
         n_pairs[kind] = len(right)
         accuracy[kind] = float(np.mean(right)) if len(right) else float("nan")
     return ReliabilityReport(
-        len(samples), mse, constant, 1 - mse / constant if constant > 0 else float("nan"),
-        spearman(predicted, gold).value, accuracy, n_pairs,
-    )  # fmt: skip
+        len(samples), **figures, accuracy=accuracy, n_pairs=n_pairs, n_undefined=len(undefined), zero=zero
+    )
+
+
+def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> dict[str, float]:
+    """Of sets with their predicted and gold reliabilities and sizes, each (n,)."""
+    guess = np.empty(len(gold))
+    for value in np.unique(size):
+        guess[size == value] = gold[size == value].mean()
+    mse, constant = float(((predicted - gold) ** 2).mean()), float(((guess - gold) ** 2).mean())
+    r2 = 1 - mse / constant if constant > 0 else float("nan")
+    return {"mse": mse, "constant": constant, "r2": r2, "spearman": spearman(predicted, gold).value}
 
 
 def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], device: str) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scoring.ml.evaluators.ream.gold import ItemGold, Sample
-from scoring.ml.evaluators.ream.training import Prepared, report
+from scoring.ml.evaluators.ream.training import Prepared, draw_samples, report
 from tests.scoring.ml.evaluators.ream.by_hand import PEOPLE, Total, prepared
 
 #: Predicted .8, .7, .5 and -.4.
@@ -34,6 +34,30 @@ def test_the_four_figures_by_hand() -> None:
         # 1, wrong for the pair, where 0 stands for -.5. Replace: the same.
         assert found.accuracy == {"remove": 1.0, "add": 0.75, "replace": 0.75}
         assert found.n_pairs == {"remove": 2, "add": 4, "replace": 4}
+
+
+def test_sets_without_a_gold_are_counted_and_are_none_in_figures_of_their_own() -> None:
+    """EVALUATORS 2.1: both aggregates, for leaving them out rewards a metric that cannot tell answers apart."""
+    found = report(Total(), prepared(), SAMPLES, np.random.default_rng(1), [(0, (1,))])  # type: ignore[arg-type]
+    assert (found.n, found.n_undefined) == (4, 1)
+    assert found.mse == pytest.approx(0.035, abs=1e-6)
+    # It is predicted as -.3: (.2^2 + .3^2 + 0 + .1^2 + .3^2) / 5.
+    assert found.zero["mse"] == pytest.approx(0.046, abs=1e-6)
+    # Of one reference the mean is 2/3, of two it is 0: (6/9 + .5^2 + .5^2) / 5.
+    assert found.zero["constant"] == pytest.approx((6 / 9 + 0.5) / 5)
+    assert found.zero["r2"] == pytest.approx(1 - 0.046 / ((6 / 9 + 0.5) / 5), abs=1e-5)
+    # Ranks 5, 4, 3, 1, 2 and 4.5, 4.5, 3, 1, 2: 9.5 / sqrt(10 x 9.5).
+    assert found.zero["spearman"] == pytest.approx(math.sqrt(0.95))
+    whole = report(Total(), prepared(), SAMPLES, np.random.default_rng(1))  # type: ignore[arg-type]
+    assert (whole.n_undefined, whole.zero["mse"], whole.accuracy) == (0, whole.mse, found.accuracy)
+
+
+def test_sets_of_one_score_for_all_have_no_gold() -> None:
+    constant, other = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), prepared().gold[0]
+    drawn = draw_samples([other, ItemGold(constant, PEOPLE, 2)], (1, 2), 5, np.random.default_rng(1))
+    assert (1, (0,)) in drawn[1]
+    assert all(item == 1 for item, _ in drawn[1])
+    assert {(sample.item, sample.nodes) for sample in drawn[0]} >= {(0, (0,)), (0, (1,)), (0, (0, 1)), (1, (1,))}
 
 
 def test_what_leaves_the_reliability_as_it_is_makes_no_pair() -> None:
