@@ -722,8 +722,8 @@ def comparison_lines(computed: Computed, store: Store, old: str) -> list[str]:
         "",
         f"Learning rates tried on dev: {rates} (least dev loss in brackets). Where a figure is not above its floor the "
         "likely reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences "
-        "that has to become a reader of pairs. Tried, and no help while the tokens of both texts were pooled together: "
-        "five times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
+        "that has to become a reader of pairs. Tried, and of little help while the tokens of both texts were pooled "
+        "together: five times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
         "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
         "and larger encoders.",
     ]
