@@ -1,7 +1,8 @@
 """Tokenisers of the baselines, and texts as arrays of token numbers.
 
 The tokenisers of BLEU (`13a`, `zh`, `char`, `none`) give the tokens of sacrebleu 2.6; all of them work on one
-white-space-separated word at a time, so that each distinct word is tokenised once.
+white-space-separated word at a time, so that each distinct word is tokenised once (under `zh` also by whether it
+begins or ends its text).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
@@ -57,9 +59,10 @@ def split_13a(word: str) -> Sequence[str]:
     return _split_symbols(word)
 
 
-def split_zh(word: str) -> Sequence[str]:
-    """Tokens of one word with each Chinese character on its own, as sacrebleu's `zh`."""
-    return _split_symbols(_ZH.sub(r" \1 ", word))
+def split_zh(word: str, begins: bool = False, ends: bool = False) -> Sequence[str]:
+    """Tokens of one word with each Chinese character on its own, as sacrebleu's `zh`. That puts no space around the
+    text, as `13a` does: a full stop or comma that begins or ends it stays with the digit beside it."""
+    return _split_symbols(_ZH.sub(r" \1 ", word), begins, ends)
 
 
 def split_none(word: str) -> Sequence[str]:
@@ -95,8 +98,8 @@ def split_rouge(word: str) -> Sequence[str]:
     return re.findall(r"[a-z0-9]+", word)
 
 
-def _split_symbols(word: str) -> list[str]:
-    text = _SYMBOL.sub(r" \1 ", f" {word} ")
+def _split_symbols(word: str, begins: bool = False, ends: bool = False) -> list[str]:
+    text = _SYMBOL.sub(r" \1 ", f"{'' if begins else ' '}{word}{'' if ends else ' '}")
     text = _STOP_AFTER_OTHER.sub(r"\1 \2 ", text)
     text = _STOP_BEFORE_OTHER.sub(r" \1 \2", text)
     return _DASH_AFTER_DIGIT.sub(r"\1 \2 ", text).split()
@@ -131,8 +134,11 @@ def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:
 
 def tokenize(text: str, tokenizer: str, lowercase: bool = False) -> list[str]:
     """The tokens of one text. `tokenizer` is a key of `SPLITTERS`."""
-    split = SPLITTERS[tokenizer]
-    return [token for word in clean(text, tokenizer, lowercase).split() for token in split(word)]
+    split, words = SPLITTERS[tokenizer], clean(text, tokenizer, lowercase).split()
+    if tokenizer != "zh":
+        return [token for word in words for token in split(word)]
+    last = len(words) - 1
+    return [token for place, word in enumerate(words) for token in split_zh(word, place == 0, place == last)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +159,21 @@ def token_table(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -
     """Tokenise texts; equal tokens get equal numbers across the table."""
     words = _Words(SPLITTERS[tokenizer])
     look_up = words.__getitem__
+    at_edges = {
+        edges: _Words(partial(split_zh, begins=edges[0], ends=edges[1]), words.numbers)
+        for edges in ((True, False), (False, True), (True, True))
+    }
     flat: list[int] = []
     ends: list[int] = []
     for text in texts:
-        flat.extend(chain.from_iterable(map(look_up, clean(text, tokenizer, lowercase).split())))
+        found = clean(text, tokenizer, lowercase).split()
+        if tokenizer == "zh" and found:
+            first, *others = found
+            flat.extend(at_edges[True, not others][first])
+            flat.extend(chain.from_iterable(map(look_up, others[:-1])))
+            flat.extend(at_edges[False, True][others[-1]] if others else ())
+        else:
+            flat.extend(chain.from_iterable(map(look_up, found)))
         ends.append(len(flat))
     return _table(np.array(flat, dtype=np.int64), ends, len(words.numbers))
 
@@ -186,10 +203,10 @@ def _table(ids: Ints, ends: Sequence[int], size: int) -> TokenTable:
 class _Words(dict[str, tuple[int, ...]]):
     """The token numbers of each distinct word, found when it is first asked for."""
 
-    def __init__(self, split: SplitWord) -> None:
+    def __init__(self, split: SplitWord, numbers: dict[str, int] | None = None) -> None:
         super().__init__()
         self.split = split
-        self.numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {} if numbers is None else numbers
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         numbers = self.numbers

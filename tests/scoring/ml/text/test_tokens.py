@@ -29,10 +29,18 @@ awkward = st.text(
 
 @pytest.mark.parametrize("name", PEERS)
 @given(text=awkward)
+@example(text="0.")
+@example(text=" .5 0, 我 ,5 3.5, .5 0.")
+@example(text="我0. ,5 (0.")
 @example(text="&quot;It&amp;lt;s 3.5, 1,000-2 don't&gt; <skipped>x foo-\nbar -<skipped>\n, ..,. 5-6 a-b")
 @settings(max_examples=150)
 def test_tokens_equal_sacrebleu(name, text):
-    assert tokenize(text, name) == PEERS[name](text.rstrip()).split()
+    tokens = PEERS[name](text.rstrip()).split()
+    assert tokenize(text, name) == tokens
+    # A table has the same tokens, by their numbers.
+    table = token_table(["0. .5", text, ".5 0.", text], name)
+    assert table.row(1).tolist() == table.row(3).tolist()
+    assert [len(set(tokens)), len(tokens)] == [len(set(table.row(1).tolist())), table.lengths[1]]
 
 
 @given(text=awkward)
