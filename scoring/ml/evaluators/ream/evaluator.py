@@ -37,9 +37,9 @@ from scoring.ml.types import Dataset, Item, Record, assign_groups
 
 #: Held out to choose the epoch where no other data are: a tenth of the groups, if there are ten.
 DEV_SHARE, LEAST_GROUPS = 0.1, 10
-# Pairs a second that two cores encode with MiniLM, and sets a second that they train.
 # So many pairs tell whether they are cut, in the dry check.
 PROBED = 64
+# Pairs a second that two cores encode with MiniLM, and sets a second that they train.
 PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
 
 
