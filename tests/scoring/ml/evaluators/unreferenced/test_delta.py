@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 
-from scoring.ml.base import Evaluator
 from scoring.ml.evaluators.unreferenced.conversations import Conversation
 from scoring.ml.evaluators.unreferenced.delta import _row, delta_table
 from scoring.ml.evaluators.unreferenced.tools import Tools
-from scoring.ml.registry import load
 from scoring.ml.types import Record
+from tests.scoring.ml.evaluators.unreferenced.by_function import ByFunction
 
 #: Every turn of a conversation begins with the conversation's own word.
 TALK = [
@@ -22,21 +18,9 @@ TALK = [
 ]
 
 
-class Belongs(Evaluator):
+def belongs(record: Record) -> float:
     """1 for a text whose conversation's word is that of its context, however the rest of it reads; else 0."""
-
-    def __init__(self) -> None:
-        super().__init__(load("length").entry, {})
-
-    def signature_fields(self) -> list[Any]:
-        return []
-
-    def measure(self, records: Sequence[Record], progress: Any) -> Any:
-        raise NotImplementedError
-
-    def evaluate(self, records: Sequence[Record], *, progress: Any = None) -> Any:
-        values = np.array([float(r.context[0].split()[0] in r.text.split()) for r in records])
-        return type("Found", (), {"values": values})()
+    return float(record.context[0].split()[0] in record.text.split())
 
 
 def test_random_kinds_are_made_of_another_conversation() -> None:
@@ -47,7 +31,7 @@ def test_random_kinds_are_made_of_another_conversation() -> None:
         return [f"{context.split()[0]} answers" for context in contexts]
 
     tools = Tools(generate, lambda texts: [f"{text} back" for text in texts])
-    rows = {row.kind: row for row in delta_table(Belongs(), TALK, tools=tools)}
+    rows = {row.kind: row for row in delta_table(ByFunction(belongs), TALK, tools=tools)}
     assert {row.n for kind, row in rows.items() if not kind.startswith("word_")} == {8}
     # Its own, said otherwise or by a model: no difference, and nothing is below.
     for kind in ("ground_truth", "back_translation", "model_false"):

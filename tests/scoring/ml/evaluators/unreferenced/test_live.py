@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scoring.ml import ScoringError, fit, load
-from scoring.ml.base import Evaluator
+from scoring.ml import ScoringError, fit
 from scoring.ml.evaluators.unreferenced.conversations import Conversation
 from scoring.ml.evaluators.unreferenced.delta import delta_table
 from scoring.ml.evaluators.unreferenced.dialogues import context_bins, score_dialogues, scored_turns
 from scoring.ml.evaluators.unreferenced.tools import Tools
 from scoring.ml.types import Dataset, Dialogue, Record
+from tests.scoring.ml.evaluators.unreferenced.by_function import ByFunction
 from tests.scoring.ml.evaluators.unreferenced.conftest import SMALL
 
 TURNS = ("you like tea", "no i ran", " ", "the cat sat on the mat", "yes", "dog ran")
@@ -72,27 +71,15 @@ def test_which_turns_count() -> None:
     assert scored_turns(Dialogue("d", ("a", "b")), "x") == [1]
 
 
-class Words(Evaluator):
-    """Scores a text by its number of words, halved when it repeats one."""
-
-    def __init__(self) -> None:
-        super().__init__(load("length").entry, {})
-
-    def signature_fields(self) -> list[Any]:
-        return []
-
-    def measure(self, records: Sequence[Record], progress: Any) -> Any:
-        raise NotImplementedError
-
-    def evaluate(self, records: Sequence[Record], *, progress: Any = None) -> Any:
-        values = np.array([len(set(r.text.split())) / len(r.text.split()) for r in records])
-        return type("Found", (), {"values": values})()
+def distinct(record: Record) -> float:
+    """The share of different words, so that a repeated one costs something."""
+    return len(set(record.text.split())) / len(record.text.split())
 
 
 def test_the_delta_table_is_mean_and_sd_of_the_differences() -> None:
     talk = [Conversation(f"c{n}", f"g{n}", ("hi there", f"a{n} b{n} c{n} d{n}")) for n in range(20)]
     tools = Tools(generate=lambda texts: ["same same"] * len(texts), back_translate=lambda texts: [*texts])
-    rows = {row.kind: row for row in delta_table(Words(), talk, tools=tools)}
+    rows = {row.kind: row for row in delta_table(ByFunction(distinct), talk, tools=tools)}
     assert list(rows) == [
         "ground_truth", "back_translation", "rand_utt", "model_false", "rand_model", "rand_back",
         "word_drop", "word_order", "word_repeat",
@@ -105,16 +92,16 @@ def test_the_delta_table_is_mean_and_sd_of_the_differences() -> None:
     assert set(np.round([rows["word_repeat"].mean], 6)) <= set(np.round(np.linspace(0.5, 0.75, 21), 6))
     assert 0 < rows["word_repeat"].sd < 0.13
     assert rows["word_order"].mean == 0
-    assert "model_false" not in {row.kind for row in delta_table(Words(), talk, n=5)}
+    assert "model_false" not in {row.kind for row in delta_table(ByFunction(distinct), talk, n=5)}
     with pytest.raises(ValueError, match="two groups"):
-        delta_table(Words(), talk[:1])
+        delta_table(ByFunction(distinct), talk[:1])
 
 
 def test_random_replies_are_of_another_group_however_few_those_are() -> None:
     """Of 2,999 replies of one group and 1 of another nearly all got one of their own."""
     talk = [Conversation(f"c{n}", "most", ("hi there", f"a{n} a{n}")) for n in range(2999)]
     talk.append(Conversation("one", "one", ("hi there", "x y")))
-    rows = {row.kind: row for row in delta_table(Words(), talk, n=300)}
+    rows = {row.kind: row for row in delta_table(ByFunction(distinct), talk, n=300)}
     # The own reply has one different word of two, the only one of another group two of two; its own other has one.
     assert rows["rand_utt"].n == 300
     assert rows["rand_utt"].mean <= -0.5 + 2 / 300
