@@ -20,6 +20,7 @@ register(
         "Write the project as an interchange folder.",
         request="annotation.services.exports:export_from_wishes",
         give_up="annotation.services.exports:give_up_export",
+        gone="annotation.selectors.run_results:export_gone",
     )
 )
 register(
@@ -29,6 +30,7 @@ register(
         "annotation.pipelines.campaigns:open_campaign",
         "Make the units of a campaign.",
         label="Opening of a campaign",
+        gone="annotation.selectors.run_results:campaign_gone",
     )
 )
 register(

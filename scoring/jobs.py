@@ -11,6 +11,7 @@ register(
         request="scoring.services.scores:request_score",
         give_up="scoring.services.scores:give_up_scores",
         label="Scores of an evaluator",
+        gone="scoring.selectors.run_results:scores_gone",
     )
 )
 register(
@@ -21,7 +22,7 @@ register(
         "Combine several evaluators into one.",
         request="scoring.services.combining:request_combination",
         label="Combined evaluator",
-        gone="scoring.selectors.run_results:evaluator_gone",
+        gone="scoring.selectors.run_results:scores_gone",
     )
 )
 register(

@@ -15,4 +15,9 @@ def open_campaign(context: RunContext, campaign: int) -> dict[str, Any]:
         user=context.user,
         progress=lambda done, total: context.progress(done, total, unit="rows", phase="making units and slots"),
     )
-    return {"campaign": opened.pk, "units": opened.unit_count, "slots": opened.unit_count * opened.overlap}
+    return {
+        "campaign": opened.pk,
+        "units": opened.unit_count,
+        "slots": opened.unit_count * opened.overlap,
+        "url": f"/projects/{context.project.slug}/campaigns/{opened.pk}/",
+    }

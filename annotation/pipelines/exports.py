@@ -58,7 +58,8 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return {**wishes.as_dict(), "files": files, "archive": archive.name, "bytes": size}
+    url = f"/projects/{context.project.slug}/exports/"
+    return {**wishes.as_dict(), "files": files, "archive": archive.name, "bytes": size, "url": url}
 
 
 def write_export(

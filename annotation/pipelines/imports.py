@@ -96,7 +96,8 @@ def _faulty(count: int, rows: Iterable[Any]) -> BadInput:
 
 
 def _result(upload: Upload) -> dict[str, Any]:
-    return {"upload": upload.pk, "state": upload.state, "counts": upload.counts, "ignored": upload.ignored}
+    url = f"/projects/{upload.project.slug}/uploads/{upload.pk}/"
+    return {"upload": upload.pk, "state": upload.state, "counts": upload.counts, "ignored": upload.ignored, "url": url}
 
 
 class _Import:

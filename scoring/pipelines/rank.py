@@ -8,6 +8,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.runner import RunContext
 
 from ..selectors.leaderboards import SHAPES
+from ..selectors.run_results import page_of
 from ..selectors.score_sets import current_sets
 from ..services.columns import keep_columns, keep_outputs
 from ..services.leaderboards import compute_leaderboard
@@ -20,9 +21,15 @@ def run(context: RunContext, *, board: str, query: dict[str, Any], stamp: str) -
         context.check()
         keep_columns(score_set)
     context.progress(0, None, "steps", "computing")
+    asked = SHAPES[board](**query)
     row = compute_leaderboard(
         project=context.project,
-        query=SHAPES[board](**query),
+        query=asked,
         progress=lambda done, total: context.progress(done, total, "steps", "computing"),
     )
-    return {"leaderboard": row.pk, "rows": len(row.table["rows"]), "seconds": row.seconds}
+    return {
+        "leaderboard": row.pk,
+        "rows": len(row.table["rows"]),
+        "seconds": row.seconds,
+        "url": page_of(context.project, asked),
+    }

@@ -30,6 +30,7 @@ from ..selectors.inputs import (
     input_hash,
     iterate_inputs,
 )  # fmt: skip
+from ..selectors.run_results import address_of
 from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder, refuse_away
@@ -90,6 +91,7 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         "duplicate": score_set.n_duplicate,
         **({"in_training": score_set.n_in_training} if trained else {}),
         **({"aspects": [target.aspect for target in targets]} if targets[0].aspect else {}),
+        "url": address_of(score_set),
     }
 
 

@@ -117,10 +117,12 @@ def check(
 ) -> dict[str, Any]:
     """The job `plan`: the dry check alone. `name` and `apply` are kept for the training; nothing here needs them."""
     context.progress(0, None, "rows", "reading")
-    return check_training(
+    plan = check_training(
         context.project, _checking(context), evaluator=evaluator, profile=profile, options=options, seed=seed,
         aspect=aspect, folds=folds, data=data,
     )  # fmt: skip
+    form = f"/projects/{context.project.slug}/evaluators/train/{evaluator}/"
+    return {**plan, "url": f"{form}?check={context.run.pk}#check"}
 
 
 def _checking(context: RunContext) -> Report:

@@ -236,6 +236,13 @@ SHAPES: dict[str, Shape] = {
     "aspects": AspectsQuery,
 }
 
+
+def given_of(query: Query) -> dict[str, str]:
+    """What stands in the address of a table: all that is not at its default."""
+    fields = type(query).__dataclass_fields__
+    return {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
+
+
 CHOICES: dict[str, dict[str, str]] = {
     "method": METHODS,
     "ratings": RATINGS,

@@ -1,6 +1,8 @@
-"""Whether what a run made is still there, for its page. Nothing here imports torch."""
+"""Where the page of a run leads to, and whether what the run made is still there. Nothing here imports torch."""
 
 from __future__ import annotations
+
+from urllib.parse import urlencode
 
 from django.db.models import Q
 
@@ -8,11 +10,33 @@ from annotation.models import ReferenceSet
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 
-from ..models import Evaluator
+from ..models import Evaluator, ScoreSet
+from .leaderboards import Query, given_of
 from .training import MAKING
 
 #: Runs whose evaluator knows them. Its name may have been given to that of another run since.
 OWN = ("train", "artefact")
+#: Where each kind of table stands in a project.
+PAGES = {
+    "systems": "systems/",
+    "evaluators": "evaluation/",
+    "enhanced": "references/enhanced/",
+    "agreement": "agreement/",
+    "slices": "evaluation/slices/",
+    "matrix": "evaluation/matrix/",
+    "aspects": "evaluation/aspects/",
+}
+
+
+def address_of(score_set: ScoreSet) -> str:
+    """Of the page that shows these scores."""
+    return f"/projects/{score_set.project.slug}/evaluators/{score_set.evaluator.slug}/?set={score_set.pk}"
+
+
+def page_of(project: Project, query: Query) -> str:
+    """The address of the page that shows this table."""
+    tail = urlencode(given_of(query))
+    return f"/projects/{project.slug}/{PAGES[str(query.kind)]}" + (f"?{tail}" if tail else "")
 
 
 def evaluator_gone(run: Run) -> str:
@@ -24,6 +48,14 @@ def evaluator_gone(run: Run) -> str:
     if not name or rows.exists():
         return ""
     return f"The evaluator {name} was deleted since, and its scores with it."
+
+
+def scores_gone(run: Run) -> str:
+    """That the scores of a result were deleted, or nothing."""
+    number = (run.result or {}).get("score_set")
+    if not number or ScoreSet.objects.filter(project=run.project_id, pk=number).exists():
+        return ""
+    return evaluator_gone(run) or "These scores were deleted since."
 
 
 def references_gone(run: Run) -> str:

@@ -26,7 +26,7 @@ from evalapp.common.pages import page
 from ..agreement_files import as_csv, as_latex
 from ..agreement_forms import AgreementForm, FilterForm, PowerForm
 from ..rater_columns import cells_of, columns_of
-from ..selectors.leaderboards import JUDGED, RATINGS, AgreementQuery, parse_query
+from ..selectors.leaderboards import JUDGED, RATINGS, AgreementQuery, given_of, parse_query
 from ..selectors.planning import answer_plan, answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.planning import answer_pilot
@@ -44,7 +44,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         whole = answer_leaderboard(project=project, query=_whole(context["query"]), user=request.user)
         context["whole"] = whole
         context["asked"] = asdict(_whole(context["query"]))
-        context["whole_params"] = urlencode(_given(_whole(context["query"])))
+        context["whole_params"] = urlencode(given_of(_whole(context["query"])))
         context |= _overview(whole.table, context["query"]) if whole.table else {}
         if not whole.is_current:
             context["answer"] = whole
@@ -71,7 +71,7 @@ def raters(request: HttpRequest, slug: str) -> HttpResponse:
             messages.success(
                 request, f"The filter {made.name} is there. Choose it above any table; nothing was deleted."
             )
-            tail = urlencode({**_given(context["query"]), "filter": made.name})
+            tail = urlencode({**given_of(context["query"]), "filter": made.name})
             return redirect(f"{reverse('scoring:agreement-raters', args=[slug])}?{tail}")
     ticked = form.data.getlist("raters") if form.is_bound else []  # type: ignore[attr-defined]
     context |= {"filter_form": form, "filters": list(list_filters(project)), "rater_columns": columns_of(rows)}
@@ -183,7 +183,7 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
         "reason": reason,
         "ratings_name": RATINGS[query.ratings],
         "judged_name": JUDGED.get(query.judged, ""),
-        "params": urlencode(_given(query)),
+        "params": urlencode(given_of(query)),
         "may_write": can(user=request.user, project=project, need="write"),
     }
 
@@ -191,11 +191,6 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
 def _whole(query: AgreementQuery) -> AgreementQuery:
     """The same question about all aspects."""
     return replace(query, aspect="", judged="")
-
-
-def _given(query: AgreementQuery) -> dict[str, str]:
-    fields = AgreementQuery.__dataclass_fields__
-    return {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
 
 
 #: Columns of the overview beside the first coefficient, which is drawn.
@@ -219,7 +214,7 @@ def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
                 "others": [by_name.get(head["name"], {"value": None, "name": head["name"]}) for head in heads],
                 "judged_name": JUDGED[row["judged"]],
                 "source_name": table.get("campaigns", {}).get(row["source"], row["source"]),
-                "link": urlencode(_given(replace(query, aspect=row["aspect"], judged=row["judged"]))),
+                "link": urlencode(given_of(replace(query, aspect=row["aspect"], judged=row["judged"]))),
             }
         )
     return {"lines": lines, "heads": heads, "whole_table": table}

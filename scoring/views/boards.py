@@ -38,6 +38,7 @@ from ..selectors.leaderboards import (
     PEOPLE,
     EvaluatorsQuery,
     SystemsQuery,
+    given_of,
     names_of,
     parse_query,
     people_of,
@@ -121,7 +122,7 @@ def systems_page(
         "reason": reason,
         **shown,
         "has_choices": shown["has_steps"] or (bool(shown["rows"]) and has_choices(project)),
-        "params": _params(query),
+        "params": urlencode(given_of(query)),
         "asked": asdict(query),
         "evaluators": known["by"],
         "plot": _plot_params(query, answer),
@@ -158,7 +159,7 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
         **shown,
         "shown": _chosen(project, table, request.GET.get("plot", "")),
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in shown["rows"]),
-        "params": _params(query),
+        "params": urlencode(given_of(query)),
         "asked": asdict(query),
         "plot": _plot_params(query, answer),
         "may_write": may_write(request, project),
@@ -353,17 +354,10 @@ def _form(
     return form
 
 
-def _params(query: Any) -> str:
-    """The query as the tail of an address, without what is at its default."""
-    fields = type(query).__dataclass_fields__
-    given = {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
-    return urlencode(given)
-
-
 def _plot_params(query: Any, answer: Answer) -> str:
-    """As `_params`, with the state of the data, so that a browser may keep the picture."""
+    """The query with the state of the data, so that a browser may keep the picture."""
     stamp = answer.leaderboard.stamp[:12] if answer.leaderboard else ""
-    return "&".join(part for part in (_params(query), f"v={stamp}") if part)
+    return "&".join(part for part in (urlencode(given_of(query)), f"v={stamp}") if part)
 
 
 def _by(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:

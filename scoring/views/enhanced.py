@@ -24,7 +24,7 @@ from evalapp.common.pages import page
 from ..enhanced_tables import as_csv, as_latex
 from ..forms import QueryForm, aspect_names
 from ..forms import reference_sets as names_of
-from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, parse_query
+from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, given_of, parse_query
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import ream_under_way, trained_of
 from ..services.leaderboards import Answer, answer_leaderboard
@@ -53,7 +53,7 @@ def enhanced(request: HttpRequest, slug: str) -> HttpResponse:
         "table": table,
         "rows": _shown(table) if table else [],
         "reason": reason,
-        "params": _params(query),
+        "params": urlencode(given_of(query)),
         "asked": asdict(query),
         "may_write": can(user=request.user, project=project, need="write"),
     }
@@ -87,12 +87,6 @@ def _form(project: Project, query: EnhancedQuery, table: dict[str, Any] | None) 
         values["aspect"] = table["aspect"]
     names = [name for name in FIELDS if name != "aspect" or len(aspects) > 1]
     return QueryForm(initial=values, project=project, names=names, aspects=aspects)
-
-
-def _params(query: EnhancedQuery) -> str:
-    fields = EnhancedQuery.__dataclass_fields__
-    given = {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
-    return urlencode(given)
 
 
 def _shown(table: dict[str, Any]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -16,10 +17,10 @@ from evalapp.common.errors import NotThere, Unavailable
 from evalapp.common.pages import page
 
 from ..forms import QueryForm, aspect_names
-from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, names_of, parse_query
+from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, given_of, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
 from ..tables import cells_of, columns_of, remarks_of
-from .boards import _answer, _params, _plot_params, may_write, table_file
+from .boards import _answer, _plot_params, may_write, table_file
 
 FIELDS = {
     "slices": ["key", "aspect", "coefficient", "systems", "ratings", "references", "filter"],
@@ -54,7 +55,7 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
         "columns": columns_of(table) if table else [],
         "coefficient_label": COMPARED[query.coefficient],
         "remarks": remarks_of(table) if table else [],
-        "params": _params(query),
+        "params": urlencode(given_of(query)),
         "plot": _plot_params(query, answer),
         "asked": asdict(query),
         "may_write": may_write(request, project),

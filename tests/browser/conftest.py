@@ -19,10 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from evalapp.ops.processes import Family
+from tests.services.plugin import location
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
@@ -158,7 +160,12 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield from running_site(folder, database)
 
 
-def running_site(folder: Path, database: str) -> Iterator[Site]:
+def queue(number: int) -> str:
+    """A Redis database for the tests of one file; `redis_url` is one for a single test."""
+    return urlunsplit(urlsplit(location("redis"))._replace(path=f"/{number}"))
+
+
+def running_site(folder: Path, database: str, **env_of_it: str) -> Iterator[Site]:
     from django.conf import settings
 
     port = _free_port()
@@ -171,6 +178,7 @@ def running_site(folder: Path, database: str) -> Iterator[Site]:
         "ALLOWED_HOSTS": "127.0.0.1",
         "DEBUG": "0",
         "OMP_NUM_THREADS": "1",
+        **env_of_it,
     }
     found = Site(f"http://127.0.0.1:{port}", folder, env, database)
     found.manage("collectstatic", "--noinput", "-v0")

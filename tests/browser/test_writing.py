@@ -3,24 +3,21 @@ dies, no connection. Scores and candidates come the whole real way; only the mod
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WritingTask, WrittenReference
 from annotation.services.writing import create_writing, open_writing
 from evalapp.accounts.roles import Role
-from tests.browser.conftest import PATIENCE, Site, new_database, running_site
+from tests.browser.conftest import PATIENCE, Site, new_database, queue, running_site
 from tests.browser.live_worker import PlayedWorker
 from tests.cast import Cast, join, person
 from tests.factories import make_items
 from tests.retrieval.corpora import make_corpus
 from tests.scoring.training import make_trained
-from tests.services.plugin import location
 from tests.writing import desk_of, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.server("redis")]
@@ -35,23 +32,15 @@ FIGURE = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
 
 @pytest.fixture(scope="module")
 def queue_url() -> str:
-    """A Redis database for this file alone; `redis_url` is one for a single test."""
-    return urlunsplit(urlsplit(location("redis"))._replace(path="/15"))
+    return queue(15)
 
 
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, queue_url: str) -> Iterator[Site]:
     """A web process of this file, with a queue."""
     folder = tmp_path_factory.mktemp("writing-site")
-    before = os.environ.get("REDIS_URL")
-    os.environ["REDIS_URL"] = queue_url
-    try:
-        with new_database(request, folder) as database:
-            yield from running_site(folder, database)
-    finally:
-        os.environ.pop("REDIS_URL")
-        if before is not None:
-            os.environ["REDIS_URL"] = before
+    with new_database(request, folder) as database:
+        yield from running_site(folder, database, REDIS_URL=queue_url)
 
 
 @pytest.fixture

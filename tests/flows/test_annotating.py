@@ -12,9 +12,9 @@ import pytest
 from annotation.models import Reference
 from scoring.ml import Dataset
 from tests.cast import person
-from tests.flows.test_training import command
 from tests.scoring.ml.evaluators.ream.test_evaluator import data
 from tests.scoring.ml.tiny import tiny_encoder
+from tests.short_training import command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 

@@ -17,8 +17,8 @@ from evalapp.common.queue import queue_has_worker
 from evalapp.wsgi import application
 from scoring.ml.registry import get_entry
 from tests.evalapp.common.conftest import Installation, file_database, installation, wait_until
-from tests.flows.test_training import SHORT, command, encoder, load, part, settings_of
 from tests.scoring.live_house import start
+from tests.short_training import SHORT, command, encoder, load, part, words
 
 pytestmark = [pytest.mark.slow, pytest.mark.server("redis"), pytest.mark.usefixtures("few_draws")]
 __all__ = ["encoder", "file_database", "installation", "part"]
@@ -31,7 +31,7 @@ def client(installation: Installation, encoder: str, settings: Any, part: Path) 
     installation.env["ENCODERS"] = encoder
     start(installation, "live", "live")
     load(part)
-    quick = [*settings_of(get_entry("comparative").train_options, SHORT), "--folds", "1", "--encoder", encoder]
+    quick = [*words(get_entry("comparative").train_options, SHORT), "--folds", "1", "--encoder", encoder]
     command("train", "comparative", "--project", "demo", "--aspect", "naturalness", *quick, "--here")
     wait_until(lambda: queue_has_worker("live"), seconds=180)
     secret = create_token(user=User.objects.get(username="olga"), name="training", scopes=["read"], days=1)[1]

@@ -1,22 +1,18 @@
 """From data to a trained evaluator to its place on the leaderboards, on a sixth of the demonstration: by command line
-for everything that learns, and by a visitor's browser with a real worker. The encoder is tiny and the training a few
-steps: what is tested is the way, not the figures."""
+for everything that learns, and by a visitor without script; both with a real worker. The encoder is tiny and the
+training a few steps: what is tested is the way, not the figures."""
 
 from __future__ import annotations
 
-import io
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import Role
 from evalapp.common.models import Run
-from evalapp.common.queue import queue_has_worker
+from evalapp.common.queue import queue_has_worker, worker_name
 from scoring.ml import catalogue
 from scoring.ml.registry import get_entry
 from scoring.models import Evaluator, ScoreSet
@@ -25,100 +21,12 @@ from tests.evalapp.common.conftest import Installation, file_database, installat
 from tests.flows.test_newcomer import sign_in
 from tests.flows.visitor import Visitor
 from tests.scoring.live_house import start
-from tests.scoring.ml.tiny import tiny_encoder
+from tests.short_training import LEARNED, SHORT, SHORT_SCORING, command, encoder, fields, load, part, read, words
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
-__all__ = ["file_database", "installation"]
+__all__ = ["encoder", "file_database", "installation", "part"]
 
-#: The papers' own.
-LEARNED = ("comparative", "ream", "perception", "shared-bert", "maude")
 LEARNERS = [entry for entry in catalogue() if entry.learns]
-#: Options that make a training short, where an evaluator has them.
-SHORT = {"max_steps": 6, "epochs": 1, "max_epochs": 1, "augmentation": 1}
-#: The same of scoring.
-SHORT_SCORING = {"n_references": 2, "mc_passes": 2}
-
-
-def command(*words: str) -> dict[str, Any]:
-    out = io.StringIO()
-    call_command(*words, "--json", stdout=out, stderr=io.StringIO(), verbosity=0)
-    found: dict[str, Any] = json.loads(out.getvalue())
-    return found
-
-
-@pytest.fixture(scope="module")
-def part(demo_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every sixth group of the demonstration's items with all that is about them."""
-    whole, into = demo_files, tmp_path_factory.mktemp("demo") / "part"
-    groups = sorted({row["group"] for row in read(whole / "items.jsonl")})[::6]
-    kept = {row["id"] for row in read(whole / "items.jsonl") if row["group"] in groups}
-    shutil.copytree(whole, into)
-    for name, key in (("items", "id"), ("outputs", "item"), ("ratings", "item"), ("comparisons", "item")):
-        rows = [row for row in read(whole / f"{name}.jsonl") if row[key] in kept]
-        (into / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return into
-
-
-def read(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.fixture
-def encoder(tmp_path: Path, settings: Any) -> str:
-    folder = tiny_encoder("bert", tmp_path / "tiny")
-    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
-    settings.ENCODERS = [folder]
-    return folder
-
-
-def settings_of(options: Any, wanted: dict[str, int]) -> list[str]:
-    names = {option.name for option in options}
-    return [word for name, value in wanted.items() if name in names for word in ("--set", f"{name}={value}")]
-
-
-def options_of(options: Any, wanted: dict[str, int]) -> dict[str, int]:
-    """The same as fields of a form."""
-    return {f"option_{option.name}": wanted[option.name] for option in options if option.name in wanted}
-
-
-def load(part: Path, *metrics: str) -> None:
-    """The part as a project of Olga's, with the scores of some metrics."""
-    person("olga")
-    command("load", str(part), "--project", "demo", "--owner", "olga")
-    for name in metrics:
-        command("score", name, "--project", "demo", "--here")
-
-
-@pytest.mark.django_db
-def test_everything_that_learns_goes_from_training_to_the_leaderboards(encoder, part):
-    outputs = len(read(part / "outputs.jsonl"))
-    load(part, "length")
-    for entry in LEARNERS:
-        aspect = ["--aspect", "naturalness"] if entry.aspect == "one" else []
-        asked = [
-            entry.name,
-            "--project",
-            "demo",
-            "--encoder",
-            encoder,
-            *aspect,
-            *settings_of(entry.train_options, SHORT),
-        ]
-        trained = command("train", *asked, "--folds", "1", "--name", f"my-{entry.name}", "--here")
-        assert trained["evaluator"] == f"my-{entry.name}", trained
-        quick = settings_of(entry.options, SHORT_SCORING)
-        scored = command("score", f"my-{entry.name}", "--project", "demo", "--here", *quick)
-        assert scored["outputs"] == outputs, entry.name
-        assert scored["undefined"] < outputs, entry.name
-        # The demonstration's dialogues are texts of their own: who learns from them alone has seen no item.
-        assert (scored["in_training"] > 0) == ("dialogues" not in entry.train_needs), entry.name
-        systems = command("systems", "demo", "--by", f"my-{entry.name}")
-        assert len(systems["rows"]) >= 7
-    board = command("meta", "demo", "--aspect", "naturalness")
-    rows = {row["evaluator"]: row for row in board["rows"]}
-    assert {f"my-{entry.name}" for entry in LEARNERS} <= set(rows)
-    assert board["n_excluded"] > 0
-    assert rows["length"]["whole"]["n"] > rows["length"]["n"] == board["n_outputs"]
 
 
 @pytest.fixture
@@ -133,6 +41,32 @@ def workshop(installation: Installation, encoder: str, settings: Any, part: Path
 
 
 @pytest.mark.server("redis")
+def test_all_that_learns_goes_from_training_to_the_leaderboards(workshop: None, encoder: str, part: Path) -> None:
+    """By commands; the worker works, the commands follow it."""
+    outputs = len(read(part / "outputs.jsonl"))
+    for entry in LEARNERS:
+        mine = f"my-{entry.name}"
+        asked = [entry.name, "--project", "demo", "--encoder", encoder, "--folds", "1", "--name", mine]
+        asked += ["--aspect", "naturalness"] if entry.aspect == "one" else []
+        trained = command("train", *asked, *words(entry.train_options, SHORT))
+        assert (trained["evaluator"], trained["state"]) == (mine, "succeeded"), trained
+        scored = command("score", mine, "--project", "demo", *words(entry.options, SHORT_SCORING))
+        assert scored["outputs"] == outputs, entry.name
+        assert scored["undefined"] < outputs, entry.name
+        # The demonstration's dialogues are texts of their own: who learns from them alone has seen no item.
+        assert (scored["in_training"] > 0) == ("dialogues" not in entry.train_needs), entry.name
+        assert len(command("systems", "demo", "--by", mine)["rows"]) >= 7
+    workers = set(Run.objects.filter(kind__in=["train", "score"], queue="gpu").values_list("worker", flat=True))
+    assert len(workers) == 1, workers
+    assert worker_name() not in workers
+    board = command("meta", "demo", "--aspect", "naturalness")
+    rows = {row["evaluator"]: row for row in board["rows"]}
+    assert {f"my-{entry.name}" for entry in LEARNERS} <= set(rows)
+    assert board["n_excluded"] > 0
+    assert rows["length"]["whole"]["n"] > rows["length"]["n"] == board["n_outputs"]
+
+
+@pytest.mark.server("redis")
 def test_a_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: str) -> None:
     visitor = sign_in("rita", PASSWORD)
     # The worker trains the others while one is looked at closely.
@@ -141,7 +75,7 @@ def test_a_visitor_trains_applies_and_compares_all_five(workshop: None, encoder:
     scorings = []
     for name, run in trainings.items():
         _wait(run)
-        quick = options_of(get_entry(name).options, SHORT_SCORING)
+        quick = fields(get_entry(name).options, SHORT_SCORING)
         visitor.go("/projects/demo/evaluators/").follow(f"my-{name}").follow("Apply").send("Apply", quick)
         scorings.append(visitor.sees(f"Score with my-{name}") and Run.objects.filter(kind="score").latest("pk"))
     for run in scorings:
@@ -159,7 +93,7 @@ def _train(visitor: Visitor, name: str, encoder: str) -> Run:
     """Through the form: the check, then the training, which then stands in the queue."""
     entry = get_entry(name)
     wishes: dict[str, Any] = {"encoder": encoder, "name": f"my-{name}", "folds": 1, "apply": None}
-    wishes |= options_of(entry.train_options, SHORT) | ({"aspect": "naturalness"} if entry.aspect == "one" else {})
+    wishes |= fields(entry.train_options, SHORT) | ({"aspect": "naturalness"} if entry.aspect == "one" else {})
     visitor.go("/projects/demo/evaluators/").follow(f"Train {name}").send("Check", wishes)
     _wait(Run.objects.filter(kind="plan").latest("pk"))
     visitor.go(visitor.path.split("#")[0]).send("Train").sees(f"Train my-{name}")
@@ -185,7 +119,7 @@ def _look_closely(visitor: Visitor, encoder: str) -> None:
     visitor.follow("Apply").send("Apply").sees("Score with natural")
     _wait(Run.objects.filter(kind="score").latest("pk"))
     assert ScoreSet.objects.filter(evaluator__slug="natural", scored_at__isnull=False).exists()
-    visitor.go("/projects/demo/evaluators/").follow("natural").sees("Scores by system", "shared-bert|")
+    visitor.go(visitor.path).follow("See the result").sees("Scores by system", "shared-bert|")
     _evaluation(visitor).sees("natural", "length", "sentinel")
     visitor.go("/projects/demo/systems/?by=natural").sees("Mean score of natural")
 

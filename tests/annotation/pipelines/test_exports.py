@@ -8,7 +8,8 @@ import zipfile
 import pytest
 
 from annotation.models import System
-from annotation.services.exports import exported_file, folder_of, request_export
+from annotation.selectors.run_results import export_gone
+from annotation.services.exports import delete_export, exported_file, folder_of, request_export
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
@@ -76,7 +77,7 @@ def test_parquet_has_typed_columns(rich, tmp_path):
     assert comparisons[1]["system_b"] in ("t", '{"reference": 1}')
 
 
-def test_the_job_leaves_files_and_an_archive(rich, cast):
+def test_the_job_leaves_files_and_an_archive(rich, cast, client):
     run = request_export(project=rich, user=cast.researcher)
     assert request_export(project=rich, user=cast.researcher).pk == run.pk
     done = execute_run(run.pk)
@@ -90,6 +91,11 @@ def test_the_job_leaves_files_and_an_archive(rich, cast):
             exported_file(run=done, name=name)
     assert done.done == sum(file["rows"] for file in done.result["files"]) - 1
     assert folder_of(done).is_dir()
+    client.force_login(cast.researcher)
+    assert done.result["archive"] in client.get(done.result["url"]).content.decode()
+    assert export_gone(done) == ""
+    delete_export(run=done, user=cast.researcher)
+    assert export_gone(done) == "The files of this export were deleted since."
 
 
 def test_unknown_formats_are_refused(cast):

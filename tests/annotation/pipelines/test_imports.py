@@ -29,7 +29,7 @@ def project(cast):
     return cast.project
 
 
-def test_a_whole_folder_is_stored(project, cast):
+def test_a_whole_folder_is_stored(project, cast, client):
     upload = take_in(project, WHOLE, user=cast.owner)
     assert upload.state == Upload.State.DONE, faults_of(upload)
     assert row_counts(project) == {"items": 2, "outputs": 3, "ratings": 2, "comparisons": 1}
@@ -42,6 +42,9 @@ def test_a_whole_folder_is_stored(project, cast):
     assert upload.files[0]["sha256"]
     assert not folder_of(upload).exists()
     assert AuditEvent.objects.filter(verb="upload.done", project=project, actor=cast.owner).exists()
+    client.force_login(cast.owner)
+    shown = client.get(upload.run.result["url"])
+    assert (shown.status_code, shown.context["upload"]) == (200, upload)
 
 
 @pytest.mark.promise("import")

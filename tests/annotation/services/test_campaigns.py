@@ -8,6 +8,7 @@ import pytest
 
 from annotation.models import Aspect, Campaign, Item, Output, Rating, Slot, System, Unit
 from annotation.selectors.campaigns import campaign_plan
+from annotation.selectors.run_results import campaign_gone
 from annotation.services import campaigns as services
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict
@@ -229,7 +230,7 @@ def test_nothing_to_judge_is_said_before_anything_is_made(project, cast):
     assert not Unit.objects.exists()
 
 
-def test_a_large_campaign_is_opened_by_a_worker(project, cast, monkeypatch):
+def test_a_large_campaign_is_opened_by_a_worker(project, cast, client, monkeypatch):
     monkeypatch.setattr(services, "HERE_AT_MOST", 5)
     campaign = make(project, cast)
     waiting = services.open_campaign(campaign=campaign, user=cast.researcher, send=False)
@@ -239,12 +240,19 @@ def test_a_large_campaign_is_opened_by_a_worker(project, cast, monkeypatch):
     assert services.open_campaign(campaign=campaign, user=cast.researcher, send=False).opening == run
     ended = execute_run(run.pk)
     assert ended is not None
-    assert (ended.state, ended.result) == ("succeeded", {"campaign": campaign.pk, "units": 18, "slots": 18})
+    page = f"/projects/{project.slug}/campaigns/{campaign.pk}/"
+    assert ended.result == {"campaign": campaign.pk, "units": 18, "slots": 18, "url": page}
+    assert ended.state == Run.State.SUCCEEDED
+    client.force_login(cast.researcher)
+    assert client.get(page).status_code == 200
+    assert campaign_gone(ended) == ""
     campaign.refresh_from_db()
     assert campaign.state == Campaign.State.OPEN
     # The same work again, after a lost worker, changes nothing.
     services.make_units(campaign_id=campaign.pk)
     assert campaign.units.count() == 18
+    services.delete_campaign(campaign=campaign, user=cast.researcher)
+    assert campaign_gone(ended) == "This campaign was deleted since."
 
 
 def test_a_second_campaign_on_the_same_keeps_its_raters_apart(project, cast):

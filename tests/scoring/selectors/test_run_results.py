@@ -1,15 +1,22 @@
-"""Whether what a run made is still there."""
+"""Where a run leads to, and whether what it made is still there."""
 
 from __future__ import annotations
+
+from urllib.parse import parse_qsl
 
 import pytest
 
 from annotation.models import ReferenceSet
 from evalapp.common.models import Run
-from scoring.models import Evaluator
-from scoring.selectors.run_results import evaluator_gone, references_gone, was_made
+from evalapp.common.runner import execute_run
+from scoring.models import Evaluator, ScoreSet
+from scoring.selectors.leaderboards import SHAPES, given_of, parse_query
+from scoring.selectors.run_results import address_of, evaluator_gone, page_of, references_gone, scores_gone, was_made
+from scoring.services.scores import apply_evaluator
+from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
+METRICS = ("length", "random")
 
 
 @pytest.fixture
@@ -52,3 +59,33 @@ def test_references_that_were_deleted(cast, run):
     ReferenceSet.objects.create(project=cast.project, name="auto")
     assert references_gone(made) == ""
     assert (references_gone(run("annotate-preview")), evaluator_gone(run("plan"))) == ("", "")
+
+
+def test_scores_lead_to_their_own_page_until_they_are_deleted(cast, client):
+    make_outputs(cast.project, make_items(cast.project, 2))
+    (first, second) = [execute_run(apply_evaluator(project=cast.project, evaluator=name).pk) for name in METRICS]
+    client.force_login(cast.researcher)
+    for run, name in ((first, "length"), (second, "random")):
+        score_set = ScoreSet.objects.get(pk=run.result["score_set"])
+        assert run.result["url"] == address_of(score_set)
+        assert f"<h1>{name}</h1>" in client.get(run.result["url"]).content.decode()
+        assert scores_gone(run) == ""
+    ScoreSet.objects.filter(pk=first.result["score_set"]).delete()
+    assert scores_gone(first) == "These scores were deleted since."
+    assert scores_gone(second) == ""
+    Evaluator.objects.filter(slug="random").delete()
+    assert "random was deleted" in scores_gone(second)
+    assert scores_gone(Run(project=cast.project, kind="score")) == ""
+
+
+@pytest.mark.parametrize(("kind", "shape"), SHAPES.items())
+def test_a_table_leads_to_the_page_that_shows_it(cast, client, kind, shape):
+    """Of every kind, asked for as it is and otherwise."""
+    make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
+    client.force_login(cast.researcher)
+    for query in (shape(), shape(aspect="quality") if kind != "aspects" else shape(level="system")):
+        answered = client.get(page_of(cast.project, query))
+        assert answered.status_code == 200
+        assert parse_query(shape, answered.wsgi_request.GET.dict(), cast.project) == query
+        # That of agreement may open one of several ways of judging, too.
+        assert given_of(query).items() <= dict(parse_qsl(answered.context["params"])).items()

@@ -58,6 +58,8 @@ def test_what_is_checked_is_trained(researcher, toy):
         address("train", "toy") + f"?check={check.pk}", headers={"HX-Request": "true"}
     ).content.decode()
     assert "What the check found" in found
+    check.refresh_from_db()
+    assert check.result["url"] == address("train", "toy") + f"?check={check.pk}#check"
     assert "<html" not in found
     filled = researcher.get(address("train", "toy") + f"?check={check.pk}").content.decode()
     assert 'value="mine"' in filled
