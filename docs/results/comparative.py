@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from store import (
     ABSENT,
-    PAGES,
     Given,
     Result,
     Store,
@@ -448,20 +447,8 @@ def run_selection(given: Given, store: Store) -> None:
 
 # What follows makes the page from the results.
 
+
 #: Behind what stands on the page from an earlier run, and was not computed this time.
-EARLIER = "†"
-EARLIER_SAID = (
-    f"{EARLIER} Of an earlier run, whose rows were not kept; where all tokens are pooled together also of an earlier "
-    "state of the code."
-)
-
-
-def kept_rows(old: str, start: str) -> list[str]:
-    """Lines of the page before that begin so, marked."""
-    found = [line for line in old.splitlines() if line.startswith(start)]
-    return [line if EARLIER in line else line.replace(start, f"{start}{EARLIER} ", 1) for line in found]
-
-
 def resampled(values: np.ndarray, groups: Sequence[str], seed: int = 13) -> tuple[float, float, float]:
     """Mean with its 95 % percentile interval from drawing whole groups."""
     _, codes = np.unique(np.asarray(groups), return_inverse=True)
@@ -478,7 +465,8 @@ def cell(values: Sequence[float] | np.ndarray, groups: Sequence[str], sign: str 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All pairs of a setting: truth, verdict, lean, the longer text and the most frequent verdict, each (n,)."""
+    """All pairs of a setting: truth, the longer text and the most frequent verdict, each (n,); of each seed of training
+    the verdict and the lean, (n, seeds)."""
 
     groups: list[str]
     truth: np.ndarray
@@ -488,72 +476,86 @@ class Verdicts:
     usual: np.ndarray
 
     @classmethod
-    def of(cls, folds: Sequence[Fold]) -> Verdicts:
-        columns = (
-            [fold.truth for fold in folds],
-            [np.array(fold.result["said"]) for fold in folds],
-            [np.array(fold.result["lean"]) for fold in folds],
-            [fold.longer for fold in folds],
-            [np.full(len(fold.groups), fold.result["usual"]) for fold in folds],
+    def of(cls, seeds: Sequence[Sequence[Fold]]) -> Verdicts:
+        first = seeds[0]
+        said, lean = (
+            np.stack([np.concatenate([fold.result[name] for fold in folds]) for folds in seeds], axis=1)
+            for name in ("said", "lean")
         )
-        return cls([group for fold in folds for group in fold.groups], *map(np.concatenate, columns))
+        return cls(
+            [group for fold in first for group in fold.groups],
+            np.concatenate([fold.truth for fold in first]),
+            said,
+            lean,
+            np.concatenate([fold.longer for fold in first]),
+            np.concatenate([np.full(len(fold.groups), fold.result["usual"]) for fold in first]),
+        )
 
     @property
     def decided(self) -> np.ndarray:
         return self.truth != 0
 
+    @property
+    def right(self) -> np.ndarray:
+        """(n, seeds): whether the verdict is that of people."""
+        return (self.said == self.truth[:, None]).astype(float)
+
     def forced(self) -> tuple[np.ndarray, np.ndarray, list[str]]:
-        """Of decided pairs: whether the evaluator's lean and the longer text are right, a draw half; the groups."""
-        ours = (np.sign(self.lean) == self.truth)[self.decided].astype(float)
+        """Of decided pairs: whether the evaluator's lean (of each seed) and the longer text are right, a draw half; the
+        groups."""
+        ours = (np.sign(self.lean) == self.truth[:, None])[self.decided].astype(float)
         theirs = np.where(self.longer == 0, 0.5, self.longer == self.truth)[self.decided]
         return ours, theirs, [group for group, keep in zip(self.groups, self.decided, strict=True) if keep]
 
 
-Computed = Mapping[str, Sequence[Fold]]
+#: Of each setting the folds of every seed that has all those of the first.
+Computed = Mapping[str, Sequence[Sequence[Fold]]]
 
 
-def comparison_table(computed: Computed, store: Store, old: str) -> list[str]:
+def seeds_of(given: Given, setting: Setting, store: Store) -> list[list[Fold]]:
+    found = [folds_of(given, setting, store, seed) for seed in dict.fromkeys((SPLIT_SEED, *given.seeds))]
+    return [folds for folds in found if folds and len(folds) == len(found[0])]
+
+
+def comparison_table(computed: Computed, store: Store) -> list[str]:
     lines = []
     for setting in SETTINGS:
-        folds = computed[setting.name]
-        if not folds:
-            lines += kept_rows(old, f"| {setting.name}, ")
+        seeds = computed[setting.name]
+        if not seeds:
             continue
-        v, results = Verdicts.of(folds), [fold.result for fold in folds]
-        ours, theirs, own = v.forced()
+        v, results = Verdicts.of(seeds), [fold.result for folds in seeds for fold in folds]
+        each, theirs, own = v.forced()
+        ours = each.mean(axis=1)
         choice = results[0]["choice"]
         steps = store.rows[f"{setting.name}/rate/{choice}", SPLIT_SEED]["steps"]
         lines.append(
-            f"| {setting.name}, {len(folds)} of {setting.folds} folds | {v.decided.sum()} | {cell(ours, own)} | "
-            f"{cell(theirs, own)} | "
-            f"{cell(ours - theirs, own, '+')} | {len(v.truth)} | {cell(v.said == v.truth, v.groups)} | "
-            f"{cell(v.longer == v.truth, v.groups)} | {cell(v.usual == v.truth, v.groups)} | "
-            f"{np.mean([row['swap_consistency'] for row in results]):.2f} | {choice} | "
-            f"{np.mean([row['train_pairs'] for row in results]):.0f}, {steps} | "
+            f"| {setting.name}, {len(seeds[0])} of {setting.folds} folds | {len(seeds)} | {v.decided.sum()} | "
+            f"{cell(ours, own)} | {cell(theirs, own)} | {cell(ours - theirs, own, '+')} | {len(v.truth)} | "
+            f"{cell(v.right.mean(axis=1), v.groups)} | {cell(v.longer == v.truth, v.groups)} | "
+            f"{cell(v.usual == v.truth, v.groups)} | {np.mean([row['swap_consistency'] for row in results]):.2f} | "
+            f"{choice} | {np.mean([row['train_pairs'] for row in results]):.0f}, {steps} | "
             f"{np.mean([row['training_seconds'] for row in results]):.0f} |"
         )
     head = (
-        "set, decided pairs, comparative, the longer wins, difference, all pairs, comparative, the longer wins, "
+        "set, seeds, decided pairs, comparative, the longer wins, difference, all pairs, comparative, the longer wins, "
         "most frequent verdict, both ways alike, learning rate, pairs and steps of training, seconds a fold"
     )
     return [*table(head.split(", "), []), *lines] if lines else []
 
 
-FIRST_IS_ABOVE = "the first is that of the tables above; groups, parts and learning rate are the same"
-
-
-def seeds_table(given: Given, store: Store) -> list[str]:
+def seeds_table(computed: Computed) -> list[str]:
     """How far the figures of the table above move with the seed of training: mean, SD, least and largest."""
     lines = []
-    for setting in SETTINGS:
-        folds = [folds_of(given, setting, store, seed) for seed in given.seeds]
-        whole = [Verdicts.of(of_seed) for of_seed in folds if len(of_seed) == setting.folds]
-        if len(whole) < 2:
+    for name, seeds in computed.items():
+        if len(seeds) < 2:
             continue
-        ours = [v.forced()[0].mean() for v in whole]
-        apart = [(v.forced()[0] - v.forced()[1]).mean() for v in whole]
-        right = [(v.said == v.truth).mean() for v in whole]
-        lines.append(f"| {setting.name} | {len(whole)} | {spread(ours)} | {spread(apart, '+')} | {spread(right)} |")
+        v = Verdicts.of(seeds)
+        each, theirs, _ = v.forced()
+        ours = each.mean(axis=0)
+        lines.append(
+            f"| {name} | {len(seeds)} | {spread(ours)} | {spread(ours - theirs.mean(), '+')} | "
+            f"{spread(v.right.mean(axis=0))} |"
+        )
     head = "set, seeds, decided pairs: comparative, difference to the longer wins, all pairs: comparative"
     return table(head.split(", "), []) + lines if lines else []
 
@@ -569,19 +571,18 @@ def shown(value: float) -> str:
     return "-" if value != value else f"{value:.3f}"
 
 
-def verdicts_in_words(computed: Computed, old: str) -> list[str]:
+def verdicts_in_words(computed: Computed) -> list[str]:
     """One line a set: above or below the floors, or not told apart from them; the shorter text is one where people
     prefer it."""
     lines = []
     for setting in SETTINGS:
-        folds = computed[setting.name]
-        if not folds:
-            lines += kept_rows(old, f"- {setting.name}: ")
+        if not computed[setting.name]:
             continue
-        v = Verdicts.of(folds)
-        ours, theirs, own = v.forced()
+        v = Verdicts.of(computed[setting.name])
+        each, theirs, own = v.forced()
+        ours = each.mean(axis=1)
         _, low, high = resampled(ours - theirs, own)
-        right, usual = (v.said == v.truth).astype(float), v.usual == v.truth
+        right, usual = v.right.mean(axis=1), v.usual == v.truth
         _, low_usual, high_usual = resampled(right - usual, v.groups)
         ties = f"; it calls {np.mean(v.said == 0):.0%} of all pairs tied, people {np.mean(v.truth == 0):.0%}"
         shorter = ""
@@ -604,35 +605,51 @@ def against(low: float, high: float) -> str:
     return "above" if low > 0 else "**below**" if high < 0 else "not told apart from"
 
 
-def system_table(computed: Computed, old: str) -> list[str]:
+def system_table(computed: Computed) -> list[str]:
     lines = []
-    for setting in SETTINGS:
-        own = [fold for fold in computed[setting.name] if fold.result["systems"]]
-        lines += [] if own else kept_rows(old, f"| {setting.name} | ")
-        for fold in own:
-            found = fold.result["systems"]
-            names = sorted(fold.win_rates.keys() & found["skill"].keys())
-            human = [fold.win_rates[name] for name in names]
-            cells = []
-            for by in ("skill", "length"):
-                values = [found[by][name] for name in names]
-                cells += [shown(spearman(human, values).value), shown(kendall(human, values).value)]
+    for name, seeds in computed.items():
+        for same in zip(*seeds, strict=True):
+            fold = same[0]
+            if not fold.result["systems"]:
+                continue
+            rows = [order_of(one) for one in same]
+            cells = [over_seeds(rows, key) for key in ("spearman", "kendall")]
+            cells += [shown(rows[0][key]) for key in ("length_spearman", "length_kendall")]
+            at_rest = np.mean([one.result["systems"]["converged"] for one in same])
             lines.append(
-                f"| {setting.name} | {fold.number + 1} | {len(names)} | {' | '.join(cells)} | "
-                f"{found['converged']:.2f} |"
+                f"| {name} | {fold.number + 1} | {len(same)} | {rows[0]['systems']:.0f} | {' | '.join(cells)} | "
+                f"{at_rest:.2f} |"
             )
-    head = "set, fold, systems, skill rating: Spearman, Kendall, mean length: Spearman, Kendall, seeds at rest"
+    head = "set, fold, seeds, systems, skill rating: Spearman, Kendall, mean length: Spearman, Kendall, games at rest"
     return [*table(head.split(", "), []), *lines] if lines else []
 
 
+def order_of(fold: Fold) -> dict[str, float]:
+    """How the skill ratings and the mean lengths of a fold order the systems beside people's win rates."""
+    found = fold.result["systems"]
+    names = sorted(fold.win_rates.keys() & found["skill"].keys())
+    human = [fold.win_rates[name] for name in names]
+    skill, length = ([found[by][name] for name in names] for by in ("skill", "length"))
+    return {
+        "systems": len(names),
+        "spearman": spearman(human, skill).value,
+        "kendall": kendall(human, skill).value,
+        "length_spearman": spearman(human, length).value,
+        "length_kendall": kendall(human, length).value,
+    }
+
+
 def over_seeds(rows: Sequence[Mapping[str, Any]], key: str, digits: int = 3) -> str:
+    """Mean and SD; where it is undefined on some seeds, as with ratings that are all alike, on how many it is not."""
     values = [row[key] for row in rows if row.get(key) is not None and row[key] == row[key]]
     if not values:
         return "-"
-    return f"{np.mean(values):.{digits}f}" + (f" (SD {np.std(values, ddof=1):.{digits}f})" if len(values) > 1 else "")
+    more = [f"SD {np.std(values, ddof=1):.{digits}f}"] if len(values) > 1 else []
+    more += [f"defined on {len(values)} of {len(rows)} seeds"] if len(values) < len(rows) else []
+    return f"{np.mean(values):.{digits}f}" + (f" ({'; '.join(more)})" if more else "")
 
 
-def supervision_table(store: Store, seeds: Sequence[int], old: str) -> list[str]:
+def supervision_table(store: Store, seeds: Sequence[int]) -> list[str]:
     columns = (
         "ngram_spearman", "unseen_spearman", "ngram_last_over_first", "ngram_first_over_last",
         "people_over_adversarial", "adversarial_over_people", "people_over_random", "random_over_people",
@@ -649,7 +666,6 @@ def supervision_table(store: Store, seeds: Sequence[int], old: str) -> list[str]
     lines = []
     for name, results in found.items():
         if not results:
-            lines += kept_rows(old, f"| {name} | ")
             continue
         macro_f1, *c = [over_seeds(results, column) for column in ("dev_macro_f1", *columns)]
         shown_shares = f"{c[2]} / {c[3]} | {c[4]} / {c[5]} | {c[6]} / {c[7]}"
@@ -676,11 +692,9 @@ def tried(store: Store, separator: str) -> list[tuple[str, str, Result]]:
 
 
 def page(given: Given, store: Store) -> list[str]:
-    """The page, from what the store holds, and rows of the page before for what it does not."""
-    path = PAGES / "comparative.md"
-    old = path.read_text(encoding="utf-8") if path.is_file() and not given.quick else ""
-    computed = {setting.name: folds_of(given, setting, store) for setting in SETTINGS}
-    seeds = seeds_table(given, store)
+    """The page, from what the store holds."""
+    computed = {setting.name: seeds_of(given, setting, store) for setting in SETTINGS}
+    seeds = seeds_table(computed)
     return [
         "# The comparative evaluator on real data",
         "",
@@ -692,33 +706,34 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         "## Trained on people's comparisons",
         "",
-        *(comparison_lines(computed, store, old) if any(computed.values()) else [ABSENT]),
-        *(["", f"The same with other seeds of training ({FIRST_IS_ABOVE}):", "", *seeds] if seeds else []),
+        *(comparison_lines(computed, store) if any(computed.values()) else [ABSENT]),
+        *(["", "How far these figures move with the seed of training alone:", "", *seeds] if seeds else []),
         "",
         "## Strong and weak supervision alone",
         "",
-        *(supervision_lines(given, store, old) or [ABSENT]),
+        *(supervision_lines(given, store) or [ABSENT]),
         "",
         *selection_lines(store),
     ]
 
 
-def comparison_lines(computed: Computed, store: Store, old: str) -> list[str]:
-    compared = comparison_table(computed, store, old)
+def comparison_lines(computed: Computed, store: Store) -> list[str]:
+    compared = comparison_table(computed, store)
     rates = "; ".join(f"{name} {rate} ({row['dev_loss']:.3f})" for name, rate, row in tried(store, "/rate/"))
     lines = [
         f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part{from_more(compared)}). An "
         "eighth of the training part chooses the epoch, and in the first fold, by the least dev loss, the learning "
         "rate. The tokens of either text are pooled apart (`sides`, of profile recommended). A pair's truth is the "
         "verdict most people gave; pairs without one are left out. Decided pairs: a forced choice, so drawing "
-        "reaches .5; all pairs: three verdicts.",
+        "reaches .5; all pairs: three verdicts. Of several seeds of training a pair counts with the share of them that "
+        "are right; groups, parts and learning rate are the same for all.",
         "",
         *compared,
         "",
         "Both ways alike: share of pairs with the same verdict whichever text comes first. In words, by the "
         "intervals of the differences:",
         "",
-        *verdicts_in_words(computed, old),
+        *verdicts_in_words(computed),
         "",
         f"Learning rates tried on dev: {rates} (least dev loss in brackets). Where a figure is not above its floor the "
         "likely reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences "
@@ -727,14 +742,20 @@ def comparison_lines(computed: Computed, store: Store, old: str) -> list[str]:
         "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
         "and larger encoders.",
     ]
-    systems = system_table(computed, old)
+    systems = system_table(computed)
     if systems:
-        lines += ["", "Order of the systems on held-out items against people's win rates:", "", *systems]
-    return [*lines, *(["", EARLIER_SAID] if EARLIER in "".join(lines) else [])]
+        lines += [
+            "",
+            "Order of the systems on held-out items against people's win rates, mean over seeds; an evaluator that "
+            "calls every pair tied gives none:",
+            "",
+            *systems,
+        ]
+    return lines
 
 
-def supervision_lines(given: Given, store: Store, old: str) -> list[str]:
-    supervision = supervision_table(store, given.seeds, old)
+def supervision_lines(given: Given, store: Store) -> list[str]:
+    supervision = supervision_table(store, given.seeds)
     if not supervision:
         return []
     floors = store.of("supervision/floors", given.seeds)
@@ -758,7 +779,6 @@ def supervision_lines(given: Given, store: Store, old: str) -> list[str]:
         "replies, so that a reader of no more than length is right about the checkpoints and wrong about people. A "
         f"share of {items} contexts has a 95 % interval of at most ± {0.98 / items**0.5:.2f}."
         f"{not_computed(supervision)}",
-        *(["", EARLIER_SAID] if EARLIER in "".join(supervision) else []),
     ]
 
 
