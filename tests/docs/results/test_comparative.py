@@ -1,4 +1,4 @@
-"""The page of the comparative evaluator: what was not computed this time stays in its tables, marked."""
+"""The page of the comparative evaluator: what its tables say of verdicts, seeds and systems."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def comparative(script: Callable[[str], ModuleType]) -> ModuleType:
 #: Six pairs of three groups: half of them right, the longer text always chosen.
 GROUPS = [f"g{n // 2}" for n in range(6)]
 TRUTH = np.array([1 if n % 2 else -1 for n in range(6)])
+WIN_RATES = {"a": 0.9, "b": 0.6, "c": 0.2}
 
 
 @pytest.fixture
@@ -29,10 +30,9 @@ def pages(comparative: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Writes the page of some results, each in a store of its own, and reads it."""
     store = importlib.import_module("store")
     monkeypatch.setattr(store, "PAGES", tmp_path)
-    monkeypatch.setattr(comparative, "PAGES", tmp_path)
     # People said the same of the pairs of every setting.
     monkeypatch.setattr(comparative, "read_compared", lambda given, setting: Dataset("d"))
-    monkeypatch.setattr(comparative, "people_win_rates", lambda data, aspect: {})
+    monkeypatch.setattr(comparative, "people_win_rates", lambda data, aspect: WIN_RATES)
     monkeypatch.setattr(comparative, "part_of", lambda *_: (None, None, None))
     pairs = [(Record("longer"), Record("one"), int(sign), group) for sign, group in zip(TRUTH, GROUPS, strict=True)]
     monkeypatch.setattr(comparative, "judged_pairs", lambda data, aspect: pairs)
@@ -57,26 +57,18 @@ def results(comparative: ModuleType, name: str) -> list[tuple[str, int, dict[str
     return [(f"{name}/rate/5e-05", seed, {"dev_loss": 0.7, "steps": 3}), (f"{name}/fold/0", seed, {**fold, **said})]
 
 
-def test_sets_of_an_earlier_run_stay_and_are_marked(comparative: ModuleType, pages: Callable[..., str]) -> None:
+def test_the_tables_of_a_set(comparative: ModuleType, pages: Callable[..., str]) -> None:
     first = pages(*results(comparative, "pandalm"))
     # A forced choice by lean: half right, as the longer text is; of all verdicts every one.
-    assert "| pandalm, 1 of 3 folds | 6 | 0.500 [0.500, 0.500] | 0.500" in first
+    assert "| pandalm, 1 of 3 folds | 1 | 6 | 0.500 [0.500, 0.500] | 0.500" in first
     assert "| 6 | 1.000 [1.000, 1.000] | 0.500" in first
     assert "- pandalm: of decided pairs not told apart from *the longer wins*" in first
     assert "of all pairs above the most frequent verdict" in first
-    assert comparative.EARLIER not in first
-    second = pages(*results(comparative, "scratchplot"))
-    assert "| pandalm, † 1 of 3 folds | 6 | 0.500" in second
-    assert "- pandalm: † of decided pairs not told apart" in second
-    assert "| scratchplot, 1 of 3 folds | 6 | 0.500" in second
-    assert "† Of an earlier run, whose rows were not kept" in second
-    assert "Code of the evaluators: state abc." in second
-    # Written once more it is the same page, and what is computed anew loses its mark.
-    assert pages(*results(comparative, "scratchplot")) == second
-    both = pages(*results(comparative, "scratchplot"), *results(comparative, "pandalm"))
-    assert comparative.EARLIER not in both
+    assert "Order of the systems" not in first
+    assert "Code of the evaluators: state abc." in first
+    assert pages(*results(comparative, "pandalm")) == first
     # Where nothing of a section is there, it stays as it was.
-    assert "| pandalm, 1 of 3 folds | 6" in pages()
+    assert "| pandalm, 1 of 3 folds | 1 | 6" in pages()
 
 
 def test_verdicts_on_other_pairs_are_refused(comparative: ModuleType, pages: Callable[..., str]) -> None:
@@ -119,11 +111,6 @@ def test_supervision_stands_beside_its_floors(comparative: ModuleType, pages: Ca
     assert "at most ± 0.49." in text
     missing = text.partition("Not computed yet: ")[2].partition(".")[0]
     assert missing.split(", ") == ", ".join(name for name in comparative.ABLATIONS if name != "without tie").split(", ")
-    # What is not computed the next time stays, marked.
-    whole = pages(*of_floors, ("supervision/strong and weak", 13, found))
-    assert "| without tie | † 2 | 0.750" in whole
-    assert "| strong and weak | 1 | 0.700 | 0.500" in whole
-    assert "† Of an earlier run" in whole.partition("## Strong and weak supervision alone")[2]
 
 
 SPEARMAN = {"ngram_spearman": 0.5, "unseen_spearman": 0.25}
@@ -162,8 +149,8 @@ def test_where_people_prefer_the_shorter_text_that_is_a_floor_too(comparative: M
     def words(longer: list[int]) -> str:
         fold = {"said": [1] * 6, "lean": [0.5] * 6, "usual": 1}
         made = comparative.Fold(0, fold, GROUPS, np.ones(6), np.array(longer), {})
-        computed = {setting.name: [made] if setting.name == "pandalm" else [] for setting in comparative.SETTINGS}
-        (line,) = comparative.verdicts_in_words(computed, "")
+        computed = {setting.name: [[made]] if setting.name == "pandalm" else [] for setting in comparative.SETTINGS}
+        (line,) = comparative.verdicts_in_words(computed)
         return str(line)
 
     assert "and not told apart from *the shorter wins*, which is right in 1.000 of them" in words([-1] * 6)
@@ -174,16 +161,38 @@ def test_where_people_prefer_the_shorter_text_that_is_a_floor_too(comparative: M
     assert "shorter" not in words([1, 1, 1, -1, 1, -1])
 
 
-def test_other_seeds_of_training_stand_apart(comparative: ModuleType, pages: Callable[..., str]) -> None:
+def test_a_pair_counts_with_the_share_of_seeds_that_are_right(
+    comparative: ModuleType, pages: Callable[..., str]
+) -> None:
     rate, (_, first, fold) = results(comparative, "pandalm")
     all_right, none_right = TRUTH.astype(float).tolist(), (-TRUTH).astype(float).tolist()
     rows = [(f"pandalm/fold/{n}", first + n, {**fold, "lean": all_right}) for n in range(3)]
     # Fold 1 of the first seed and fold 0 of the second have one number, and are two results.
     others = [(f"pandalm/fold/{n}", first + 1 + n, {**fold, "lean": none_right}) for n in range(3)]
-    assert "other seeds" not in pages(rate, *rows, *others[:2])
+    unfinished = pages(rate, *rows, *others[:2])
+    assert "| pandalm, 3 of 3 folds | 1 | 18 | 1.000 [1.000, 1.000]" in unfinished
+    assert "seed of training alone" not in unfinished
     text = pages(rate, *rows, *others)
-    assert "| pandalm, 3 of 3 folds | 18 | 1.000 [1.000, 1.000]" in text
+    assert "| pandalm, 3 of 3 folds | 2 | 18 | 0.500 [0.500, 0.500]" in text
     assert (
         "| pandalm | 2 | 0.500 (SD 0.707; 0.000 to 1.000) | +0.000 (SD 0.707; -0.500 to +0.500) | "
         "1.000 (SD 0.000; 1.000 to 1.000) |"
     ) in text
+
+
+def test_a_seed_that_gives_no_order_of_systems_is_counted(comparative: ModuleType, pages: Callable[..., str]) -> None:
+    rate, (_, first, fold) = results(comparative, "pandalm")
+    length = {"a": 1.0, "b": 2.0, "c": 3.0}
+
+    def rows(seed: int, **skill: float) -> list[tuple[str, int, dict[str, Any]]]:
+        systems = {"skill": skill, "length": length, "converged": 1.0}
+        return [(f"pandalm/fold/{n}", seed + n, {**fold, "systems": systems}) for n in range(3)]
+
+    right, wrong = {"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 3.0, "b": 1.0, "c": 2.0}
+    one = pages(rate, *rows(first, **right))
+    assert "| pandalm | 1 | 1 | 3 | 1.000 | 1.000 | -1.000 | -1.000 | 1.00 |" in one
+    two = pages(rate, *rows(first, **right), *rows(first + 1, **wrong))
+    assert "| pandalm | 3 | 2 | 3 | 0.750 (SD 0.354) | 0.667 (SD 0.471) | -1.000 | -1.000 | 1.00 |" in two
+    tied = pages(rate, *rows(first, **right), *rows(first + 1, a=1.0, b=1.0, c=1.0))
+    said = "1.000 (defined on 1 of 2 seeds)"
+    assert f"| pandalm | 2 | 2 | 3 | {said} | {said} | -1.000 | -1.000 | 1.00 |" in tied
