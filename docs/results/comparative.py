@@ -448,7 +448,6 @@ def run_selection(given: Given, store: Store) -> None:
 # What follows makes the page from the results.
 
 
-#: Behind what stands on the page from an earlier run, and was not computed this time.
 def resampled(values: np.ndarray, groups: Sequence[str], seed: int = 13) -> tuple[float, float, float]:
     """Mean with its 95 % percentile interval from drawing whole groups."""
     _, codes = np.unique(np.asarray(groups), return_inverse=True)
