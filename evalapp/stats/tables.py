@@ -194,6 +194,10 @@ def systems_by_evaluator(
     table = systems_table(settings, ranking, scores.units, nobody, nothing, aspect=str(evaluator["aspect"]))
     table["scale"] = [None, None]
     table["evaluator"] = dict(evaluator)
+    # Scores, not judgements: nobody has judged.
+    table["totals"] = {"scores": int(rows.sum())}
+    for row in table["rows"]:
+        row["n_ratings"] = 0
     if own:
         _use_system_scores(table, own)
     return table
@@ -205,7 +209,8 @@ def draws_of(settings: Settings) -> dict[str, Any]:
 
 
 def _use_system_scores(table: Table, own: SystemValues) -> None:
-    """An evaluator that looks at all outputs of a system at once gives the value itself; then there is no interval."""
+    """An evaluator that looks at all outputs of a system at once gives the value itself; then there is no interval, so
+    that any system may have any place."""
     values = {(row["system"], row["step"]): row["value"] for row in own}
     for row in table["rows"]:
         row.update(value=values.get((row["system"], row["step"])), low=None, high=None)
@@ -215,13 +220,15 @@ def _use_system_scores(table: Table, own: SystemValues) -> None:
             else "the evaluator has no value for this system"
         )
     table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
+    known = [row for row in table["rows"] if row["value"] is not None]
     for row in table["rows"]:
-        known = row["value"] is not None
-        before = [other for other in table["rows"] if other["value"] is not None]
-        place = 1 + sum(other["value"] > row["value"] for other in before) if known else len(before) + 1
-        row.update(rank=place if known else None, rank_low=place, rank_high=place, tier=place)
-    table["signature"] = "method:evaluator|boot:none"
-    table["groups"] = []
+        better = sum(other["value"] > row["value"] for other in known) if row["value"] is not None else 0
+        row.update(
+            rank=None if row["value"] is None else 1 + better, rank_low=1, rank_high=len(table["rows"]), tier=1
+        )  # fmt: skip
+    table["groups"] = [[row["label"] for row in known]] if len(known) > 1 else []
+    table["n_clusters"] = 0  # nothing was resampled
+    table["signature"] = f"method:evaluator|boot:none|by:{table['by']}|systems:{table['systems']}"
 
 
 def systems_table(

@@ -44,6 +44,7 @@ def systems_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def _rows(found: Mapping[str, Any]) -> list[str]:
     model = found["method"] in MODELS
     compared = any("win" in row["shares"] for row in found["rows"])
+    judged = compared or not found["by"]
     spread = any(row.get("sd") is not None for row in found["rows"])
     rows = [
         [
@@ -53,14 +54,14 @@ def _rows(found: Mapping[str, Any]) -> list[str]:
             interval(row, 0 if model else 3),
             *([f"{row['sd']:.1f}"] if spread else []),
             str(row["n"]),
-            str(row["n_ratings"]),
+            *([str(row["n_ratings"])] if judged else []),
             *([_shares(row["shares"])] if compared else []),
             row["note"],
         ]
         for row in found["rows"]
     ]
     head = ["rank", "system", "kind", "rating" if model else "value", *(["sd"] if spread else []), "outputs"]
-    head += [("verdicts" if found["by"] else "games") if compared else "judgements"]
+    head += [("verdicts" if found["by"] else "games") if compared else "judgements"] if judged else []
     head += [*(["win / tie / loss %"] if compared else []), ""]
     return as_lines(head, rows, left=(0, 1, 2, len(head) - 1))
 

@@ -213,6 +213,7 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "rows": drawn,
         "has_steps": any(row["step"] is not None for row in rows),
+        "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
         "has_bar": any(row["bar"] for row in drawn),
         "has_sd": any(row.get("sd") is not None for row in rows),

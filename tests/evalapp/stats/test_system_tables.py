@@ -128,11 +128,19 @@ def test_a_system_without_a_value_of_its_own_has_no_rank():
     scores = Scores(items, items, np.tile(codes, 4), np.arange(12.0), units)
     own = [{"system": "a", "step": None, "value": 0.5}, {"system": "c", "step": None, "value": 0.7}]
     settings = {**SETTINGS, "by": "whole"}
-    rows = systems_by_evaluator(scores, settings, evaluator={"slug": "whole", "aspect": ""}, own=own)["rows"]
-    assert [(row["label"], row["rank"], row["rank_low"], row["tier"]) for row in rows] == [
-        ("c", 1, 1, 1), ("a", 2, 2, 2), ("b", None, 3, 3),
+    table = systems_by_evaluator(scores, settings, evaluator={"slug": "whole", "aspect": ""}, own=own)
+    rows = table["rows"]
+    # Without an interval nothing is told apart: any place is possible.
+    assert [(row["label"], row["rank"], row["rank_low"], row["rank_high"], row["tier"]) for row in rows] == [
+        ("c", 1, 1, 3, 1), ("a", 2, 1, 3, 1), ("b", None, 1, 3, 1),
     ]  # fmt: skip
+    assert table["groups"] == [["c", "a"]]
     assert rows[2]["note"] == "the evaluator has no value for this system"
+    assert table["n_clusters"] == 0
+    assert table["signature"] == "method:evaluator|boot:none|by:whole|systems:all"
+    # Scores are no judgements.
+    assert {row["n_ratings"] for row in rows} == {0}
+    assert table["totals"] == {"scores": 12}
 
 
 @pytest.mark.parametrize("method", ["win-rate", "davidson"])

@@ -65,7 +65,21 @@ def test_systems_are_ranked_with_intervals(researcher, scored):
 
 def test_systems_by_evaluator(researcher, scored):
     text = researcher.get(address("systems") + "?by=length").content.decode()
-    assert "Mean score of length" in text
+    assert "Mean score of length, with 95 % intervals" in text
+    assert "Rank intervals come from" in text
+
+
+def test_a_system_score_without_interval_claims_none(researcher, scored):
+    """Of an evaluator that gives a system one value for all its outputs, as perception does."""
+    score_set = ScoreSet.objects.get(evaluator__slug="length")
+    names = sorted({row["system"] for row in score_set.summary})
+    score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
+    score_set.save(update_fields=["systems"])
+    text = " ".join(researcher.get(address("systems") + "?by=length").content.decode().split())
+    assert "Mean score of length</caption>" in text
+    assert "Rank intervals come from" not in text
+    assert f'Cannot be told apart: <span dir="auto">{", ".join(reversed(names))}</span>' in text
+    assert f'<td class="num">1–{len(names)}</td>' in text
 
 
 def test_simulated_ratings_are_marked(researcher, scored):
