@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from evalapp.stats.resampling import FEW_CLUSTERS
 
 if TYPE_CHECKING:
     from scoring.ml.trained import TrainedEvaluator
 
 COEFFICIENTS = ("pearson", "spearman", "kendall")
+# Records of before the groups were counted in them say so only where these were few.
+_SAID = re.compile(r"the interval rests on (\d+) items only")
 
 
 def write_card(evaluator: TrainedEvaluator) -> str:
@@ -60,13 +65,38 @@ def _correlations(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         "On held-out groups that chose its weights, so rather too good; all outputs together (grouping: none); "
         "intervals: 95 %, bootstrap over groups.",
         "",
-        "| evaluator | aspect | n | Pearson | Spearman | Kendall |",
-        "|---|---|---|---|---|---|",
+        *_few_groups(rows),
+        "| evaluator | aspect | n | groups | Pearson | Spearman | Kendall |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
+        groups = _n_groups(row)
+        counts = f"{row['pearson']['n']} | {'-' if groups is None else groups}"
         cells = [_cell(row[kind]) for kind in COEFFICIENTS]
-        lines.append(f"| {row['evaluator']} | {row['aspect']} | {row['pearson']['n']} | {' | '.join(cells)} |")
+        lines.append(f"| {row['evaluator']} | {row['aspect']} | {counts} | {' | '.join(cells)} |")
     return [*lines, ""]
+
+
+def _n_groups(row: Mapping[str, Any]) -> int | None:
+    """How many groups the intervals of a row rest on; None where its record does not say."""
+    if "n_groups" in row:
+        return int(row["n_groups"])
+    said = next((found for kind in COEFFICIENTS if (found := _SAID.search(row[kind].get("note", "")))), None)
+    return None if said is None else int(said[1])
+
+
+def _few_groups(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is to be said of intervals that rest on few groups, as the leaderboards say it of theirs."""
+    counts = [_n_groups(row) for row in rows if any(row[kind]["low"] is not None for kind in COEFFICIENTS)]
+    few = sorted({count for count in counts if count is not None and count < FEW_CLUSTERS})
+    if not few:
+        return []
+    span = f"{few[0]}" if len(few) == 1 else f"{few[0]} to {few[-1]}"
+    return [
+        f"**Intervals that rest on so few groups ({span}) say little:** below {FEW_CLUSTERS} groups they miss the "
+        "true value twice as often as they say, or more.",
+        "",
+    ]
 
 
 def _cell(estimate: Mapping[str, Any]) -> str:

@@ -168,7 +168,8 @@ def correlations_with_people(
     seed: int = 13,
     progress: Progress | None = None,
 ) -> tuple[Row, ...]:
-    """Segment-level coefficients with 95 % intervals (bootstrap over split groups), one row per aspect and evaluator.
+    """Segment-level coefficients with 95 % intervals (bootstrap over split groups, `n_groups` of them), one row per
+    aspect and evaluator.
 
     Each evaluator scores each output once, whatever people judged of it; one that learned several aspects is asked for
     each. `progress(done, total)` counts the records an evaluator has scored; an exception it raises ends the work.
@@ -188,7 +189,7 @@ def correlations_with_people(
         cluster = np.array([group_of(record.group, record.item) for record in judged.records], dtype=object)
         for evaluator, values in zip(evaluators, scores, strict=True):
             found = correlate(values[aspect], human, item, system, cluster=cluster, level="segment", seed=seed)
-            row: dict[str, Any] = {"evaluator": evaluator.name, "aspect": aspect}
+            row: dict[str, Any] = {"evaluator": evaluator.name, "aspect": aspect, "n_groups": found.n_clusters}
             for kind in COEFFICIENTS:
                 row[kind] = found[kind].as_dict()
             rows.append(row)
