@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,12 @@ def _changed(path: Path) -> datetime:
 
 
 def _places(files: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
-    """The place of every file in the folder. Whatever has no place there is a fault."""
+    """The place of every file in the folder. Whatever has no place there, and whatever is not among them, is a fault:
+    the check in the worker waits behind all trainings."""
     from scoring.ml.artefact import ALLOWED
 
-    faults, seen = [], set()
+    faults: list[Fault] = []
+    seen: set[str] = set()
     for field, given in files.items():
         fold = FOLD.fullmatch(field)
         if field != ROOT and (fold is None or int(fold[1]) >= MOST_FOLDS):
@@ -120,10 +122,35 @@ def _places(files: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
             else:
                 seen.add(place)
                 yield place, file
+    faults += _missing(seen)
     if faults:
         raise BadInput("Nothing was taken in. " + " ".join(f.message for f in faults[:3]), faults=faults)
     if not seen:
         raise BadInput("The form has no file. Choose all files of the evaluator's folder.")
+
+
+def _missing(seen: Collection[str]) -> Iterator[Fault]:
+    """What every evaluator has and these files lack; nothing where there is no file of one at all."""
+    from scoring.ml.artefact import REQUIRED
+    from scoring.ml.base import ARTIFACT
+
+    if not seen:
+        return
+    folds = [int(place.removeprefix("fold-").partition("/")[0]) for place in seen if "/" in place]
+    if folds:
+        wanted = {ROOT: [ARTIFACT], **{f"fold-{n}": list(REQUIRED) for n in range(max(2, *(n + 1 for n in folds)))}}
+    else:
+        wanted = {ROOT: list(REQUIRED)}
+    for field, names in wanted.items():
+        missing = [name for name in names if (name if field == ROOT else f"{field}/{name}") not in seen]
+        if not missing:
+            continue
+        of = "" if field == ROOT else f" of {field}"
+        named = ", ".join(missing) if missing != names or field == ROOT else "All files"
+        text = f"{named}{of} {'is' if len(missing) == 1 else 'are'} missing."
+        if set(seen) == {ARTIFACT}:
+            text += " Of a cross-fitted evaluator the files of its folds belong to it, too: fold-0, fold-1, ..."
+        yield Fault(text, field=field)
 
 
 def _write(file: Any, target: Path, limit: int) -> int:

@@ -16,6 +16,7 @@ from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.downloads import send_tar
 from scoring.ml import catalogue, fit, load, read_dataset
+from scoring.ml.artefact import REQUIRED
 from scoring.models import Evaluator, Score
 from scoring.pipelines.artefacts import check_folder
 from scoring.selectors.leaderboards import EvaluatorsQuery
@@ -204,7 +205,6 @@ def test_what_does_not_fit_is_refused_with_its_file(toy):
         assert not incoming_folder(run.params["incoming"]).exists()
         return run.error
 
-    assert "missing: card.md" in refused("card.md", None)
     assert "no safetensors file" in refused("model.safetensors", b"\x80\x04pickle")
     assert "has the entries auto_map" in refused("config.json", {**content("config.json"), "auto_map": {"a": "b.c"}})
     assert "of the kind 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
@@ -243,6 +243,54 @@ def test_names_are_checked_before_anything_is_kept(toy, settings):
         send({"files": [SimpleUploadedFile("card.md", b"x")]}, name="upload")
     assert not list(Path(settings.ARTEFACTS_DIR).rglob("*.md"))
     assert not Run.objects.filter(kind="artefact").exists()
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_what_is_missing_is_told_from_the_names_alone(cast, client, name):
+    """It was told by the run, behind every training that waited for the GPU."""
+    client.force_login(cast.researcher)
+    api, page = "/api/v1/projects/alpha/evaluators/trained/", "/projects/alpha/evaluators/upload/"
+
+    def send(address: str, **fields: list[str]):
+        # A field has a name with a hyphen.
+        files = {field.replace("_", "-"): [SimpleUploadedFile(n, b"x") for n in ns] for field, ns in fields.items()}
+        return client.post(address, files)
+
+    rest = [other for other in REQUIRED if other != name]
+    alone = send(api, files=rest)
+    assert (alone.status_code, alone.json()["errors"]) == (400, [{"field": "files", "message": f"{name} is missing."}])
+    shown = send(page, files=rest)
+    assert (shown.status_code, f"{name} is missing." in shown.content.decode()) == (422, True)
+    folds = {"files": ["evaluator.json"], "fold_0": list(REQUIRED), "fold_1": rest}
+    told = f"{name} of fold-1 is missing."
+    found = send(api, **folds)
+    assert (found.status_code, found.json()["errors"]) == (400, [{"field": "fold-1", "message": told}])
+    shown = send(f"{page}?folds=2", **folds)
+    assert (shown.status_code, told in shown.content.decode()) == (422, True)
+    assert not Run.objects.filter(kind="artefact").exists()
+
+
+def test_folds_that_are_missing_are_told_from_the_names_alone(cast, settings):
+    def refused(**fields: list[str]) -> list[tuple[str, str]]:
+        files = {field.replace("_", "-"): [SimpleUploadedFile(n, b"x") for n in ns] for field, ns in fields.items()}
+        with pytest.raises(BadInput) as error:
+            receive_artefact(project=cast.project, user=None, name="", files=files)
+        return [(fault.field, fault.message) for fault in error.value.faults]
+
+    whole = list(REQUIRED)
+    assert refused(files=["evaluator.json"], fold_0=whole) == [("fold-1", "All files of fold-1 are missing.")]
+    assert refused(files=["evaluator.json"], fold_0=whole, fold_2=whole) == [
+        ("fold-1", "All files of fold-1 are missing.")
+    ]
+    assert refused(fold_0=whole, fold_1=whole) == [("files", "evaluator.json is missing.")]
+    ((field, text),) = refused(files=["evaluator.json"])
+    assert (field, "are missing. Of a cross-fitted evaluator the files of its folds" in text) == ("files", True)
+    # A wrong name beside what is missing for it: both.
+    given = [name for name in whole if name != "model.safetensors"]
+    assert [text.split(" ")[0] for _, text in refused(files=[*given, "pytorch_model.bin"])] == [
+        "pytorch_model.bin", "model.safetensors",
+    ]  # fmt: skip
+    assert not Path(settings.ARTEFACTS_DIR).exists()
 
 
 def test_the_tar_is_what_tarfile_reads_and_as_long_as_it_says(toy):

@@ -15,6 +15,7 @@ from evalapp.common import queue
 from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 from scoring.ml import registry
+from scoring.ml.artefact import REQUIRED
 from scoring.models import Evaluator, ScoreSet
 from scoring.services import artefacts, training
 from scoring.services.artefacts import receive_artefact
@@ -106,7 +107,7 @@ def test_uploads_have_names_of_their_own_too(
     settings.ARTEFACTS_DIR = tmp_path
 
     def ask() -> Run:
-        files = {"files": [SimpleUploadedFile("evaluator.json", b"{}")]}
+        files = {"files": [SimpleUploadedFile(name, b"{}") for name in REQUIRED]}
         return receive_artefact(project=people.project, user=None, name="", files=files)
 
     monkeypatch.setattr(queue, "send_run", lambda run: False)
