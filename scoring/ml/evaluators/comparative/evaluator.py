@@ -18,6 +18,7 @@ from scoring.ml.engine import Engine
 from scoring.ml.errors import InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.evaluators.comparative.origins import both_note, counted_note
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.training import Material, material_of, sizes_of, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
@@ -83,7 +84,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             "" if words is None else f" or {words} words a text"
         )
         nouns = "pairs of texts" if job.flag("comparison") else "texts"
-        notes = (*material.notes, *cut_note(np.concatenate(cut), nouns, limit))
+        notes = (*material.notes, *_origins(job, material), *cut_note(np.concatenate(cut), nouns, limit))
         return Plan(material.examples(), steps, seconds, notes, after)
 
     @classmethod
@@ -325,6 +326,14 @@ class Comparative(TrainedEvaluator, PairJudge):
         return Partial(
             values[places], cut[places], reasons=dict.fromkeys(np.flatnonzero(games[places] == 0).tolist(), never)
         )
+
+
+def _origins(job: FitJob, material: Material) -> list[str]:
+    """What the plan says of people's and machines' texts, where it learns by them or would if both were there."""
+    if job.text("strong") == "no":
+        return []
+    both = both_note(job.train, material.samples) if material.strong is not None else ""
+    return [counted_note(job.train), *([both] if both else [])]
 
 
 def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:

@@ -1,0 +1,77 @@
+"""What the dry check says of whose texts count as people's and as machines', and of those that are both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scoring.ml import plan
+from scoring.ml.evaluators.comparative.origins import both_note, counted_note
+from scoring.ml.evaluators.comparative.pairs import Samples
+from scoring.ml.types import Dataset, Item, Output, System
+from tests.scoring.ml.evaluators.comparative.data import make
+from tests.scoring.ml.tiny import tiny_encoder
+
+TRUTH = "Original Ground Truth"
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_encoder("bert", tmp_path_factory.mktemp("encoder"), dropout=0.1)
+
+
+def with_truth(data: Dataset, *kinds: System) -> Dataset:
+    """The references once more as outputs of a system, as a file of human texts holds them."""
+    again = tuple(Output(item.id, TRUTH, f" {item.references[0]}\n") for item in data.items)
+    return replace(data, outputs=(*data.outputs, *again), systems=(*data.systems, *kinds))
+
+
+def test_a_system_nobody_declared_counts_as_a_machine_and_the_plan_says_so(encoder: str) -> None:
+    data = with_truth(make(6))
+    found = plan("comparative", data, encoder=encoder, aspect="fluency")
+    assert f"texts counted as people's: the references; as machines': {TRUTH}, m1, m2, ngram" in found.notes
+    (note,) = (note for note in found.notes if "equal a reference" in note)
+    assert note.startswith(
+        "6 texts of machines equal a reference of their item: they are learned as both people's and machines' "
+        f"(6 of {TRUTH}). If {TRUTH} is people's, say so by the system's kind: "
+    )
+    assert f'manage.py load with --system-kind "{TRUTH}=human"' in note
+
+
+def test_once_its_kind_is_said_nothing_is_both(encoder: str) -> None:
+    data = with_truth(make(6), System(TRUTH, "human"))
+    notes = plan("comparative", data, encoder=encoder, aspect="fluency").notes
+    assert f"texts counted as people's: the references, {TRUTH}; as machines': m1, m2, ngram" in notes
+    assert not any("equal a reference" in note for note in notes)
+
+
+def test_nothing_is_said_where_it_is_not_learned_from(encoder: str) -> None:
+    """With strong=no it does not matter who wrote a text."""
+    assert plan("comparative", with_truth(make(6)), encoder=encoder, strong="no").notes == ()
+    alone = plan("comparative", make(6, references=False), encoder=encoder)
+    assert alone.notes == ("texts counted as people's: none; as machines': m1, m2, ngram",)
+
+
+def test_many_systems_are_named_in_part() -> None:
+    """Blank texts are no one's, controls neither people's nor machines'."""
+    items = (Item("i", references=("yes yes",)), Item("j", references=("no",)))
+    outputs = [Output("i", f"m{n}", "yes  yes") for n in range(8)]
+    outputs += [Output("j", "m7", "no"), Output("i", "blank", " ")]
+    outputs += [Output("i", name, "yes yes") for name in ("person", "shuffled")]
+    # That of another item is no reference of this one.
+    outputs += [Output("j", "other", "yes yes")]
+    data = Dataset(
+        "d", items=items, outputs=tuple(outputs), systems=(System("person", "human"), System("shuffled", "control"))
+    )
+    assert counted_note(data) == (
+        "texts counted as people's: the references, person; as machines': m0, m1, m2, m3, m4 and 4 more; as neither: "
+        "shuffled"
+    )
+    assert both_note(data, Samples.of(data)).startswith(
+        "9 texts of machines equal a reference of their item: they are learned as both people's and machines' "
+        "(2 of m7, 1 of m0, 1 of m1, 1 of m2, 1 of m3 and 3 more). If one of these is people's, say so by the "
+        'system\'s kind: on the page Items, Systems; by manage.py load with --system-kind "m7=human"; '
+    )
+    unlike = replace(data, outputs=data.outputs[-1:])
+    assert both_note(unlike, Samples.of(unlike)) == ""
