@@ -13,6 +13,7 @@ from evalapp.common.api.fields import Closed, OnePageSerializer, TextField
 
 from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, cost_of_pair
 from ..models import Evaluator, Score
+from ..selectors.score_sets import made_of
 from ..selectors.training import card_of, files_of
 
 
@@ -129,6 +130,9 @@ class StaleScoresSerializer(serializers.Serializer):
     references = serializers.CharField(allow_blank=True)
     reason = serializers.CharField()
     n_unscored = serializers.IntegerField(help_text="Outputs without a score.")
+    final = serializers.BooleanField(
+        required=False, help_text="Nothing brings it up to date: a part of this combination was deleted."
+    )
 
 
 class BoardSerializer(serializers.Serializer):
@@ -328,12 +332,19 @@ class TrainedDetailSerializer(TrainedSerializer):
     models = serializers.JSONField(source="record.models")
     encoder = serializers.JSONField(source="record.encoder", allow_null=True)
     choice = serializers.JSONField(source="record.choice", help_text="Which part of the project it learned from.")
+    part_of = serializers.SerializerMethodField(help_text="Combinations that could not be renewed without it.")
     card = serializers.SerializerMethodField()
     files = serializers.SerializerMethodField()
 
     class Meta(TrainedSerializer.Meta):
-        fields = [*TrainedSerializer.Meta.fields, "damage", "options", "encoder", "choice", "models", "card", "files"]
+        fields = [
+            *TrainedSerializer.Meta.fields, "damage", "options", "encoder", "choice", "models", "part_of", "card",
+            "files",
+        ]  # fmt: skip
         read_only_fields = fields
+
+    def get_part_of(self, evaluator: Evaluator) -> list[str]:
+        return [row.slug for row in made_of(evaluator.project, evaluator.slug)]
 
     def get_card(self, evaluator: Evaluator) -> str:
         return card_of(evaluator)

@@ -83,7 +83,8 @@ class TrainedShow(APIView):
 
     @extend_schema(
         operation_id="trained_destroy",
-        description="The evaluator with its files and all its scores.",
+        description="The evaluator with its files and all its scores. Combinations that it is a part of (`part_of`) "
+        "keep their scores, which can then no longer be brought up to date.",
         responses={204: OpenApiResponse(description="Gone.")},
     )
     def delete(self, request: Request, slug: str, evaluator: str) -> Response:

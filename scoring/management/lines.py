@@ -33,7 +33,7 @@ def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
         named.setdefault(row["reason"], []).append(row["evaluator"])
     for reason, evaluators in sorted(named.items()):
         yield f"Out of date: {', '.join(dict.fromkeys(evaluators))}: {reason}."
-    if named:
+    if any(not row.get("final") for row in found.get("stale", [])):
         yield f"Score again, only what changed is scored: manage.py score EVALUATOR --project {found['project']}"
 
 

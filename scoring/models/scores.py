@@ -63,6 +63,11 @@ class Evaluator(models.Model):
     def is_combined(self) -> bool:
         return self.kind == self.Kind.COMBINED
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of what was combined; one that came with an upload or an export does not know them."""
+        return tuple(part["evaluator"] for part in self.record.get("parts", ())) if self.is_combined else ()
+
 
 class ScoreSet(models.Model):
     """All scores of one evaluator under one signature, against one set of references (empty: it needs none)."""

@@ -22,7 +22,7 @@ from ..selectors.run_results import address_of
 from ..selectors.score_sets import current_sets, sets_of_parts
 from ..selectors.summaries import summarise_scores
 from ..services.columns import keep_columns
-from ..services.combining import store_combination
+from ..services.combining import refuse_deleted, store_combination
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set
 
@@ -36,7 +36,7 @@ def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
     """The job `combine`; computed anew each time, since all of it depends on every score of every part."""
     context.progress(0, None, "outputs", "reading")
     began = timezone.now()
-    sets = _parts(context, params)
+    sets = _parts(context, slug, params)
     work = _Work(context, params, sets)
     record, values = work.stacked() if params["method"] == "stacked" else work.mean_of_z()
     context.check()
@@ -62,14 +62,15 @@ def run(context: RunContext, *, slug: str, **params: Any) -> dict[str, Any]:
     }
 
 
-def _parts(context: RunContext, params: dict[str, Any]) -> list[ScoreSet]:
+def _parts(context: RunContext, slug: str, params: dict[str, Any]) -> list[ScoreSet]:
     """The present set of every part, in the order named; of one that learned several aspects that of the aspect."""
     present = current_sets(context.project, params["references"])
     found = sets_of_parts(present, params["references"], params["aspect"])
-    missing = [slug for slug in params["parts"] if slug not in found]
+    missing = [part for part in params["parts"] if part not in found]
     if missing:
+        refuse_deleted(context.project, slug, params["parts"])
         raise BadInput(f"These have no complete scores any more: {', '.join(missing)}. Score them, then retry.")
-    return [found[slug] for slug in params["parts"]]
+    return [found[part] for part in params["parts"]]
 
 
 class _Work:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 
 from ..models import Evaluator, Score, ScoreSet
+from .catalogue import entries
 
 #: By evaluator and aspect, the newest first.
 _CURRENT = ("evaluator__slug", "aspect", "-scored_at", "-pk")
@@ -33,11 +34,13 @@ SCORES, TABLES = FOUND
 
 @dataclass(frozen=True)
 class SetState:
-    """A score set with what one has to know before trusting it; `stale` is the reason, or empty."""
+    """A score set with what one has to know before trusting it; `stale` is the reason, or empty. `deleted` are the
+    parts of a combination that are no more: its scores stay as they are, since nothing brings them up to date."""
 
     score_set: ScoreSet
     stale: str
     n_missing: int
+    deleted: tuple[str, ...] = ()
 
     @property
     def is_stale(self) -> bool:
@@ -75,7 +78,7 @@ class SetState:
 
 
 def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> list[SetState]:
-    """What changed after each set was scored, in one query for all of them, one for named reference sets, one for the
+    """What changed after each set was scored, in one query for all of them, one for named reference sets, two for the
     parts of combined ones and one for the ratings that some of these learned from; wants the sets' `evaluator`."""
     sets = list(sets)
     done = [s.scored_at for s in sets if s.scored_at]
@@ -92,7 +95,35 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
     newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})
     moved = _moved_parts(project, [s for s in sets if s.scored_at and s.evaluator.is_combined])
     rated = _rated(project, {s.evaluator.options["aspect"] for s in sets if s.scored_at and _learned(s)})
-    return [_state(s, uploads, n_outputs, newest, written, moved, rated) for s in sets]
+    parts = {s.pk: s.evaluator.parts for s in sets}
+    deleted = deleted_among(project, (slug for slugs in parts.values() for slug in slugs))
+    gone = {pk: tuple(slug for slug in slugs if slug in deleted) for pk, slugs in parts.items()}
+    return [
+        replace(_state(s, uploads, n_outputs, newest, written, moved, rated, gone[s.pk]), deleted=gone[s.pk])
+        for s in sets
+    ]
+
+
+def deleted_among(project: Project, slugs: Iterable[str]) -> set[str]:
+    """Those of these names that no evaluator has any more. What the catalogue has can always be applied again."""
+    named = set(slugs)
+    if not named:
+        return named
+    there = Evaluator.objects.filter(project=project, slug__in=named).values_list("slug", flat=True)
+    return named - set(there) - {entry.name for entry in entries() if not entry.learns}
+
+
+def words_of_deleted(parts: Sequence[str]) -> str:
+    """That these parts of a combination were deleted."""
+    if len(parts) == 1:
+        return f"its part {parts[0]} was deleted"
+    return f"its parts {', '.join(parts[:-1])} and {parts[-1]} were deleted"
+
+
+def made_of(project: Project, slug: str) -> list[Evaluator]:
+    """The combinations that an evaluator is a part of, by name."""
+    rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.COMBINED).order_by("slug")
+    return [row for row in rows if slug in row.parts]
 
 
 def _learned(s: ScoreSet) -> bool:
@@ -197,6 +228,7 @@ def _state(
     written: dict[str, datetime],
     moved: dict[int, str],
     rated: dict[str, datetime],
+    deleted: tuple[str, ...],
 ) -> SetState:
     missing = max(0, n_outputs - s.n_scores)
     if s.scored_at is None:
@@ -206,6 +238,8 @@ def _state(
     current = newest[s.evaluator_id, s.references, s.aspect]
     if current.pk != s.pk:
         return SetState(s, "another signature was scored later", missing)
+    if deleted:
+        return SetState(s, f"{words_of_deleted(deleted)}, so that it cannot be brought up to date", missing)
     if changed:
         what = "items, outputs, references or ratings" if _learned(s) else "items, outputs or references"
         return SetState(s, f"upload {changed[-1]} changed {what} later", missing)

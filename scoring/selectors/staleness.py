@@ -15,8 +15,8 @@ from .score_sets import SetState, current_sets, get_current_set, get_states
 
 def with_staleness(project: Project, query: Query, table: Mapping[str, Any]) -> dict[str, Any]:
     """The table with `stale`: what of its scores is out of date, each with `evaluator`, `aspect`, `references`,
-    `reason` and `n_unscored`, how many outputs have no score; and on each row of the main table of evaluators `stale`
-    (the reason, or empty) and `n_unscored`."""
+    `reason`, `n_unscored`, how many outputs have no score, and `final`, whether nothing brings it up to date; and on
+    each row of the main table of evaluators `stale` (the reason, or empty) and `n_unscored`."""
     if not reads_scores(query):
         return dict(table)
     states = get_states(project, _sets_of(project, query, table["aspect"]), count_outputs(project))
@@ -51,7 +51,7 @@ def _describe(state: SetState) -> dict[str, Any]:
     score_set = state.score_set
     return {
         "evaluator": score_set.evaluator.slug, "aspect": score_set.aspect, "references": score_set.references,
-        "reason": state.words, "n_unscored": state.n_missing,
+        "reason": state.words, "n_unscored": state.n_missing, "final": bool(state.deleted),
     }  # fmt: skip
 
 

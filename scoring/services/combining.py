@@ -23,7 +23,7 @@ from evalapp.common.queue import enqueue_run
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.aspects import choose_aspect
 from ..selectors.leaderboards import RATINGS
-from ..selectors.score_sets import current_sets
+from ..selectors.score_sets import current_sets, deleted_among, words_of_deleted
 from .scores import COLUMNS, NewScore, score_row
 from .training import free_slug, naming
 from .wishes import faults_of_seed, read_wishes
@@ -72,9 +72,19 @@ def start_combination(*, project: Project, user: Any = None, wishes: CombineWish
 
 
 def combine_again(*, project: Project, user: Any = None, evaluator: Evaluator, send: bool = True) -> Run:
-    """The same combination of what its parts say now."""
+    """The same combination of what its parts say now. Raises `BadInput` where one of them was deleted."""
+    refuse_deleted(project, evaluator.slug, evaluator.options["parts"])
     wishes = CombineWishes(**{**evaluator.options, "parts": tuple(evaluator.options["parts"])})
     return _enqueue(project, user, {**_checked(project, wishes), "slug": evaluator.slug}, send=send)
+
+
+def refuse_deleted(project: Project, slug: str, parts: Sequence[str]) -> None:
+    """Raises `BadInput` with the way out where a part of the combination `slug` is no more."""
+    deleted = deleted_among(project, parts)
+    if deleted:
+        gone = [part for part in parts if part in deleted]
+        text = f"{slug} cannot be combined again: {words_of_deleted(gone)}. Combine others under a new name, or delete "
+        raise BadInput(f"{text}{slug}; until then the scores that it has stay.")
 
 
 def _enqueue(project: Project, user: Any, params: dict[str, Any], *, send: bool) -> Run:
@@ -90,9 +100,12 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
         faults.append(Fault(f"Name from 2 to {MOST_PARTS} different evaluators.", field="parts"))
     kinds = dict(Evaluator.objects.filter(project=project, slug__in=parts).values_list("slug", "kind"))
     scored = {s.evaluator.slug for s in current_sets(project, wishes.references)}
+    unknown = deleted_among(project, (part for part in parts if part not in scored))
     for part in parts:
         if kinds.get(part) == Evaluator.Kind.COMBINED:
             faults.append(Fault(f"{part} is a combination itself; name its parts.", field="parts"))
+        elif part in unknown:
+            faults.append(Fault(f"There is no evaluator {part} in {project.slug}.", field="parts"))
         elif part not in scored:
             way = f"manage.py score {part} --project {project.slug}"
             faults.append(Fault(f"{part} has no scores against “{wishes.references}”: {way}", field="parts"))

@@ -372,9 +372,10 @@ def mark_ready(*, evaluator: Evaluator) -> None:
 
 
 def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
-    """The evaluator, its scores and its files. Combinations that it is a part of keep their scores. Raises `Conflict`
-    while a run wants it, else that would fail for lack of it when its turn comes; and while people write references
-    by its scores, else those of an arm of the campaign would end in the middle of it."""
+    """The evaluator, its scores and its files. Combinations that it is a part of keep their scores, which nothing can
+    bring up to date then. Raises `Conflict` while a run wants it, else that would fail for lack of it when its turn
+    comes; and while people write references by its scores, else those of an arm of the campaign would end in the
+    middle of it."""
     if not (evaluator.is_trained or evaluator.is_combined):
         text = "Only trained and combined evaluators can be deleted; "
         raise Conflict(text + "the scores of others are replaced when applied again.")

@@ -27,7 +27,9 @@ from ..downloads import send_file, send_tar
 from ..forms import NameField, add_faults
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
+from ..selectors.games import KIND as GAMES
 from ..selectors.reference_sets import sets_chosen_by
+from ..selectors.score_sets import made_of
 from ..selectors.training import curve_of, facts_of, find_trained, missing_for
 from ..services.artefacts import receive_artefact
 from ..services.training import MOST_FOLDS, delete_evaluator, is_as_checked, start_check, start_checked
@@ -229,7 +231,11 @@ def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
         else:
             messages.success(request, f"{evaluator} and its scores are gone.")
             return redirect("scoring:evaluator-list", project.slug)
+    games = Run.objects.filter(project=project, kind=GAMES, state=Run.State.SUCCEEDED, result__judge=row.pk)
     n_scores = sum(ScoreSet.objects.filter(evaluator=row).values_list("n_scores", flat=True))
     chosen = sets_chosen_by(project, row.slug)
-    context = {"project": project, "evaluator": row, "n_scores": n_scores, "chosen": chosen}
+    context = {
+        "project": project, "evaluator": row, "n_scores": n_scores, "chosen": chosen,
+        "combined": made_of(project, row.slug), "has_games": row.is_trained and games.exists(),
+    }  # fmt: skip
     return page(request, "scoring/evaluators/delete.html", context)

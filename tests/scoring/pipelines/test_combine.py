@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import asdict
+from html import unescape
 from uuid import uuid4
 
 import numpy as np
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from annotation.models import Output, System
@@ -214,6 +216,65 @@ def test_by_command_page_and_deletion(scored, client):
     assert not Evaluator.objects.filter(slug="combined-1").exists()
     verbs = set(AuditEvent.objects.values_list("verb", flat=True))
     assert {"evaluator.combined", "evaluator.deleted"} <= verbs
+
+
+def test_the_deletion_of_a_part_is_announced_and_told_afterwards(scored, score, client, settings, tmp_path):
+    """The question named the part's own scores alone; then two pages and two commands sent people round in a circle."""
+    settings.ARTEFACTS_DIR = tmp_path
+    part = make_trained(scored.project, "comp-a")
+    ScoreSet.objects.filter(evaluator__slug="random").update(evaluator=part)
+    combine(scored.project, "comp-a", "length", name="comb-1")
+    combine(scored.project, "token-f1", "length", name="comb-2")
+    before = values_of(scored.project, "comb-1").tolist()
+    client.force_login(scored.researcher)
+    asked = client.get(reverse("scoring:evaluator-delete", args=["alpha", "comp-a"])).content.decode()
+    assert re.search(r"It is a part of <a[^>]*>comb-1</a>\. The scores of this combination stay, marked", asked)
+    assert client.get("/api/v1/projects/alpha/evaluators/trained/comp-a/").json()["part_of"] == ["comb-1"]
+    assert (
+        "It is a part of"
+        not in client.get(reverse("scoring:evaluator-delete", args=["alpha", "comb-1"])).content.decode()
+    )
+    delete_evaluator(evaluator=part)
+
+    found = {s.score_set.evaluator.slug: s for s in list_states(scored.project, Output.objects.count())}
+    reason = "its part comp-a was deleted, so that it cannot be brought up to date"
+    assert (found["comb-1"].stale, found["comb-1"].deleted) == (reason, ("comp-a",))
+    assert (found["comb-2"].stale, found["comb-2"].deleted) == ("", ())
+    assert values_of(scored.project, "comb-1").tolist() == before
+    page = client.get(reverse("scoring:evaluator", args=["alpha", "comb-1"])).content.decode()
+    assert f"{reason}. They stay as they are. Combine others under a new name, or delete this one." in page
+    assert 'href="/projects/alpha/evaluators/combine/?part=length&amp;">Combine others' in page
+    assert "Combine again" not in page
+    assert 'evaluators/comp-a/"' not in page
+    board = client.get(reverse("scoring:evaluation", args=["alpha"])).content.decode()
+    assert (f"{reason}." in board, "again on the evaluator’s page" in board) == (True, False)
+    out = io.StringIO()
+    call_command("meta", "alpha", stdout=out)
+    assert (f"Out of date: comb-1: {reason}." in out.getvalue(), "Score again" in out.getvalue()) == (True, False)
+
+    way = (
+        "comb-1 cannot be combined again: its part comp-a was deleted. Combine others under a new name, or delete "
+        "comb-1; until then the scores that it has stay."
+    )
+    with pytest.raises(CommandError) as refused:
+        call_command("score", "comb-1", "--project", "alpha", "--here")
+    assert way in str(refused.value)
+    again = client.post(reverse("scoring:combine-again", args=["alpha", "comb-1"]))
+    assert (again.status_code, way in unescape(again.content.decode())) == (400, True)
+    with pytest.raises(BadInput, match=r"There is no evaluator comp-a in alpha\."):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "comp-a")))
+    # A run that failed before and is tried again says the same.
+    run = execute_run(
+        enqueue_run(
+            kind="combine", project=scored.project, params=found["comb-1"].score_set.run.params, title="t", send=False
+        ).pk
+    )
+    assert (run.state, run.error) == ("failed", way)
+    # Where others are out of date, too, what can be applied again is said of these alone.
+    Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
+    score(scored.project, "length")
+    board = client.get(reverse("scoring:evaluation", args=["alpha"])).content.decode()
+    assert "Apply what can be again on the evaluator’s page" in board
 
 
 def test_deletion_leaves_the_files_of_others(scored, settings, tmp_path, django_capture_on_commit_callbacks):

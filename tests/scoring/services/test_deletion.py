@@ -100,3 +100,16 @@ def test_the_page_says_it_and_the_api_refuses(mine, cast, client):
     answer = client.delete("/api/v1/projects/alpha/evaluators/trained/mine/")
     assert (answer.status_code, f"Run {run.pk}" in answer.json()["detail"]) == (409, True)
     assert Evaluator.objects.filter(slug="mine").exists()
+
+
+def test_the_page_names_the_rankings_by_its_games(mine, cast, client):
+    client.force_login(cast.researcher)
+    told = "The rankings of systems by its games go, too"
+
+    def page() -> str:
+        return client.get(reverse("scoring:evaluator-delete", args=["alpha", "mine"])).content.decode()
+
+    asked(cast.project, "games", state="succeeded", result={"judge": mine.pk + 1})
+    assert told not in page()
+    asked(cast.project, "games", state="succeeded", result={"judge": mine.pk}, input_hash="again")
+    assert told in page()
