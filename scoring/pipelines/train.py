@@ -29,6 +29,7 @@ from ..services.scores import apply_evaluator
 from ..services.training import OWN_FIELDS, make_sure_of_name
 from .outlook import Outlook, of_model
 from .publishing import plain, publish
+from .resuming import words_of_earlier
 
 if TYPE_CHECKING:
     from scoring.ml import Dataset, Plan, TrainingProgress
@@ -40,6 +41,8 @@ KEEP_WORK = timedelta(days=14)
 #: About so many points of a curve are stored for every phase.
 CURVE_POINTS = 200
 FLUSH_SECONDS = 1.0
+#: So many figures of an evaluation are told in the log.
+MOST_FIGURES = 6
 DATA_HASH = "data"
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
@@ -267,7 +270,9 @@ def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: 
     context.progress(0, None, "rows", "reading")
     dataset = read_data(context.project, job.evaluator, data)
     is_new = not folder.exists()
-    _same_data(context, folder, data_hash(dataset))
+    if _same_data(context, folder, data_hash(dataset)):
+        for line in words_of_earlier(folder, job.folds):
+            context.log(line)
     context.progress(0, None, "steps", "checking")
     plan = job.plan(dataset, _checking(context))
     counted = ", ".join(f"{n:,} {noun}" for noun, n in plan["examples"].items())
@@ -283,15 +288,19 @@ def _train(context: RunContext, job: Training, data: Mapping[str, Any], folder: 
         report.flush()
 
 
-def _same_data(context: RunContext, folder: Path, digest: str) -> None:
-    """Checkpoints of other data are of no use: what they were made from must be what is there now."""
+def _same_data(context: RunContext, folder: Path, digest: str) -> bool:
+    """Whether an earlier attempt left what this one goes on from. Checkpoints of other data are of no use: what they
+    were made from must be what is there now."""
     mark = folder / DATA_HASH
-    if folder.exists() and (not mark.is_file() or mark.read_text(encoding="utf-8") != digest):
+    is_there = folder.exists()
+    if is_there and (not mark.is_file() or mark.read_text(encoding="utf-8") != digest):
         context.log("The data have changed since the last attempt: the training begins anew.")
         shutil.rmtree(folder)
+        is_there = False
         CurvePoint.objects.filter(run=context.run).delete()
     folder.mkdir(parents=True, exist_ok=True)
     mark.write_text(digest, encoding="utf-8")
+    return is_there
 
 
 def _sweep(mine: Run) -> None:
@@ -364,13 +373,12 @@ class Reporter:
         self.losses.clear()
 
     def _say(self, progress: TrainingProgress) -> None:
-        """One line for every epoch, with what the last evaluation found."""
-        epoch = int(progress.epoch or 0)
+        """One line for every epoch, with what its evaluation found; what an earlier attempt told is not told again."""
+        epoch = int(progress.evaluated or 0)
         if epoch == self.epoch:
             return
         if self.epoch >= 0 and progress.metrics:
-            figures = ", ".join(f"{name} {value:.4g}" for name, value in progress.metrics.items())
-            self.context.log(f"{progress.phase}, after epoch {epoch}: best so far {figures}")
+            self.context.log(f"{progress.phase}, after epoch {progress.evaluated:g}: {_figures(progress)}")
         self.epoch = epoch
 
     def flush(self) -> None:
@@ -378,3 +386,12 @@ class Reporter:
         CurvePoint.objects.bulk_create(self.points, ignore_conflicts=True)
         self.points.clear()
         self.written = time.monotonic()
+
+
+def _figures(progress: TrainingProgress) -> str:
+    """Of the figures of an evaluation the few to be told; a training of many aspects has some for each of them."""
+    found = progress.metrics
+    told = [name for name in progress.foremost if name in found][:MOST_FIGURES]
+    figures = ", ".join(f"{name} {found[name]:.4g}" for name in told)
+    more = len(found) - len(told)
+    return f"{figures}, and {more:,} more: see the card" if more else figures

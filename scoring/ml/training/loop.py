@@ -79,8 +79,8 @@ class _Loop:
         self.folder = job.folder_of(phase)
         self.optimiser = torch.optim.Adam(_groups(network, settings), weight_decay=settings.weight_decay)
         self.kept: dict[str, Any] = {
-            "epoch": 0, "steps": 0, "log": [], "best": None, "best_step": None, "metrics": {}, "worse": 0,
-            "seconds": 0.0, "ended": False,
+            "epoch": 0, "steps": 0, "log": [], "best": None, "best_step": None, "metrics": {}, "latest": {},
+            "worse": 0, "seconds": 0.0, "ended": False,
         }  # fmt: skip
         self.began = time.monotonic()
         self.first_step = 0
@@ -135,6 +135,7 @@ class _Loop:
             with torch.no_grad():
                 found = {key: float(value) for key, value in self.evaluate(self.network).items()}
             row |= {f"dev_{key}": value if math.isfinite(value) else None for key, value in found.items()}
+            self.kept["latest"] = {key: value for key, value in found.items() if math.isfinite(value)}
             self._keep(found)
         self.kept["log"].append(row)
 
@@ -150,10 +151,14 @@ class _Loop:
         if self.settings.patience is not None and kept["worse"] >= self.settings.patience:
             kept["ended"] = True
 
+    @property
+    def total(self) -> int:
+        """The most steps that there can be."""
+        every = self.steps_per_epoch * self.settings.max_epochs
+        return every if self.settings.max_steps is None else min(every, self.settings.max_steps)
+
     def _report(self, loss: float, epoch: int) -> None:
-        steps, total = self.kept["steps"], self.steps_per_epoch * self.settings.max_epochs
-        if self.settings.max_steps is not None:
-            total = min(total, self.settings.max_steps)
+        steps, total = self.kept["steps"], self.total
         elapsed = time.monotonic() - self.began
         rate = (steps - self.first_step) / elapsed if elapsed > 0 else None
         self.job.report(
@@ -165,8 +170,10 @@ class _Loop:
                 rate=rate,
                 seconds_left=(total - steps) / rate if rate else None,
                 epoch=float(epoch),
-                metrics=self.kept["metrics"],
+                metrics=self.kept["latest"],
                 saving=steps % self.steps_per_epoch == 0 or steps == total,
+                evaluated=float(self.kept["log"][-1]["epoch"]) if self.kept["log"] else None,
+                foremost=tuple(dict.fromkeys((self.settings.better, *self.kept["latest"]))),
             )
         )
 
@@ -179,7 +186,7 @@ class _Loop:
             tensors |= {f"optimiser.{number}.{key}": torch.as_tensor(value) for key, value in state.items()}
         name = f"{STATE}-{self.kept['epoch']}.safetensors"
         write_tensors(self.folder / name, tensors)
-        write_json(self.folder / f"{STATE}.json", {**self.kept, "tensors": name})
+        write_json(self.folder / f"{STATE}.json", {**self.kept, "tensors": name, "total": self.total})
         for path in self.folder.glob(f"{STATE}-*.safetensors"):
             if path.name != name:
                 path.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,10 @@ from evalapp.common.queue import cancel_run, retry_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
 from scoring import urls
 from scoring.ml import InvalidOption, load
+from scoring.ml.training import finetune
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
+from scoring.pipelines.resuming import words_of_earlier
 from scoring.selectors.leaderboards import EvaluatorsQuery
 from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, facts_of, files_of
 from scoring.services.leaderboards import compute_leaderboard
@@ -182,6 +185,8 @@ def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
     run = execute_run(run.pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert seen[10] == 10  # epochs of three steps: the fourth was under way
+    assert told(run, "Goes on") == ["Goes on from step 9 of 18 (training)."]
+    assert told(run, "No checkpoint") == []
     again = Evaluator.objects.get(run=run)
     assert weights(again) == weights(whole)
     steps = list(CurvePoint.objects.filter(run=run).order_by("step").values_list("step", flat=True))
@@ -189,6 +194,84 @@ def test_a_cancelled_training_goes_on_where_it_stopped(toy, monkeypatch):
     # Executed once more (a second delivery), it finds what it published.
     assert pipeline.run(_Context(run), **run.params)["evaluator"] == again.slug
     assert Evaluator.objects.filter(name="toy").count() == 2
+
+
+def told(run: Run, begin: str) -> list[str]:
+    """The lines of the log that begin so."""
+    return list(RunLog.objects.filter(run=run, text__startswith=begin).order_by("pk").values_list("text", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("folds", "stops_at", "expected"),
+    [
+        (1, 2, ["No checkpoint was saved yet: it begins anew."]),
+        (2, 2, ["No checkpoint was saved yet: it begins anew."]),
+        # Six steps a fold: two are all of the first fold and the first epoch of the second.
+        (2, 11, ["Fold 1 of 2 is done.", "Goes on from step 3 of 6 (fold 2 of 2, training)."]),
+        (2, 8, ["Fold 1 of 2 is done.", "No checkpoint was saved yet: fold 2 of 2 begins anew."]),
+    ],
+)
+def test_a_second_attempt_says_where_it_goes_on(toy, monkeypatch, folds, stops_at, expected):
+    """Whoever had cancelled a training of hours did not learn whether it began anew."""
+    wishes = Wishes("toy", options={"frozen": True, "epochs": 2}, folds=folds)
+    original = pipeline.Reporter.__call__
+    steps: list[int] = []
+
+    def stop(self, progress):
+        original(self, progress)
+        steps.append(progress.done)
+        if progress.loss is not None and len(steps) == stops_at:
+            raise RunCancelled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline.Reporter, "__call__", stop)
+        run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    assert run.state == Run.State.CANCELLED
+    first = RunLog.objects.filter(run=run).latest("pk").pk
+    assert not RunLog.objects.filter(run=run, text__in=expected).exists()
+    retry_run(run=run)
+    run = execute_run(run.pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    rows = RunLog.objects.filter(run=run, pk__gt=first).order_by("pk")
+    assert list(rows.values_list("text", flat=True)[: len(expected)]) == expected
+
+
+def test_a_finetuning_that_was_cancelled_says_where_it_goes_on(toy, monkeypatch, tmp_path):
+    monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
+    wishes = Wishes("toy", encoder=str(tiny_encoder("bert", tmp_path / "encoder")), options={"epochs": 3}, folds=1)
+    original = pipeline.Reporter.__call__
+
+    def stop(self, progress):
+        original(self, progress)
+        if progress.loss is not None and progress.done == 8:
+            raise RunCancelled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline.Reporter, "__call__", stop)
+        run = start_training(project=toy.project, wishes=wishes, send=False, any_encoder=True)
+        run = execute_run(run.pk)
+    assert run.state == Run.State.CANCELLED, run.error
+    retry_run(run=run)
+    assert execute_run(run.pk).state == Run.State.SUCCEEDED
+    # Five steps an epoch; the eighth was cancelled before its checkpoint.
+    assert told(run, "Goes on") == ["Goes on from step 7 of 15 (training)."]
+
+
+def test_checkpoints_of_a_finetuning_are_told_from_their_folders(tmp_path):
+    """As the Trainer of transformers and our mark leave them; what was not written to its end does not count."""
+    for step, files in ((40, ("trainer_state.json", "complete")), (60, ("trainer_state.json",)), (9, ("complete",))):
+        place = tmp_path / "fine" / f"checkpoint-{step}"
+        place.mkdir(parents=True)
+        for name in files:
+            (place / name).write_text(json.dumps({"global_step": step, "max_steps": 1200}))
+    assert words_of_earlier(tmp_path, 1) == ["Goes on from step 40 of 1,200 (fine)."]
+    (tmp_path / "coarse").mkdir()
+    (tmp_path / "coarse" / "done.json").write_text(json.dumps({"steps": 1000}))
+    os.utime(tmp_path / "coarse" / "done.json", (1, 1))
+    (tmp_path / "texts").mkdir()
+    assert words_of_earlier(tmp_path, 1) == [
+        "All 1,000 steps are done (coarse).", "Goes on from step 40 of 1,200 (fine).",
+    ]  # fmt: skip
 
 
 def test_a_retry_whose_name_was_given_away_says_so_before_it_trains(
