@@ -56,6 +56,7 @@ def dialogues_table(
     *,
     aspect: str,
     outside: BoolArray,
+    learned: Mapping[str, int] | None = None,
     unapplied: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -64,8 +65,9 @@ def dialogues_table(
     correlation of the systems' means with people's calibrated means of the systems (EVALUATORS 5.8)."""
     of_outputs = {**settings, "level": "segment"}
     table = evaluators_table(
-        people, scored, of_outputs, aspect=aspect, outside=outside, unapplied=unapplied, progress=progress
-    )
+        people, scored, of_outputs, aspect=aspect, outside=outside, learned=learned, unapplied=unapplied,
+        progress=progress,
+    )  # fmt: skip
     followed = _with_calibrated(people, scored, settings, outside)
     for row in table["rows"]:
         row.pop("accuracy")
@@ -73,6 +75,7 @@ def dialogues_table(
         for name in COEFFICIENTS:
             row[name]["note"] = row[name]["note"].replace(" items ", " dialogues ")
     table["level"] = "dialogue"
+    table["note"] = table["note"].replace("rated output", "rated dialogue")
     table["signature"] = table["signature"].replace("level:segment", "level:dialogue|of:mean-over-turns")
     if len(people) and not len(turns):
         table["note"] = NO_TURNS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.matrix import correlation_matrix
-from evalapp.stats.meta_tables import People, Scored
+from evalapp.stats.meta_tables import People, Scored, chosen_of, chosen_part, with_missing
 from evalapp.stats.slices import slice_estimates
 from evalapp.stats.tables import draws_of
 
@@ -77,7 +77,8 @@ def slices_table(
         "coefficient": settings["coefficient"],
         "signature": _signature(settings, aspect, f"slices:{settings['key']}"),
         "parts": counted,
-        "note": "" if len(names) > 1 else "All items are of one part.",
+        "evaluators": chosen_of(settings),
+        "note": with_missing("" if len(names) > 1 else "All items are of one part.", settings, rows),
         "rows": sorted(rows, key=_order),
     }
 
@@ -119,7 +120,8 @@ def matrix_table(
         "n_items": len(np.unique(cluster)),
         "n_systems": len(np.unique(system)),
         "n_simulated": 0,
-        "note": "" if len(scored) > 1 else "There are not two evaluators to be compared.",
+        "evaluators": chosen_of(settings),
+        "note": with_missing("" if len(scored) > 1 else "There are not two evaluators to be compared.", settings, rows),
         "rows": rows,
     }
 
@@ -159,7 +161,8 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "n_excluded": sum(table["n_excluded"] for table in tables),
         "n_simulated": sum(table["n_simulated"] for table in tables),
         "n_items": max((table["n_items"] for table in tables), default=0),
-        "note": "" if rows else "No aspect has been rated.",
+        "evaluators": chosen_of(settings),
+        "note": with_missing("" if tables else "No aspect has been rated.", settings, rows),
         "rows": sorted(rows, key=lambda row: (-_mean(row["cells"]), row["evaluator"])),
     }
 
@@ -233,7 +236,7 @@ def _head(settings: Settings, people: People, compared: People, aspect: str) -> 
 def _signature(settings: Settings, aspect: str, what: str, boot: str = "inputs") -> str:
     parts = [what, f"coef:{settings['coefficient']}", f"boot:{boot}"]
     parts += [f"{name}:{settings[name]}" for name in ("ratings", "systems", "references") if settings.get(name)]
-    return "|".join([*parts, f"aspect:{aspect}"] if aspect else parts)
+    return "|".join([*parts, f"aspect:{aspect}"] if aspect else parts) + chosen_part(settings)
 
 
 def _drawn(settings: Settings) -> str:

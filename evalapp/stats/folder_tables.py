@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,15 @@ def outside_training(folder: ExportFolder, names: Sequence[str], places: Sequenc
     return np.array([place not in seen for place in places], dtype=bool)
 
 
+def learned_most(
+    folder: ExportFolder, names: Sequence[str], outside_of: Callable[[Sequence[str]], Any]
+) -> dict[str, int]:
+    """By evaluator, how much of what people judged it has learned from. `outside_of` says of sets what none of them has
+    learned from."""
+    rows = ((folder.score_sets[name], name) for name in names)
+    return {row["evaluator"]: int((~outside_of([name])).sum()) for row, name in rows if int(row["n_in_training"])}
+
+
 def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
     """Against people's ratings of outputs or of whole dialogues, or against a ranking made from comparisons."""
     table, names = entry["table"], entry["sets"]
@@ -89,12 +99,15 @@ def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any])
     if settings["level"] == "dialogue":
         return _dialogues(folder, names, settings, aspect, unapplied)
     rated = load_rated(folder, aspect, settings)
+    outside = outside_training(folder, names, rated.places)
+    seen = partial(outside_training, folder, places=rated.places)
     return evaluators_table(
         rated.people,
         [load_scored(folder, name, rated.places) for name in names],
         settings,
         aspect=aspect,
-        outside=outside_training(folder, names, rated.places),
+        outside=outside,
+        learned={} if outside.any() else learned_most(folder, names, seen),
         unapplied=unapplied,
     )
 
@@ -108,12 +121,15 @@ def _by_ranking(
     units = compared.units.units
     pairs = zip(compared.item.tolist(), compared.system.tolist(), strict=True)
     places = [(items[item], units[unit].name, units[unit].step) for item, unit in pairs]
+    outside = outside_training(folder, names, places)
+    is_left = len(compared.outside(outside)) > 0
     return evaluators_by_ranking(
         compared,
         [load_scored(folder, name, places) for name in names],
         settings,
         aspect=aspect,
-        outside=outside_training(folder, names, places),
+        outside=outside,
+        learned={} if is_left else learned_most(folder, names, partial(outside_training, folder, places=places)),
         unapplied=unapplied,
     )
 
@@ -124,7 +140,11 @@ def _dialogues(
     ratings, keys = read_dialogues(folder, aspect, filter=settings.get("filter") or "")
     people = People(ratings, method=settings["ratings"], subset=settings["systems"])
     places, turns = read_turns(folder, [keys[number] for number in people.item.tolist()])
-    seen = ~outside_training(folder, names, places)
+
+    def outside_of(some: Sequence[str]) -> Any:
+        return turns.outside(~outside_training(folder, some, places))
+
+    outside = outside_of(names)
     scored = [load_scored(folder, name, places) for name in names]
     return dialogues_table(
         people,
@@ -132,7 +152,8 @@ def _dialogues(
         [replace(one, metric=turns.mean(one.metric)) for one in scored],
         settings,
         aspect=aspect,
-        outside=turns.outside(seen),
+        outside=outside,
+        learned={} if outside.any() else learned_most(folder, names, outside_of),
         unapplied=unapplied,
     )
 

@@ -201,7 +201,7 @@ _EVALUATORS = both(
         },
         _EVALUATOR,
         {
-            "people": one_of("ratings", *RANKINGS),
+            "people": one_of("ratings", *RANKINGS), "evaluators": list_of(text),
             "scores": list_of(object_of({"label": text, **dict.fromkeys(("value", "low", "high"), number)})),
         },
     ),

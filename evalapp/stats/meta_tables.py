@@ -38,6 +38,8 @@ LEARNED = (
 )
 NOTHING = "no output can be compared"
 NOT_SCORED = "not scored with this set"
+#: Evaluators that are named where nothing is left to compare on, those that learned most.
+MOST_NAMED = 5
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
@@ -142,14 +144,16 @@ def evaluators_table(
     *,
     aspect: str,
     outside: BoolArray,
+    learned: Mapping[str, int] | None = None,
     unapplied: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Table:
     """Settings, counts and one row per evaluator, the highest Pearson first. `outside` marks the outputs that no
-    evaluator of the table has learned from: all are compared on them. `unapplied`: name -> reason of the sentinels that
-    stand in the table, too. `settings`: level, grouping, systems, references, ratings; coefficient and test say by what
-    the evaluators are tested against each other, and of which coefficient there is a ceiling. `progress` is told how
-    many steps are done, of how many: the tests are half of them."""
+    evaluator of the table has learned from: all are compared on them; where there are none, `learned` says of how many
+    each has. `unapplied`: name -> reason of the sentinels that stand in the table, too. `settings`: level, grouping,
+    systems, references, ratings; coefficient and test say by what the evaluators are tested against each other, and of
+    which coefficient there is a ceiling; evaluators names those that were chosen. `progress` is told how many steps are
+    done, of how many: the tests are half of them."""
     compared = people if outside.all() else people.only(outside)
     coefficient = settings.get("coefficient") or "pearson"
     columns = [one.column(people, settings["level"])[outside] for one in scored]
@@ -188,10 +192,12 @@ def evaluators_table(
         "systems": settings["systems"],
         "references": settings["references"],
         "ratings": settings["ratings"],
+        "evaluators": chosen_of(settings),
         "coefficient": coefficient,
         "test": test,
         "ceiling": ceiling.as_dict(),
-        "signature": f"{signature or 'level:' + settings['level']}|{tested_part(test)}|{of_people}",
+        "signature": f"{signature or 'level:' + settings['level']}|{tested_part(test)}|{of_people}"
+        f"{chosen_part(settings)}",
         "n_outputs": len(compared),
         "n_excluded": len(people) - len(compared),
         "n_ratings": people.n_ratings,
@@ -199,7 +205,7 @@ def evaluators_table(
         "n_systems": n_systems,
         "n_items": len(np.unique(compared.item)),
         "n_simulated": people.n_simulated,
-        "note": _note(settings, len(people), len(compared), n_systems),
+        "note": with_missing(_note(settings, len(people), len(compared), n_systems, learned or {}), settings, rows),
         "rows": sorted(rows, key=by_pearson),
     }
 
@@ -221,14 +227,43 @@ def tested_part(test: Mapping[str, Any]) -> str:
     return "|".join(part.replace("seed:", "test-seed:") for part in parts)
 
 
-def _note(settings: Settings, n: int, n_compared: int, n_systems: int) -> str:
+def chosen_of(settings: Settings) -> list[str]:
+    """The evaluators that a table was asked to compare; empty where it compares all."""
+    return [name for name in (settings.get("evaluators") or "").split(",") if name]
+
+
+def chosen_part(settings: Settings) -> str:
+    """The part of the signature that tells them, only where some were chosen."""
+    chosen = chosen_of(settings)
+    return f"|evaluators:{'+'.join(chosen)}" if chosen else ""
+
+
+def with_missing(note: str, settings: Settings, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The note of a table with those of the chosen evaluators that have no row."""
+    there = {row["evaluator"] for row in rows}
+    missing = [name for name in chosen_of(settings) if name not in there]
+    return " ".join([*filter(None, [note]), f"No scores that fit here: {', '.join(missing)}."]) if missing else note
+
+
+def nothing_left(n: int, learned: Mapping[str, int], *, what: str = "rated output", of: str = "rated outputs") -> str:
+    """That every `what` was learned from by some evaluator; who learned from how many of the `n` things (`of`), those
+    with most first; and the ways out."""
+    most = sorted(learned.items(), key=lambda found: (-found[1], found[0]))
+    named = ", ".join(f"{name} {count:,}" for name, count in most[:MOST_NAMED])
+    named += f" and {len(most) - MOST_NAMED:,} more" if len(most) > MOST_NAMED else ""
+    return (
+        f"There is no {what} that none of these evaluators learned from, so there is nothing left to compare on. "
+        + (f"Learned from, of {n:,} {of}: {named}. " if named else "")
+        + "Choose others (Evaluators above the table, meta --evaluators), train with folds, delete what learned most, "
+        "or have further outputs judged."
+    )
+
+
+def _note(settings: Settings, n: int, n_compared: int, n_systems: int, learned: Mapping[str, int]) -> str:
     if n == 0:
         return "No output of these systems has been rated for this aspect."
     if n_compared == 0:
-        return (
-            "Some evaluator learned from every rated output, so there is nothing left to compare on. Train with folds, "
-            "delete that evaluator, or have further outputs rated."
-        )
+        return nothing_left(n, learned)
     if settings["level"] == "system" and n_systems < FEW_SYSTEMS:
         return f"With {n_systems} systems the system level ranks nothing: see the intervals."
     return ""
@@ -381,10 +416,12 @@ def enhanced_table(
         "n_ratings": people.n_ratings,
         "n_raters": people.n_raters,
         "n_simulated": people.n_simulated,
-        "note": _enhanced_note(names, rows, len(people)),
+        "evaluators": chosen_of(settings),
+        "note": with_missing(_enhanced_note(names, rows, len(people)), settings, rows),
         "signature": (
             f"level:{level}|grouping:{grouping}|boot:{drawn}|resamples:{resamples}|seed:{seed}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
+            f"{chosen_part(settings)}"
         ),
     }
 

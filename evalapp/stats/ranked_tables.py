@@ -18,9 +18,13 @@ from evalapp.stats.meta_tables import (
     NOTHING,
     Scored,
     by_pearson,
+    chosen_of,
+    chosen_part,
+    nothing_left,
     said_of,
     tested_part,
     unapplied_row,
+    with_missing,
 )
 from evalapp.stats.meta_tests import by_place, described, tell_apart
 from evalapp.stats.ranking import Ranking
@@ -96,15 +100,17 @@ def evaluators_by_ranking(
     *,
     aspect: str,
     outside: BoolArray,
+    learned: Mapping[str, int] | None = None,
     unapplied: Mapping[str, str] | None = None,
 ) -> Table:
     """The table of `evaluators_table` with people's comparisons in place of their ratings, one value per system.
 
     `scored` are over the outputs of `compared`: a system's score is the mean over its outputs that were compared (or
     the evaluator's own value of the system). `outside` marks those that no evaluator of the table has learned from:
-    comparisons of others count neither for people nor for the evaluators. `settings`: people (one of `RANKINGS`),
-    systems, references, coefficient, test. Intervals are `correlate_with_ranking`'s (systems taken as a sample; for
-    the share of pairs a bootstrap over systems); tests exchange the evaluators' standardised scores of systems.
+    comparisons of others count neither for people nor for the evaluators; `learned` as there. `settings`: people (one
+    of `RANKINGS`), systems, references, coefficient, test, evaluators. Intervals are `correlate_with_ranking`'s, with
+    systems taken as a sample (for the share of pairs a bootstrap over systems); tests exchange the evaluators'
+    standardised scores of systems.
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     ranking = ranking_of(kept, {**settings, "method": settings["people"]})
@@ -140,11 +146,12 @@ def evaluators_by_ranking(
         "systems": settings["systems"],
         "references": settings["references"],
         "ratings": "",
+        "evaluators": chosen_of(settings),
         "coefficient": coefficient,
         "test": test,
         "ceiling": Estimate.undefined(NO_CEILING).as_dict(),
         "signature": f"level:system|interval:fisher-z|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|{used_systems}"
-        f"|{ranking.signature}",
+        f"|{ranking.signature}{chosen_part(settings)}",
         "n_outputs": int(used.sum()),
         "n_excluded": int(len(compared) - used.sum()),
         "n_ratings": len(kept),
@@ -152,7 +159,7 @@ def evaluators_by_ranking(
         "n_systems": len(systems.codes),
         "n_items": len(np.unique(kept.item)),
         "n_simulated": int(kept.simulated.sum()),
-        "note": _note(compared, kept, systems, aspect),
+        "note": with_missing(_note(compared, kept, systems, aspect, learned or {}), settings, rows),
         "scores": [
             {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
             for row in ranking.systems
@@ -218,12 +225,12 @@ def _without_spa(row: Table) -> Table:
     return {name: value for name, value in row.items() if name != "spa"}
 
 
-def _note(compared: Compared, kept: Comparisons, systems: _Systems, aspect: str) -> str:
+def _note(compared: Compared, kept: Comparisons, systems: _Systems, aspect: str, learned: Mapping[str, int]) -> str:
     if not len(compared):
         what = "compared with a reference (Turing M1)" if compared.turing else "compared with another"
         return f"No output of these systems has been {what} for {aspect}."
     if not len(kept):
-        return "Some evaluator learned from every comparison, so there is nothing left to compare on."
+        return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
     notes = [str((systems.ranking.extras.get("connectivity") or {}).get("note") or "")]
     if len(systems.codes) < FEW_SYSTEMS:
         notes.append(f"With {len(systems.codes)} systems the system level ranks nothing: see the intervals.")

@@ -253,6 +253,9 @@ class EvaluatorsBoardSerializer(BoardSerializer):
     level = serializers.CharField()
     grouping = serializers.CharField()
     references = serializers.CharField()
+    evaluators = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Those that were chosen; empty: all are compared."
+    )
     coefficient = serializers.CharField()
     test = TestSerializer()
     ceiling = EstimateSerializer(help_text="The highest coefficient that is possible with these raters’ means.")
@@ -279,6 +282,9 @@ class FurtherBoardSerializer(BoardSerializer):
 
     coefficient = serializers.CharField()
     references = serializers.CharField()
+    evaluators = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Those that were chosen; empty: all are compared."
+    )
     key = serializers.CharField(required=False, help_text="Of slices: the key of the items’ meta.")
     parts = serializers.ListField(child=serializers.DictField(), required=False, help_text="Of slices: name and n.")
     aspects = serializers.ListField(child=serializers.DictField(), required=False, help_text="Of aspects: the columns.")

@@ -36,6 +36,12 @@ from .serializers import (
     SystemsBoardSerializer,
 )
 
+#: What the name of a parameter does not say.
+DESCRIBED = {
+    "evaluators": "Slugs with commas between: only these make rows, are tested and leave out what they learned from, "
+    "sentinels no less than others. Default: all."
+}
+
 
 def _parameters(shape: Any) -> list[OpenApiParameter]:
     return [
@@ -44,6 +50,7 @@ def _parameters(shape: Any) -> list[OpenApiParameter]:
             OpenApiTypes.STR,
             enum=list(CHOICES[name]) if name in CHOICES else None,
             default=field.default or None,
+            description=DESCRIBED.get(name, ""),
         )
         for name, field in shape.__dataclass_fields__.items()
     ]

@@ -12,8 +12,11 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 
 
-def choose_aspect(project: Project, name: str, *, judged_by: Literal["ratings", "comparisons"]) -> Aspect:
-    """The aspect of that name; without a name the first one that people judged."""
+def choose_aspect(
+    project: Project, name: str, *, judged_by: Literal["ratings", "comparisons"], otherwise: str = ""
+) -> Aspect:
+    """The aspect of that name; without a name the first one that people judged. `otherwise` is added to what is said
+    where outputs were not rated but compared."""
     aspects = list(Aspect.objects.filter(project=project))
     if name:
         for aspect in aspects:
@@ -28,10 +31,10 @@ def choose_aspect(project: Project, name: str, *, judged_by: Literal["ratings", 
             found = found.filter(output__isnull=False)
         if found.exists():
             return aspect
-    raise BadInput(
-        f"Nobody has made {judged_by} of outputs in {project.slug} yet. "
-        "Upload some, or open a campaign to have outputs judged."
-    )
+    text = f"Nobody has made {judged_by} of outputs in {project.slug} yet."
+    if otherwise and judged_by == "ratings" and Comparison.objects.filter(project=project).exists():
+        raise BadInput(f"{text} {otherwise}")
+    raise BadInput(f"{text} Upload some, or open a campaign to have outputs judged.")
 
 
 def find_campaign(project: Project, slug: str) -> Campaign | None:

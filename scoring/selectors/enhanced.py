@@ -3,7 +3,7 @@ whether the differences are more than chance. One set alone is in `meta_evaluati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +14,7 @@ from evalapp.common.errors import BadInput, Fault
 from evalapp.stats.meta_tables import enhanced_table
 
 from ..models import ScoreSet
-from .leaderboards import MOST_SETS, EnhancedQuery
+from .leaderboards import MOST_SETS, EnhancedQuery, chosen_evaluators
 from .meta_evaluation import load_people, load_scored, outside_training
 from .reference_sets import SetRow, list_sets
 
@@ -45,11 +45,16 @@ def chosen_sets(project: Project, query: EnhancedQuery) -> list[str]:
     return names
 
 
-def newest_sets(project: Project, names: Sequence[str], aspect: str) -> dict[tuple[str, str], dict[str, ScoreSet]]:
-    """(evaluator, aspect) -> the newest complete set of scores with each of these reference sets."""
+def newest_sets(
+    project: Project, names: Sequence[str], aspect: str, *, evaluators: Collection[str] = ()
+) -> dict[tuple[str, str], dict[str, ScoreSet]]:
+    """(evaluator, aspect) -> the newest complete set of scores with each of these reference sets; of all evaluators or
+    of these (slugs)."""
     rows = ScoreSet.objects.filter(
         project=project, references__in=names, aspect__in=["", aspect], scored_at__isnull=False
     ).select_related("evaluator")
+    if evaluators:
+        rows = rows.filter(evaluator__slug__in=evaluators)
     found: dict[tuple[str, str], dict[str, ScoreSet]] = {}
     for row in rows.order_by("evaluator__slug", "aspect", "-scored_at", "-pk"):
         found.setdefault((row.evaluator.slug, row.aspect), {}).setdefault(row.references, row)
@@ -60,7 +65,7 @@ def rank_by_references(project: Project, query: EnhancedQuery) -> dict[str, Any]
     """The table as plain values: one row per evaluator, one cell per set, differences between all pairs of sets."""
     aspect, people = load_people(project, query)  # type: ignore[arg-type]
     names = chosen_sets(project, query)
-    by_evaluator = newest_sets(project, names, aspect.name)
+    by_evaluator = newest_sets(project, names, aspect.name, evaluators=chosen_evaluators(query))
     every = [score_set for cells in by_evaluator.values() for score_set in cells.values()]
     scored = [
         {name: load_scored(score_set, aspect, people) for name, score_set in of_sets.items()}

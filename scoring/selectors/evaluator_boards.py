@@ -18,9 +18,9 @@ from evalapp.stats.evaluator_tables import aspects_table, matrix_table, part_col
 from ..models import ScoreSet
 from .aspects import list_judged
 from .columns import CHUNK, load_columns, load_outputs
+from .compared import compared_sets
 from .leaderboards import FIGURES, AspectsQuery, EvaluatorsQuery, MatrixQuery, SlicesQuery
 from .meta_evaluation import describe_set, load_people, load_scored, outside_training
-from .score_sets import current_sets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def rank_slices(project: Project, query: SlicesQuery) -> dict[str, Any]:
         )
     wished = {name: getattr(query, name) for name in ("aspect", "systems", "references", "ratings", "filter")}
     aspect, people = load_people(project, EvaluatorsQuery(**wished))
-    sets = current_sets(project, query.references, aspect.name)
+    sets = compared_sets(project, query, aspect.name)
     return slices_table(
         people,
         [load_scored(score_set, aspect, people) for score_set in sets],
@@ -91,7 +91,7 @@ def _part(aspect: Any, outputs: NDArray[np.int64], key: str) -> NDArray[Any]:
 
 def tabulate_matrix(project: Project, query: MatrixQuery) -> dict[str, Any]:
     """Evaluators against each other over all outputs of the wanted systems, rated or not."""
-    sets = one_of_each(current_sets(project, query.references), query.aspect)
+    sets = one_of_each(compared_sets(project, query), query.aspect)
     outputs, cluster, system = _outputs(project, query.systems)
     # One evaluator after the other in memory, as the statistics go through them.
     columns = np.full((len(sets), len(outputs)), np.nan).T

@@ -13,6 +13,7 @@ from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 
 from ..models import Leaderboard, Score, ScoreSet
+from .compared import compared_sets
 from .leaderboards import (
     SHAPES,
     AgreementQuery,
@@ -20,11 +21,12 @@ from .leaderboards import (
     EvaluatorsQuery,
     Query,
     SystemsQuery,
+    chosen_evaluators,
     key_of,
     may_be_shown,
     stamp_of,
 )
-from .score_sets import current_sets, get_current_set
+from .score_sets import get_current_set
 
 Row = dict[str, Any]
 CHUNK = 5_000
@@ -143,12 +145,13 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
     if isinstance(query, SystemsQuery) and query.by:
         entry["sets"] = [names[_set_of_systems(project, query)]]
     elif isinstance(query, EvaluatorsQuery):
-        entry["sets"] = [names[found.pk] for found in current_sets(project, query.references, table["aspect"])]
+        entry["sets"] = [names[found.pk] for found in compared_sets(project, query, table["aspect"])]
     elif isinstance(query, EnhancedQuery):
         from .enhanced import chosen_sets, newest_sets  # NumPy and SciPy only where tables are exported
 
         entry["references"] = chosen_sets(project, query)
-        by_evaluator = newest_sets(project, entry["references"], table["aspect"])
+        chosen = chosen_evaluators(query)
+        by_evaluator = newest_sets(project, entry["references"], table["aspect"], evaluators=chosen)
         entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]
     elif row.kind in ("slices", "matrix", "aspects"):
         entry |= _of_evaluators(project, query, names, table)
@@ -163,14 +166,14 @@ def _of_evaluators(project: Project, query: Any, names: dict[int, str], table: R
         of_aspects = {
             found.aspect: {
                 "params": asdict(found),
-                "sets": [names[s.pk] for s in current_sets(project, found.references, found.aspect)],
+                "sets": [names[s.pk] for s in compared_sets(project, found, found.aspect)],
             }
             for found in queries_by_aspect(project, query)
         }
         return {"tables": of_aspects}
     if table["kind"] == "matrix":
-        return {"sets": [names[s.pk] for s in one_of_each(current_sets(project, query.references), query.aspect)]}
-    return {"sets": [names[s.pk] for s in current_sets(project, query.references, table["aspect"])]}
+        return {"sets": [names[s.pk] for s in one_of_each(compared_sets(project, query), query.aspect)]}
+    return {"sets": [names[s.pk] for s in compared_sets(project, query, table["aspect"])]}
 
 
 #: What a table of agreement tells of all raters together; times and names of single ones stay out of an export.

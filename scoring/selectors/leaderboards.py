@@ -88,6 +88,11 @@ PEOPLE = {
     "rao-kupper": "Rao-Kupper",
     "glicko2": "Glicko-2",
 }
+#: What a table of evaluators can do where nobody rated outputs but some were compared.
+BY_COMPARISONS = (
+    "They were compared: choose Win rate, or Turing M1 where it was with a reference, under People’s scores by (meta "
+    "--people win-rate, m1)."
+)
 #: What can be judged of an aspect, in the order in which a page offers it.
 JUDGED = {
     "ratings": "Ratings",
@@ -132,7 +137,9 @@ class SystemsQuery:
 class EvaluatorsQuery:
     """What `meta` and its page may ask for. `coefficient` is what evaluators are ordered and told apart by; `people`
     what they are compared with: ratings, or a ranking of the systems that comparisons give (one value per system);
-    `undefined` what counts for groups without a coefficient."""
+    `undefined` what counts for groups without a coefficient. `evaluators`, here and below, are slugs with commas
+    between: only these make rows, are tested and leave out what they learned from, sentinels no less than others;
+    empty means all."""
 
     aspect: str = ""
     level: str = "segment"
@@ -145,6 +152,7 @@ class EvaluatorsQuery:
     filter: str = ""
     people: str = "ratings"
     undefined: str = "drop"
+    evaluators: str = ""
 
     kind = Leaderboard.Kind.EVALUATORS
 
@@ -161,6 +169,7 @@ class EnhancedQuery:
     references: str = ""
     ratings: str = "raw"
     filter: str = ""
+    evaluators: str = ""
 
     kind = Leaderboard.Kind.ENHANCED
 
@@ -176,6 +185,7 @@ class SlicesQuery:
     references: str = ORIGINAL
     ratings: str = "raw"
     filter: str = ""
+    evaluators: str = ""
 
     kind = Leaderboard.Kind.SLICES
 
@@ -190,6 +200,7 @@ class MatrixQuery:
     coefficient: str = "pearson"
     systems: str = "all"
     references: str = ORIGINAL
+    evaluators: str = ""
 
     kind = Leaderboard.Kind.MATRIX
 
@@ -205,6 +216,7 @@ class AspectsQuery:
     ratings: str = "raw"
     coefficient: str = "pearson"
     filter: str = ""
+    evaluators: str = ""
 
     kind = Leaderboard.Kind.ASPECTS
 
@@ -243,6 +255,33 @@ def given_of(query: Query) -> dict[str, str]:
     return {name: getattr(query, name) for name in fields if getattr(query, name) != fields[name].default}
 
 
+def chosen_evaluators(query: Query) -> list[str]:
+    """The evaluators that a table is about; empty means all."""
+    return [name for name in getattr(query, "evaluators", "").split(",") if name]
+
+
+def _names_in(given: Mapping[str, Any], field: str) -> str:
+    """Names as an address (with commas, or a field for each) or a command gives them: with commas, each once, in
+    order, so that one choice is one table."""
+    found: Any = given.getlist(field) if hasattr(given, "getlist") else given.get(field) or ()
+    texts = [found] if isinstance(found, str) else found
+    return ",".join(sorted({name.strip() for text in texts for name in str(text).split(",")} - {""}))
+
+
+def unknown_evaluators(project: Project, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Those of the names that no evaluator of the project has, and all that could be named: what was applied, and
+    sentinels, which stand in tables before anybody has applied them."""
+    if not names:
+        return [], []
+    known = set(Evaluator.objects.filter(project=project).values_list("slug", flat=True))
+    if set(names) <= known:
+        return [], sorted(known)
+    from .catalogue import entries  # of an ordinary request nobody needs the catalogue
+
+    known |= {entry.name for entry in entries() if entry.kind == "sentinel"}
+    return [name for name in names if name not in known], sorted(known)
+
+
 CHOICES: dict[str, dict[str, str]] = {
     "method": METHODS,
     "ratings": RATINGS,
@@ -267,9 +306,12 @@ def parse_query(
     project: Project | None = None,
 ) -> Any:
     """A query from the parameters of an address or a command; unknown values are faults that list the known ones.
-    With the project, systems that were only ever compared are ranked by win rate unless a method is named."""
+    With the project, unknown evaluators are faults, too, and what was only ever compared is ranked by win rate unless
+    something else is named."""
     names = shape.__dataclass_fields__
     values = {name: str(given[name]) for name in names if given.get(name) not in (None, "")}
+    if "evaluators" in values:
+        values["evaluators"] = _names_in(given, "evaluators")
     faults = [
         Fault(f"{name} is one of {', '.join(CHOICES[name])}, not “{value}”.", field=name)
         for name, value in values.items()
@@ -279,10 +321,18 @@ def parse_query(
         raise BadInput(UNSTORABLE)
     if project is not None and shape is SystemsQuery and not {"method", "by"} & set(values):
         values["method"] = _usual_method(project, values.get("aspect", ""), values.get("campaign", ""))
+    if project is not None and shape is EvaluatorsQuery and "people" not in values and _fits_comparisons(values):
+        method = _usual_method(project, values.get("aspect", ""), "")
+        values["people"] = {"mean": "ratings"}.get(method, method)
     if values.get("people", "ratings") != "ratings":
         values.setdefault("level", "system")
     query: Any = shape(**values)
     faults += _faults_of_comparisons(query)
+    if project is not None:
+        missing, known = unknown_evaluators(project, chosen_evaluators(query))
+        for name in missing:
+            text = f"There is no evaluator “{name}” in {project.slug}. There are: {', '.join(known)}."
+            faults.append(Fault(text, field="evaluators"))
     if isinstance(query, SystemsQuery) and query.by and query.campaign:
         text = "An evaluator’s scores belong to no campaign: leave out one of the two."
         faults.append(Fault(text, field="campaign"))
@@ -328,6 +378,12 @@ def _faults_of_comparisons(query: Any) -> list[Fault]:
         text = "Soft pairwise accuracy needs ratings of the outputs: choose pa or a correlation."
         faults.append(Fault(text, field="coefficient"))
     return faults
+
+
+def _fits_comparisons(values: Mapping[str, str]) -> bool:
+    """Whether what was asked for is there with comparisons, too, which give one value per system."""
+    asked = EvaluatorsQuery(**{"level": "system", **values, "people": "win-rate"})
+    return asked.grouping == "none" and asked.ratings == "raw" and not _faults_of_comparisons(asked)
 
 
 def _usual_method(project: Project, aspect: str, campaign: str) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,10 @@ from ..models import Score, ScoreSet
 from .aspects import choose_aspect, list_judged
 from .catalogue import entries
 from .columns import find_columns, load_columns
+from .compared import compared_sets
 from .dialogues import load_dialogue_people, load_turns
-from .leaderboards import EvaluatorsQuery
+from .leaderboards import BY_COMPARISONS, EvaluatorsQuery, chosen_evaluators
 from .people import CHUNK, load_comparisons, load_ratings
-from .score_sets import current_sets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,9 +38,15 @@ def outside_training(sets: Sequence[ScoreSet], people: People | Compared) -> NDA
     return ~np.isin(people.output, seen)
 
 
-def load_people(project: Project, query: EvaluatorsQuery) -> tuple[Any, People]:
-    """The aspect that is meant and its human scores."""
-    aspect = choose_aspect(project, query.aspect, judged_by="ratings")
+def learned_most(sets: Sequence[ScoreSet], outside_of: Callable[[list[ScoreSet]], NDArray[np.bool_]]) -> dict[str, int]:
+    """By evaluator, how much of what people judged it has learned from: who leaves nothing over. `outside_of` says of
+    sets what none of them has learned from; it is asked once for each, so only where nothing is left."""
+    return {s.evaluator.slug: int((~outside_of([s])).sum()) for s in sets if s.n_in_training}
+
+
+def load_people(project: Project, query: EvaluatorsQuery, *, otherwise: str = "") -> tuple[Any, People]:
+    """The aspect that is meant and its human scores. `otherwise`: what to do where outputs were only compared."""
+    aspect = choose_aspect(project, query.aspect, judged_by="ratings", otherwise=otherwise)
     ratings = load_ratings(project, aspect, filter=query.filter)
     return aspect, People(ratings, method=query.ratings, subset=query.systems)
 
@@ -87,38 +93,44 @@ def rank_evaluators(project: Project, query: EvaluatorsQuery, progress: Progress
         return _by_ranking(project, query)
     if query.level == "dialogue":
         return _by_dialogues(project, query, progress)
-    aspect, people = load_people(project, query)
-    sets = current_sets(project, query.references, aspect.name)
+    aspect, people = load_people(project, query, otherwise=BY_COMPARISONS)
+    sets = compared_sets(project, query, aspect.name)
+    outside = outside_training(sets, people)
     return evaluators_table(
         people,
         [load_scored(score_set, aspect, people) for score_set in sets],
         asdict(query),
         aspect=aspect.name,
-        outside=outside_training(sets, people),
-        unapplied=_unapplied(project),
+        outside=outside,
+        learned={} if outside.any() else learned_most(sets, lambda some: outside_training(some, people)),
+        unapplied=_unapplied(project, query),
         progress=progress,
     )
 
 
-def _unapplied(project: Project) -> dict[str, str]:
-    """What stands in the row of a sentinel that nobody applied."""
+def _unapplied(project: Project, query: EvaluatorsQuery) -> dict[str, str]:
+    """What stands in the row of a sentinel that nobody applied; of chosen evaluators only in theirs."""
     sentinels = [entry.name for entry in entries() if entry.kind == "sentinel"]
-    return {name: f"not applied yet: manage.py score {name} --project {project.slug}" for name in sentinels}
+    chosen = chosen_evaluators(query) or sentinels
+    wanted = [name for name in sentinels if name in chosen]
+    return {name: f"not applied yet: manage.py score {name} --project {project.slug}" for name in wanted}
 
 
 def _by_dialogues(project: Project, query: EvaluatorsQuery, progress: Progress | None) -> dict[str, Any]:
     """The same table over whole dialogues: an evaluator's mean over the turns against people's ratings of the whole."""
     aspect, people = load_dialogue_people(project, query)
     found = load_turns(project, people)
-    sets = current_sets(project, query.references, aspect.name)
+    sets = compared_sets(project, query, aspect.name)
+    outside = found.outside_training(sets)
     return dialogues_table(
         people,
         found.turns,
         [describe_set(score_set, found.mean(score_set)) for score_set in sets],
         asdict(query),
         aspect=aspect.name,
-        outside=found.outside_training(sets),
-        unapplied=_unapplied(project),
+        outside=outside,
+        learned={} if outside.any() else learned_most(sets, found.outside_training),
+        unapplied=_unapplied(project, query),
         progress=progress,
     )
 
@@ -129,14 +141,18 @@ def _by_ranking(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
     turing = query.people == "m1"
     found = load_comparisons(project, aspect, turing=turing, filter=query.filter)
     compared = Compared(found, subset=query.systems, turing=turing)
-    sets = current_sets(project, query.references, aspect.name)
+    sets = compared_sets(project, query, aspect.name)
+    outside = outside_training(sets, compared)
+    # An output that nobody learned from may have been compared only with such as somebody has.
+    is_left = len(compared.outside(outside)) > 0
     return evaluators_by_ranking(
         compared,
         [describe_set(score_set, load_columns(score_set).of(compared.output)) for score_set in sets],
         asdict(query),
         aspect=aspect.name,
-        outside=outside_training(sets, compared),
-        unapplied=_unapplied(project),
+        outside=outside,
+        learned={} if is_left else learned_most(sets, lambda some: outside_training(some, compared)),
+        unapplied=_unapplied(project, query),
     )
 
 
@@ -157,7 +173,7 @@ def load_points(
     if query.people != "ratings":
         return _ranked_points(rank_evaluators(project, query) if table is None else table, score_set)
     aspect, people = load_people(project, query)
-    people = people.only(outside_training(current_sets(project, query.references, aspect.name), people))
+    people = people.only(outside_training(compared_sets(project, query, aspect.name), people))
     metric = load_scores(score_set, aspect, people.output)
     both = np.isfinite(metric) & np.isfinite(people.mean)
     labels = np.array([unit.label for unit in people.units.units], dtype=object)

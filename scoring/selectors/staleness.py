@@ -8,9 +8,10 @@ from typing import Any
 from evalapp.accounts.models import Project
 
 from ..models import ScoreSet
+from .compared import compared_sets
 from .inputs import count_outputs
-from .leaderboards import AspectsQuery, EnhancedQuery, MatrixQuery, Query, SystemsQuery, reads_scores
-from .score_sets import SetState, current_sets, get_current_set, get_states
+from .leaderboards import AspectsQuery, EnhancedQuery, MatrixQuery, Query, SystemsQuery, chosen_evaluators, reads_scores
+from .score_sets import SetState, get_current_set, get_states
 
 
 def with_staleness(project: Project, query: Query, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def _sets_of(project: Project, query: Query, aspect: str) -> list[ScoreSet]:
     if isinstance(query, EnhancedQuery):
         from .enhanced import chosen_sets, newest_sets
 
-        cells = newest_sets(project, chosen_sets(project, query), aspect)
+        cells = newest_sets(project, chosen_sets(project, query), aspect, evaluators=chosen_evaluators(query))
         return [score_set for of_sets in cells.values() for score_set in of_sets.values()]
     if isinstance(query, SystemsQuery):
         from .rankings import get_evaluator
@@ -42,9 +43,8 @@ def _sets_of(project: Project, query: Query, aspect: str) -> list[ScoreSet]:
     if isinstance(query, MatrixQuery):
         from .evaluator_boards import one_of_each
 
-        return one_of_each(current_sets(project, query.references), query.aspect)
-    references = getattr(query, "references", "")
-    return current_sets(project, references, None if isinstance(query, AspectsQuery) else aspect)
+        return one_of_each(compared_sets(project, query), query.aspect)
+    return compared_sets(project, query, None if isinstance(query, AspectsQuery) else aspect)
 
 
 def _describe(state: SetState) -> dict[str, Any]:

@@ -21,9 +21,11 @@ from evalapp.common.queue import enqueue_run, queue_has_worker
 
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect, find_campaign
+from ..selectors.compared import compared_sets
 from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, latest_games, plays_games
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
+    BY_COMPARISONS,
     READ,
     SHAPES,
     AgreementQuery,
@@ -34,14 +36,15 @@ from ..selectors.leaderboards import (
     Query,
     SlicesQuery,
     SystemsQuery,
+    chosen_evaluators,
     find_leaderboard,
     has_read,
     key_of,
     may_be_shown,
     reads_scores,
     stamp_of,
+    unknown_evaluators,
 )
-from ..selectors.score_sets import current_sets
 from ..selectors.staleness import with_staleness
 
 #: Judgements or scores that a page may read in a request (about half a second).
@@ -247,6 +250,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
             continue  # a table of an older version; nobody asks for it
         query = shape(**row.params)
         wanted = key_of(query) == row.key and reads_scores(query) and all(may_be_shown(project, [query]))
+        wanted = wanted and not unknown_evaluators(project, chosen_evaluators(query))[0]
         if wanted and _has_references(project, query) and is_large(project, query):
             queued.append(_queue(project, query, stamp))
         if len(queued) == MOST_RENEWED:
@@ -281,7 +285,7 @@ def is_large(project: Project, query: Query, *, tables: int = 1) -> bool:
         return _has_more(Comparison.objects.filter(aspect=compared), MAX_ROWS_IN_REQUEST)
     limit = MAX_ROWS_IN_REQUEST
     if isinstance(query, EvaluatorsQuery | SlicesQuery):
-        n_sets = len(current_sets(project, query.references)) or 1
+        n_sets = len(compared_sets(project, query)) or 1
         tested = isinstance(query, EvaluatorsQuery) and query.test != "none"
         cost = n_sets * (n_sets + 10) // 2 if tested else n_sets * FIGURE_COST
         slow = RANKS_COST if query.coefficient in ("spearman", "kendall") else 1
@@ -291,11 +295,15 @@ def is_large(project: Project, query: Query, *, tables: int = 1) -> bool:
 
         # Each cell is correlated once, and each pair of sets of one evaluator is resampled twice more.
         names = chosen_sets(project, query)
-        n_cells = ScoreSet.objects.filter(project=project, references__in=names, scored_at__isnull=False).count() or 1
+        cells = ScoreSet.objects.filter(project=project, references__in=names, scored_at__isnull=False)
+        if chosen := chosen_evaluators(query):
+            cells = cells.filter(evaluator__slug__in=chosen)
+        n_cells = cells.count() or 1
         limit = min(limit, MAX_CORRELATED_IN_REQUEST // (FIGURE_COST * n_cells * max(1, len(names) - 1)))
     if isinstance(query, EvaluatorsQuery) and query.level == "dialogue":
         return _has_more(Rating.objects.filter(project=project, dialogue__isnull=False), limit)
-    rated = choose_aspect(project, query.aspect, judged_by="ratings")
+    otherwise = BY_COMPARISONS if isinstance(query, EvaluatorsQuery) else ""
+    rated = choose_aspect(project, query.aspect, judged_by="ratings", otherwise=otherwise)
     return _has_more(Rating.objects.filter(aspect=rated), limit)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_GET
 
 from annotation.selectors.campaigns import has_adaptive
@@ -38,6 +38,7 @@ from ..selectors.leaderboards import (
     PEOPLE,
     EvaluatorsQuery,
     SystemsQuery,
+    chosen_evaluators,
     given_of,
     names_of,
     parse_query,
@@ -143,16 +144,18 @@ def _games_form(query: SystemsQuery) -> GamesForm:
 @require_GET
 def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(EvaluatorsQuery, _fitting(request.GET))
+    query = parse_query(EvaluatorsQuery, _fitting(request.GET), project)
     answer, reason = _answer(project, query, request.user)
     table = answer.table
     if table and table["rows"]:
         note_reading(project=project, user=request.user)
     shown = evaluators_shown(table, query.coefficient)
+    form = _evaluators_form(project, query, table)
     context = {
         "project": project,
         "query": query,
-        "form": _evaluators_form(project, query, table),
+        "form": form,
+        **evaluator_choices(form.known["by"], query),
         "answer": answer,
         "table": table,
         "reason": reason,
@@ -167,9 +170,22 @@ def evaluation(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/evaluation/show.html", context, fragment="board")
 
 
-def _fitting(given: Mapping[str, str]) -> dict[str, str]:
+def evaluator_choices(known: list[str], query: Any) -> dict[str, Any]:
+    """The evaluators that can be compared, each with whether it was ticked; none is where all are compared."""
+    chosen = chosen_evaluators(query)
+    names = sorted({*known, *chosen})
+    return {"evaluator_choices": [(name, name in chosen) for name in names], "chosen": chosen}
+
+
+def asked_of(given: QueryDict) -> dict[str, Any]:
+    """The parameters of an address; the evaluators come as ticks of a form, or as one text with commas."""
+    asked: dict[str, Any] = dict(given.items())
+    return asked | ({"evaluators": given.getlist("evaluators")} if "evaluators" in asked else {})
+
+
+def _fitting(given: QueryDict) -> dict[str, Any]:
     """What was chosen above the table, without what the level that was chosen last does not have."""
-    asked = dict(given.items())
+    asked = asked_of(given)
     compared = asked.get("people", "ratings") not in ("", "ratings")
     if compared:
         asked["level"] = "system"

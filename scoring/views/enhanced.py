@@ -25,11 +25,13 @@ from ..enhanced_tables import as_csv, as_latex
 from ..forms import QueryForm, aspect_names
 from ..forms import reference_sets as names_of
 from ..selectors.leaderboards import MOST_SETS, EnhancedQuery, given_of, parse_query
+from ..selectors.leaderboards import names_of as evaluators_of
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import ream_under_way, trained_of
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reliability_curves import CurveWishes, start_curves
 from ..services.wishes import GREATEST_SEED, LEAST_SEED
+from .boards import asked_of, evaluator_choices
 
 FIELDS = ["aspect", "level", "grouping", "systems", "ratings"]
 
@@ -39,7 +41,7 @@ FIELDS = ["aspect", "level", "grouping", "systems", "ratings"]
 def enhanced(request: HttpRequest, slug: str) -> HttpResponse:
     """Every evaluator with each of the sets, side by side (Table 3 of the paper, for any project)."""
     project = get_project(user=request.user, slug=slug, need="read")
-    query = _query(request)
+    query = _query(request, project)
     answer, reason = _answer(project, query, request.user)
     table = answer.table
     chosen = [row["name"] for row in table["sets"]] if table else query.references.split(",")
@@ -47,6 +49,7 @@ def enhanced(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "query": query,
         "form": _form(project, query, table),
+        **evaluator_choices(evaluators_of(project)["by"], query),
         "choices": [(name, name in chosen) for name in names_of(project)],
         "most": MOST_SETS,
         "answer": answer,
@@ -60,15 +63,15 @@ def enhanced(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/references/enhanced.html", context, fragment="board")
 
 
-def _query(request: HttpRequest) -> EnhancedQuery:
+def _query(request: HttpRequest, project: Project) -> EnhancedQuery:
     """The sets come as ticks of a form, or as one text with commas."""
-    given = request.GET.dict()
+    given = asked_of(request.GET)
     ticked = request.GET.getlist("set")
     first = request.GET.get("first", "")
     if ticked:
         ordered = sorted(ticked, key=lambda name: name != first)
         given["references"] = ",".join(ordered)
-    query: EnhancedQuery = parse_query(EnhancedQuery, given)
+    query: EnhancedQuery = parse_query(EnhancedQuery, given, project)
     return query
 
 
@@ -113,7 +116,7 @@ TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json", "tex": "a
 @require_GET
 def enhanced_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    answer = answer_leaderboard(project=project, query=_query(request), user=request.user)
+    answer = answer_leaderboard(project=project, query=_query(request, project), user=request.user)
     if answer.table is None or not answer.is_current:
         raise Unavailable("The table is being computed. Look at its page and try again when it stands.")
     if ending == "json":

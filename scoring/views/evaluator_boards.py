@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
@@ -20,7 +20,7 @@ from ..forms import QueryForm, aspect_names
 from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, given_of, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
 from ..tables import cells_of, columns_of, remarks_of
-from .boards import _answer, _plot_params, may_write, table_file
+from .boards import _answer, _plot_params, asked_of, evaluator_choices, may_write, table_file
 
 FIELDS = {
     "slices": ["key", "aspect", "coefficient", "systems", "ratings", "references", "filter"],
@@ -38,17 +38,19 @@ TITLES = {
 @require_GET
 def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(SHAPES[kind], _fitting(kind, request.GET))
+    query = parse_query(SHAPES[kind], _fitting(kind, request.GET), project)
     answer, reason = _answer(project, query, request.user)
     table = answer.table
     title, lead = TITLES[kind]
+    form = _form(project, query, kind, table)
     context = {
         "project": project,
         "kind": kind,
         "title": title,
         "lead": lead,
         "query": query,
-        "form": _form(project, query, kind, table),
+        "form": form,
+        **evaluator_choices(form.known["by"], query),
         "answer": answer,
         "table": table,
         "reason": reason,
@@ -63,9 +65,9 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
     return page(request, "scoring/evaluation/further.html", context, fragment="board")
 
 
-def _fitting(kind: str, given: Any) -> dict[str, str]:
+def _fitting(kind: str, given: QueryDict) -> dict[str, Any]:
     """What was chosen above the table, without what the level that was chosen last does not have."""
-    asked = dict(given.items())
+    asked = asked_of(given)
     level = asked.get("level") or "segment"
     if OF_LEVEL.get(asked.get("coefficient", ""), level) != level:
         del asked["coefficient"]
@@ -100,7 +102,9 @@ def _form(project: Project, query: Any, kind: str, table: Any) -> QueryForm:
 @require_GET
 def board_file(request: HttpRequest, slug: str, kind: str, ending: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    answer = answer_leaderboard(project=project, query=parse_query(SHAPES[kind], request.GET), user=request.user)
+    answer = answer_leaderboard(
+        project=project, query=parse_query(SHAPES[kind], request.GET, project), user=request.user
+    )
     if answer.table is None or not answer.is_current:
         raise Unavailable("The table is being computed. Look at its page and try again when it stands.")
     return table_file(answer.table, ending, f"{project.slug}-{kind}")
@@ -110,7 +114,7 @@ def draw_board(request: HttpRequest, project: Project, kind: str, theme: Any) ->
     """The table as a heat map; raises `NotThere` where there is nothing to be drawn."""
     from .. import plots
 
-    query = parse_query(SHAPES[kind], request.GET)
+    query = parse_query(SHAPES[kind], request.GET, project)
     answer, reason = _answer(project, query, request.user)
     table = answer.table
     if table is None or not table["rows"]:

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from annotation.models import Rating
+from annotation.models import Comparison, Rating
 from annotation.selectors.presence import has_outputs
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
@@ -60,7 +60,7 @@ def rankings_step(request: HttpRequest, project: Project) -> Step | None:
     if not _may(request, project, "read"):
         return None
     seen = has_read(request.user, project)
-    if not seen and not Rating.objects.filter(project=project).exists():
+    if not seen and not any(rows.objects.filter(project=project).exists() for rows in (Rating, Comparison)):
         return None
     return Step(
         title="Read the leaderboards",

@@ -80,7 +80,7 @@ def systems_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpRes
 @require_GET
 def evaluation_svg(request: HttpRequest, slug: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(EvaluatorsQuery, request.GET)
+    query = parse_query(EvaluatorsQuery, request.GET, project)
 
     def draw() -> plots.Plot:
         table = _table(project, query, request.user)
@@ -106,7 +106,7 @@ def evaluation_svg(request: HttpRequest, slug: str, ending: str = "svg") -> Http
 @require_GET
 def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "svg") -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    query = parse_query(EvaluatorsQuery, request.GET)
+    query = parse_query(EvaluatorsQuery, request.GET, project)
     score_set = get_plotted_set(project, query, evaluator)
 
     def draw() -> plots.Plot:
@@ -134,13 +134,13 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
 def board_svg(request: HttpRequest, slug: str, kind: str, ending: str = "svg") -> HttpResponse:
     """A further table of evaluators as a heat map."""
     project = get_project(user=request.user, slug=slug, need="read")
-    asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
-    key = [stamp_of(project), kind, asked]
+    query = parse_query(SHAPES[kind], request.GET, project)
+    key = [stamp_of(project), kind, query]
 
     def draw() -> Any:
         return draw_board(request, project, kind, _theme(request, ending))
 
-    return _sent(request, key, draw, ending, is_current=_current(project, parse_query(SHAPES[kind], request.GET)))
+    return _sent(request, key, draw, ending, is_current=_current(project, query))
 
 
 @login_required

@@ -46,8 +46,14 @@ class Command(commands.Command):
             help="the reference set; several are compared side by side, each with the first",
         )  # fmt: skip
         parser.add_argument(
-            "--people", default="ratings", choices=list(PEOPLE),
-            help="what evaluators are compared with: ratings, or the systems' values that comparisons give",
+            "--people", choices=list(PEOPLE),
+            help="what evaluators are compared with: ratings, or the systems' values that comparisons give (default: "
+            "ratings, where there are only comparisons win rate)",
+        )  # fmt: skip
+        parser.add_argument(
+            "--evaluators", default=[], nargs="+", metavar="EVALUATOR",
+            help="compare only these: no other makes a row, is tested or leaves out what it learned from, sentinels no "
+            "less than others (default: all)",
         )  # fmt: skip
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument(
@@ -64,19 +70,20 @@ class Command(commands.Command):
         further.add_argument("--matrix", action="store_true", help="evaluators against each other, over all outputs")
 
     def work(self, **options: Any) -> dict[str, Any]:
+        project = commands.find_project(options["slug"])
         kind = "slices" if options["slices"] is not None else "aspects" if options["aspects"] else ""
         kind = kind or ("matrix" if options["matrix"] else "")
         if kind:
             given = {**options, "references": options["references"][0], "key": options["slices"] or ""}
-            query = parse_query(SHAPES[kind], given)
-            board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
+            query = parse_query(SHAPES[kind], given, project)
+            board = get_leaderboard(project=project, query=query)
             return {**board.table, "computed_at": board.computed_at.isoformat()}
         several = len(options["references"]) > 1
-        if several and options["people"] != "ratings":
+        if several and options["people"] not in (None, "ratings"):
             raise commands.WrongUsage("One reference set at a time with --people: name one after --references.")
         options["references"] = ",".join(options["references"])
-        query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options)
-        board = get_leaderboard(project=commands.find_project(options["slug"]), query=query)
+        query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options, project)
+        board = get_leaderboard(project=project, query=query)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, found: dict[str, Any]) -> None:
@@ -94,6 +101,7 @@ class Command(commands.Command):
             self.stdout.write(
                 f"People's scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
             )
+        self._show_chosen(found)
         if found.get("filter"):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
@@ -134,12 +142,17 @@ class Command(commands.Command):
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
 
+    def _show_chosen(self, found: dict[str, Any]) -> None:
+        if found["evaluators"]:
+            self.stdout.write(f"Only chosen evaluators are compared: {', '.join(found['evaluators'])}.")
+
     def _show_stale(self, found: dict[str, Any]) -> None:
         for line in stale_lines(found):
             self.stdout.write(line)
 
     def _show_cells(self, found: dict[str, Any]) -> None:
         """A line for every evaluator, a figure for every column; intervals stand in the JSON and on the page."""
+        self._show_chosen(found)
         self._show_stale(found)
         for line in excluded_line(found):
             self.stdout.write(line)
@@ -162,6 +175,7 @@ class Command(commands.Command):
         )
         if found["n_simulated"]:
             self.stdout.write("Simulated ratings are among these figures.")
+        self._show_chosen(found)
         self._show_stale(found)
         for line in excluded_line(found):
             self.stdout.write(line)

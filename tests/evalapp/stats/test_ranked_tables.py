@@ -90,9 +90,11 @@ def test_what_some_evaluator_learned_from_counts_for_nobody():
     assert table["n_ratings"] == len(kept)
     assert [row["value"] for row in table["scores"]] == pytest.approx([r.estimate.value for r in ranking.systems])
     none = evaluators_by_ranking(
-        compared, [scored(compared, "good", 1, 0.6)], SETTINGS, aspect="q", outside=np.zeros_like(outside)
+        compared, [scored(compared, "good", 1, 0.6)], SETTINGS, aspect="q", outside=np.zeros_like(outside),
+        learned={"good": len(compared)},
     )  # fmt: skip
-    assert "nothing left to compare on" in none["note"]
+    assert none["note"].startswith("There is no comparison that none of these evaluators learned from")
+    assert f"Learned from, of {len(compared)} compared outputs: good {len(compared)}." in none["note"]
     assert none["rows"][0]["pearson"]["value"] is None
 
 

@@ -46,6 +46,8 @@ QUERIES = (
     SystemsQuery(aspect="quality", method="bradley-terry", covariates="length+rater"),
     EvaluatorsQuery(aspect="quality", level="system", people="win-rate", coefficient="spearman", filter="without-r1"),
     EvaluatorsQuery(aspect="quality", level="dialogue", ratings="z"),
+    EvaluatorsQuery(aspect="quality", evaluators="length,token-f1"),
+    MatrixQuery(evaluators="length,token-f1"),
 )
 
 
@@ -126,7 +128,7 @@ def test_tables_are_computed_again_without_django(whole, tmp_path):
     # Usual: mean, win rate, M1, evaluators at three levels and by two kinds of comparisons, agreement; and those asked
     # for.
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {
-        "systems": 9, "evaluators": 8, "enhanced": 1, "agreement": 2, "slices": 1, "matrix": 1, "aspects": 1,
+        "systems": 9, "evaluators": 9, "enhanced": 1, "agreement": 2, "slices": 1, "matrix": 2, "aspects": 1,
     }  # fmt: skip
     assert [str(d) for outcome in outcomes for d in outcome.differences] == []
     assert all(outcome.is_equal and outcome.largest < 1e-12 for outcome in outcomes)

@@ -115,3 +115,17 @@ def test_the_command_with_several_sets(project) -> None:
     out = io.StringIO()
     call_command("meta", project.slug, "--references", "good", "--json", stdout=out)
     assert json.loads(out.getvalue())["references"] == "good"
+
+
+def test_only_chosen_evaluators_are_compared(project, cast, client) -> None:
+    query = parse_query(EnhancedQuery, {"evaluators": "chrf"}, project)
+    table = rank_by_references(project, query)
+    assert [row["evaluator"] for row in table["rows"]] == ["chrf"]
+    assert table["signature"].endswith("|evaluators:chrf")
+    client.force_login(cast.researcher)
+    shown = client.get("/projects/alpha/references/enhanced/?evaluators=chrf").content.decode()
+    assert "Only chosen evaluators are compared: chrf." in shown
+    assert "Evaluators: 1 of 3" in shown
+    out = io.StringIO()
+    call_command("meta", "alpha", "--references", "original", "good", "--evaluators", "chrf", "--json", stdout=out)
+    assert json.loads(out.getvalue())["evaluators"] == ["chrf"]

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from annotation.models import Comparison, Output
+from annotation.models import Comparison, Output, Rating
 from evalapp.common.errors import BadInput
 from scoring.selectors.leaderboards import EvaluatorsQuery, SystemsQuery, names_of, parse_query, people_of
 from tests.factories import make_items, make_outputs, make_ratings
@@ -113,3 +113,43 @@ def test_covariates_are_a_choice_and_their_effects_are_told(compared, client):
     assert {row["label"]: row["value"] for row in plain["rows"]} != {
         row["label"]: row["value"] for row in board["rows"]
     }
+
+
+def test_where_people_only_compared_the_table_begins_with_win_rate(compared, client):
+    Rating.objects.filter(project=compared.project).delete()
+    assert parse_query(EvaluatorsQuery, {}, compared.project).people == "win-rate"
+    client.force_login(compared.researcher)
+    shown = client.get("/projects/alpha/evaluation/").content.decode()
+    assert "people’s scores by Win rate from" in shown
+    board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/").json()
+    assert (board["people"], board["level"]) == ("win-rate", "system")
+    out = io.StringIO()
+    call_command("meta", "alpha", stdout=out)
+    assert "People's scores of 6 systems: Win rate" in out.getvalue()
+    assert client.get("/projects/alpha/evaluation/plot.svg").status_code == 200
+    Comparison.objects.filter(project=compared.project, reference=None).delete()
+    assert parse_query(EvaluatorsQuery, {}, compared.project).people == "m1"
+
+
+def test_ratings_that_are_asked_for_but_not_there_name_the_other_choice(compared, client):
+    """What only ratings give, such as single outputs, is no reason to take another table than was asked for."""
+    assert parse_query(EvaluatorsQuery, {}, compared.project).people == "ratings"
+    Rating.objects.filter(project=compared.project).delete()
+    for asked in ({"level": "segment"}, {"grouping": "item"}, {"coefficient": "spa", "level": "system"}):
+        assert parse_query(EvaluatorsQuery, asked, compared.project).people == "ratings"
+    client.force_login(compared.researcher)
+    shown = client.get("/projects/alpha/evaluation/?people=ratings").content.decode()
+    assert "No ratings to compare with yet." in shown
+    assert "choose Win rate" in shown
+    assert "By comparisons" in shown
+    with pytest.raises(CommandError, match=r"They were compared: .*meta --people win-rate"):
+        call_command("meta", "alpha", "--level", "segment")
+    Comparison.objects.filter(project=compared.project).delete()
+    with pytest.raises(CommandError, match="Upload some, or open a campaign"):
+        call_command("meta", "alpha")
+
+
+def test_the_overview_offers_the_leaderboards_where_people_only_compared(compared, client):
+    Rating.objects.filter(project=compared.project).delete()
+    client.force_login(compared.researcher)
+    assert "Read the leaderboards" in client.get("/projects/alpha/").content.decode()

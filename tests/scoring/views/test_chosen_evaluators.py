@@ -1,0 +1,165 @@
+"""Which evaluators a table compares is chosen by name: by page, command and API. Without a choice one-fold trainings
+that together learned from everything leave nothing to compare on."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from evalapp.common.errors import BadInput
+from evalapp.stats.recompute import recompute_folder
+from scoring.models import Leaderboard, Score, ScoreSet
+from scoring.selectors.leaderboards import EvaluatorsQuery, key_of, parse_query
+from scoring.services import leaderboards
+from scoring.services.columns import keep_columns
+from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
+from tests.scoring.pipelines.test_whole_export import export
+
+pytestmark = pytest.mark.django_db
+PAGE = "/projects/alpha/evaluation/"
+
+
+@pytest.fixture
+def halves(scored):
+    """Of 24 rated outputs token-f1 learned from the first 12, random from the other 15: nothing is left for both."""
+    outputs = sorted(Score.objects.filter(score_set__evaluator__slug="length").values_list("output_id", flat=True))
+    for slug, seen in (("token-f1", outputs[:12]), ("random", outputs[9:])):
+        score_set = ScoreSet.objects.get(evaluator__slug=slug)
+        Score.objects.filter(score_set=score_set, output__in=seen).update(in_training=True)
+        ScoreSet.objects.filter(pk=score_set.pk).update(n_in_training=len(seen))
+        keep_columns(ScoreSet.objects.get(pk=score_set.pk))
+    return scored
+
+
+def text_of(response) -> str:
+    """What a page says, tags and spaces aside."""
+    return " ".join(re.sub(r"<[^>]+>", " ", response.content.decode()).split())
+
+
+def test_where_nothing_is_left_those_who_learned_most_are_named_with_the_ways_out(halves, client):
+    table = get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table
+    assert (table["n_outputs"], table["n_excluded"], table["evaluators"]) == (0, 24, [])
+    assert "that none of these evaluators learned from" in table["note"]
+    assert "Learned from, of 24 rated outputs: random 15, token-f1 12. " in table["note"]
+    for way in ("--evaluators", "train with folds", "delete", "have further outputs judged"):
+        assert way in table["note"]
+    client.force_login(halves.researcher)
+    assert "random 15, token-f1 12" in text_of(client.get(PAGE))
+
+
+def test_only_the_chosen_ones_make_rows_take_part_in_tests_and_leave_out(halves):
+    query = parse_query(EvaluatorsQuery, {"evaluators": "token-f1, length,length"}, halves.project)
+    assert query.evaluators == "length,token-f1"
+    table = get_leaderboard(project=halves.project, query=query).table
+    assert {row["evaluator"] for row in table["rows"]} == {"length", "token-f1"}
+    assert set(table["test"]["names"]) == {"length", "token-f1"}
+    assert (table["n_outputs"], table["n_excluded"], table["note"]) == (12, 12, "")
+    assert table["signature"].endswith("|evaluators:length+token-f1")
+    whole = get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table
+    assert "evaluators:" not in whole["signature"]
+    assert key_of(query) == key_of(parse_query(EvaluatorsQuery, {"evaluators": ["token-f1", "length"]}))
+    (row,) = get_leaderboard(project=halves.project, query=EvaluatorsQuery(evaluators="random")).table["rows"]
+    assert (row["evaluator"], row["n"]) == ("random", 9)
+
+
+def test_an_unknown_one_is_a_fault_and_one_without_fitting_scores_is_told(halves, client, score):
+    with pytest.raises(BadInput, match=r"no evaluator “nobody” in alpha. There are: .*length.*random.*token-f1"):
+        parse_query(EvaluatorsQuery, {"evaluators": "nobody,length"}, halves.project)
+    client.force_login(halves.researcher)
+    shown = client.get(PAGE + "?evaluators=nobody")
+    assert shown.status_code == 400
+    assert "There is no evaluator “nobody”" in shown.content.decode()
+    with pytest.raises(CommandError, match="no evaluator “nobody”"):
+        call_command("meta", "alpha", "--evaluators", "nobody")
+    ScoreSet.objects.filter(evaluator__slug="token-f1").update(references="other")
+    table = get_leaderboard(project=halves.project, query=EvaluatorsQuery(evaluators="length,token-f1")).table
+    assert table["note"] == "No scores that fit here: token-f1."
+
+
+def test_a_sentinel_that_nobody_applied_can_be_chosen_before_it_is(halves):
+    names = [row["evaluator"] for row in get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table["rows"]]
+    unapplied = next(name for name in names if name not in ("length", "random", "token-f1"))
+    query = parse_query(EvaluatorsQuery, {"evaluators": f"length,{unapplied}"}, halves.project)
+    table = get_leaderboard(project=halves.project, query=query).table
+    assert [row["evaluator"] for row in table["rows"]] == ["length", unapplied]
+
+
+def test_the_page_offers_the_choice_and_tells_it_above_the_table(halves, client):
+    client.force_login(halves.researcher)
+    shown = client.get(PAGE).content.decode()
+    assert "Evaluators: all" in shown
+    assert 'name="evaluators" value="token-f1">' in shown
+    answer = client.get(PAGE + "?evaluators=token-f1&evaluators=length&level=segment")
+    shown = answer.content.decode()
+    assert "Evaluators: 2 of 3" in shown
+    assert 'name="evaluators" value="token-f1" checked>' in shown
+    assert 'name="evaluators" value="random">' in shown
+    assert "Only chosen evaluators are compared: length, token-f1." in text_of(answer)
+    assert "evaluators=length%2Ctoken-f1" in shown, "the files and plots are of the same table"
+    for end in ("plot.svg", "token-f1/scatter.svg", "table.tex", "table.json"):
+        assert client.get(f"{PAGE}{end}?evaluators=length,token-f1").status_code == 200, end
+    lines = client.get(f"{PAGE}table.csv?evaluators=length,token-f1").content.decode().splitlines()
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("kind", ["aspects", "matrix", "slices"])
+def test_further_tables_take_the_same_choice(halves, client, kind):
+    for number, item in enumerate(halves.project.items.all()):
+        item.meta = {"part": "ab"[number % 2]}
+        item.save()
+    client.force_login(halves.researcher)
+    shown = client.get(f"{PAGE}{kind}/?evaluators=token-f1&evaluators=length").content.decode()
+    assert "Evaluators: 2 of 3" in shown
+    table = client.get(f"/api/v1/projects/alpha/leaderboards/{kind}/?evaluators=length,token-f1").json()
+    assert {row["evaluator"] for row in table["rows"]} == {"length", "token-f1"}
+    assert table["evaluators"] == ["length", "token-f1"]
+    assert "|evaluators:length+token-f1" in table["signature"]
+    out = io.StringIO()
+    further = ["--slices", "part"] if kind == "slices" else [f"--{kind}"]
+    call_command("meta", "alpha", *further, "--evaluators", "token-f1", "length", stdout=out)
+    assert "Only chosen evaluators are compared: length, token-f1." in out.getvalue()
+    assert "random" not in out.getvalue()
+
+
+def test_the_same_by_command_and_api(halves, client):
+    out = io.StringIO()
+    call_command("meta", "alpha", "--evaluators", "token-f1", "length", "--json", stdout=out)
+    table = json.loads(out.getvalue())
+    client.force_login(halves.researcher)
+    board = client.get("/api/v1/projects/alpha/leaderboards/evaluators/?evaluators=token-f1,length").json()
+    assert board["evaluators"] == table["evaluators"] == ["length", "token-f1"]
+    assert [row["pearson"] for row in board["rows"]] == [row["pearson"] for row in table["rows"]]
+    refused = client.get("/api/v1/projects/alpha/leaderboards/evaluators/?evaluators=nobody")
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["field"] == "evaluators"
+    parameters = client.get("/api/v1/schema/?format=json").json()["paths"][
+        "/api/v1/projects/{slug}/leaderboards/evaluators/"
+    ]["get"]["parameters"]
+    described = next(found for found in parameters if found["name"] == "evaluators")
+    assert "Slugs with commas" in described["description"]
+
+
+def test_tables_of_what_was_deleted_since_are_not_renewed(halves, monkeypatch):
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
+    for query in (EvaluatorsQuery(evaluators="length"), EvaluatorsQuery(evaluators="gone")):
+        leaderboards.compute_leaderboard(project=halves.project, query=query)
+    Leaderboard.objects.update(stamp="earlier")
+    renewed = renew_leaderboards(project=halves.project)
+    assert [run.params["query"]["evaluators"] for run in renewed] == ["length"]
+
+
+def test_an_export_computes_these_tables_again(halves, tmp_path):
+    for query in (EvaluatorsQuery(aspect="quality"), EvaluatorsQuery(aspect="quality", evaluators="length,token-f1")):
+        get_leaderboard(project=halves.project, query=query)
+    export(halves.project, tmp_path / "out")
+    outcomes = recompute_folder(tmp_path / "out")
+    assert [str(found) for outcome in outcomes for found in outcome.differences] == []
+    notes = {outcome.kept["note"] for outcome in outcomes if outcome.kept["kind"] == "evaluators"}
+    assert any("random 15, token-f1 12" in note for note in notes)
+    chosen = [outcome.kept for outcome in outcomes if outcome.kept.get("evaluators")]
+    assert [len(table["rows"]) for table in chosen] == [2]
