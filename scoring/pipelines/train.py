@@ -41,6 +41,8 @@ KEEP_WORK = timedelta(days=14)
 #: About so many points of a curve are stored for every phase.
 CURVE_POINTS = 200
 FLUSH_SECONDS = 1.0
+#: So many figures of an evaluation are told in the log.
+MOST_FIGURES = 6
 DATA_HASH = "data"
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
@@ -371,13 +373,12 @@ class Reporter:
         self.losses.clear()
 
     def _say(self, progress: TrainingProgress) -> None:
-        """One line for every epoch, with what the last evaluation found."""
-        epoch = int(progress.epoch or 0)
+        """One line for every epoch, with what its evaluation found; what an earlier attempt told is not told again."""
+        epoch = int(progress.evaluated or 0)
         if epoch == self.epoch:
             return
-        if self.epoch >= 0 and progress.metrics:
-            figures = ", ".join(f"{name} {value:.4g}" for name, value in progress.metrics.items())
-            self.context.log(f"{progress.phase}, after epoch {epoch}: best so far {figures}")
+        if self.epoch >= 0 and epoch and progress.metrics:
+            self.context.log(f"{progress.phase}, after epoch {progress.evaluated:g}: {_figures(progress)}")
         self.epoch = epoch
 
     def flush(self) -> None:
@@ -385,3 +386,12 @@ class Reporter:
         CurvePoint.objects.bulk_create(self.points, ignore_conflicts=True)
         self.points.clear()
         self.written = time.monotonic()
+
+
+def _figures(progress: TrainingProgress) -> str:
+    """Of the figures of an evaluation the few to be told; a training of many aspects has some for each of them."""
+    found = progress.metrics
+    told = [name for name in progress.foremost if name in found][:MOST_FIGURES]
+    figures = ", ".join(f"{name} {found[name]:.4g}" for name in told)
+    more = len(found) - len(told)
+    return f"{figures}, and {more:,} more: see the card" if more else figures

@@ -449,6 +449,8 @@ class _Keeper(TrainerCallback):
                 epoch=float(state.epoch or 0),
                 metrics=self.latest,
                 saving=saving,
+                evaluated=self.log[-1]["epoch"] if self.log else None,
+                foremost=tuple(dict.fromkeys((self.settings.better, *(self.settings.curve or self.latest)))),
             )
         )
 

@@ -27,7 +27,8 @@ _PLAIN = re.compile(r"\w[\w .@+-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Where a training stands. `done` of `total` steps; `rate` in steps a second; `metrics` of the last evaluation.
+    """Where a training stands. `done` of `total` steps; `rate` in steps a second; `metrics` of the last evaluation,
+    which was after `evaluated` epochs; `foremost` names those to be told, the one that chooses the weights first.
     `saving`: a checkpoint may follow, so that this step is not told again: whoever keeps what is told does so now."""
 
     done: int
@@ -39,6 +40,8 @@ class TrainingProgress:
     epoch: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     saving: bool = False
+    evaluated: float | None = None
+    foremost: Sequence[str] = ()
 
 
 Report: TypeAlias = Callable[[TrainingProgress], object]

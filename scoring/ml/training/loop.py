@@ -79,8 +79,8 @@ class _Loop:
         self.folder = job.folder_of(phase)
         self.optimiser = torch.optim.Adam(_groups(network, settings), weight_decay=settings.weight_decay)
         self.kept: dict[str, Any] = {
-            "epoch": 0, "steps": 0, "log": [], "best": None, "best_step": None, "metrics": {}, "worse": 0,
-            "seconds": 0.0, "ended": False,
+            "epoch": 0, "steps": 0, "log": [], "best": None, "best_step": None, "metrics": {}, "latest": {},
+            "worse": 0, "seconds": 0.0, "ended": False,
         }  # fmt: skip
         self.began = time.monotonic()
         self.first_step = 0
@@ -135,6 +135,7 @@ class _Loop:
             with torch.no_grad():
                 found = {key: float(value) for key, value in self.evaluate(self.network).items()}
             row |= {f"dev_{key}": value if math.isfinite(value) else None for key, value in found.items()}
+            self.kept["latest"] = {key: value for key, value in found.items() if math.isfinite(value)}
             self._keep(found)
         self.kept["log"].append(row)
 
@@ -169,8 +170,10 @@ class _Loop:
                 rate=rate,
                 seconds_left=(total - steps) / rate if rate else None,
                 epoch=float(epoch),
-                metrics=self.kept["metrics"],
+                metrics=self.kept["latest"],
                 saving=steps % self.steps_per_epoch == 0 or steps == total,
+                evaluated=float(self.kept["log"][-1]["epoch"]) if self.kept["log"] else None,
+                foremost=tuple(dict.fromkeys((self.settings.better, *self.kept["latest"]))),
             )
         )
 
