@@ -55,15 +55,24 @@ def resolve_device(device: str) -> str:
 
     if wrong := check_device(device):
         raise ScoringError(f"device {wrong}")
-
+    if absent := absent_device(device):
+        raise ScoringError(f"device {device!r}: {absent}")
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ScoringError(f"device {device!r}: this machine has no GPU that torch can use; take device='cpu'")
-    if device.startswith("cuda") and int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
-        last = torch.cuda.device_count() - 1
-        raise ScoringError(f"device {device!r}: the last GPU that torch can use here is cuda:{last}")
     return device
+
+
+def absent_device(device: str) -> str:
+    """Why this machine does not have a device of a name that is known, and which to take; "" where it has it."""
+    import torch
+
+    if not device.startswith("cuda"):
+        return ""
+    if not torch.cuda.is_available():
+        return "this machine has no GPU that torch can use: take cpu or auto"
+    if int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
+        return f"the last GPU that torch can use here is cuda:{torch.cuda.device_count() - 1}"
+    return ""
 
 
 def deduplicate(inputs: Sequence[H]) -> tuple[list[H], Ints]:

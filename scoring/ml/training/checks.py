@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml.engine import resolve_device
+from scoring.ml.engine import absent_device, resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Dataset
@@ -29,6 +29,13 @@ def cut_note(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[s
     """What a dry check says of texts that are longer than what is read, by those it looked at; nothing if none is."""
     n = int(truncated.sum())
     return [f"{n:,} of {len(truncated):,} {nouns} that were looked at are longer than {limit}: cut"] if n else []
+
+
+def check_train_device(job: FitJob) -> None:
+    """Raises `InvalidOption` where this machine does not have the device that it is to be trained on."""
+    asked = str(job.options.get("train_device", "auto"))
+    if absent := absent_device(asked):
+        raise InvalidOption(job.name, "train_device", f"is {asked!r}, but {absent}")
 
 
 def check_processes(job: FitJob) -> int:

@@ -48,9 +48,10 @@ def plan(
 def dry_check(job: FitJob) -> Plan:
     """What the evaluator says of the training before it begins. Raises what is refused."""
     from scoring.ml.encoders.loading import check_encoder
-    from scoring.ml.training.checks import check_processes
+    from scoring.ml.training.checks import check_processes, check_train_device
     from scoring.ml.training.estimate import held_out_seconds
 
+    check_train_device(job)
     devices = check_processes(job)
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
-from scoring.ml import EncoderError, Plan, plan
+from scoring.ml import EncoderError, InvalidOption, Plan, plan
 from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, System
 from tests.scoring.ml.tiny import tiny_encoder
 
@@ -130,3 +131,22 @@ def test_texts_that_are_cut_are_told_before_training(name: str, data: Dataset, f
     assert found is not None, note
     assert found[1] == found[2]
     assert not any("looked at" in note for note in checked(name, short, folder).notes)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "asked", "why"),
+    [
+        (0, "cuda:9", "this machine has no GPU that torch can use: take cpu or auto"),
+        (2, "cuda:2", "the last GPU that torch can use here is cuda:1"),
+    ],
+)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_device_that_is_not_there_is_told_by_the_option_that_was_given(
+    name: str, data: Dataset, folder: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, asked: str, why: str
+) -> None:
+    """The way out named `device`, which is an option of scoring."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    with pytest.raises(InvalidOption, match=re.escape(f"option 'train_device' is '{asked}', but {why}")) as found:
+        plan(name, data, encoder=str(folder), train_device=asked)
+    assert found.value.option == "train_device"
