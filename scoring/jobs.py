@@ -119,6 +119,7 @@ register(
         give_up="scoring.services.artefacts:give_up_evaluator",
         label="Uploaded evaluator",
         gone="scoring.selectors.run_results:evaluator_gone",
+        spent="scoring.services.artefacts:is_spent",
     )
 )
 register(

@@ -20,7 +20,8 @@ class Job:
     `module:function(run)`, told of every run that ended without success, also without its pipeline (cancelled while it
     waited, or lost with its worker too often): it tidies up what the pipeline may have left. `label` is what people
     call the kind. `gone` is `module:function(run) -> str`: that what a run made was deleted since, in words, or
-    nothing."""
+    nothing. `spent` is `module:function(run) -> bool`: that a run which ended without success has nothing left to be
+    tried again with."""
 
     kind: str
     queue: str
@@ -31,6 +32,7 @@ class Job:
     give_up: str = ""
     label: str = ""
     gone: str = ""
+    spent: str = ""
 
     @property
     def name(self) -> str:
@@ -48,6 +50,9 @@ class Job:
 
     def words_of_gone(self, run: Any) -> str:
         return str(_resolve(self.gone)(run)) if self.gone else ""
+
+    def is_spent(self, run: Any) -> bool:
+        return bool(self.spent) and bool(_resolve(self.spent)(run))
 
 
 def _resolve(name: str) -> Callable[..., Any]:

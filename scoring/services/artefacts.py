@@ -81,6 +81,12 @@ def give_up_evaluator(run: Run) -> None:
         shutil.rmtree(incoming_folder(sent), ignore_errors=True)
 
 
+def is_spent(run: Run) -> bool:
+    """Whether what was sent is gone: refused, cancelled or long ago. It must be sent again."""
+    sent = run.params.get("incoming")
+    return not sent or not incoming_folder(sent).is_dir()
+
+
 def sweep_incoming() -> None:
     """Remove what was sent long ago, unless a run has not ended with it or may still be tried again. What is just being
     sent has no run yet."""

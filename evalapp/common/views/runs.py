@@ -63,6 +63,7 @@ def run_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "log": log_tail(run, None if whole else 20),
         "whole": whole,
         "may_write": can(user=request.user, project=run.project, need="write"),
+        "may_retry": run.state in (Run.State.FAILED, Run.State.CANCELLED) and not (job and job.is_spent(run)),
         "below": job.fragment if job else "",
         **_result(run),
     }

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run, retry_run
 from evalapp.common.runner import RunCancelled, execute_run
-from scoring.ml.artefact import ALLOWED
+from scoring.ml.artefact import ALLOWED, REQUIRED
 from scoring.ml.trained import TrainedEvaluator
 from scoring.models import Evaluator
 from scoring.selectors.training import artefact_folder, files_of
@@ -57,6 +58,22 @@ def send(project, evaluator: Evaluator, name: str = "") -> Run:
     return receive_artefact(project=project, user=None, name=name, files={"files": files})
 
 
+def offers_to_retry(run: Run, user) -> bool:
+    browser = Client()
+    browser.force_login(user)
+    page = browser.get(reverse("run", args=[run.project.slug, run.pk]))
+    assert page.status_code == 200
+    return reverse("run-retry", args=[run.project.slug, run.pk]) in page.content.decode()
+
+
+def test_what_was_refused_is_not_offered_to_be_tried_again(toy):
+    """The button led to no more than that the files are gone."""
+    files = [SimpleUploadedFile(name, b"{}") for name in REQUIRED]
+    run = execute_run(receive_artefact(project=toy.project, user=None, name="", files={"files": files}).pk)
+    assert run.state == Run.State.FAILED
+    assert not offers_to_retry(run, toy.owner)
+
+
 def what_is_left(root: Path, project) -> list[str]:
     return sorted(path.name for path in (root / str(project.pk)).glob("*")) + sorted(
         path.name for path in (root / "incoming").glob("*")
@@ -90,6 +107,7 @@ def test_a_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
     cut_off()
     run = execute_run(send(toy.foreign, evaluator, "two").pk)
     assert run.state == Run.State.CANCELLED
+    assert not offers_to_retry(run, toy.stranger)
     assert what_is_left(artefacts, toy.foreign) == []
     assert list((artefacts / str(toy.foreign.pk)).iterdir()) == []
     retry_run(run=run)
@@ -114,6 +132,7 @@ def test_an_upload_whose_name_was_taken_meanwhile_can_be_tried_again(
     taken = Evaluator.objects.create(project=toy.foreign, slug="copy", name="toy", kind=Evaluator.Kind.TRAINED)
     run = execute_run(run.pk)
     assert (run.state, "was taken meanwhile" in run.error) == (Run.State.FAILED, True)
+    assert offers_to_retry(run, toy.stranger)
     assert what_is_left(artefacts, toy.foreign) == [run.params["incoming"]]
     with django_capture_on_commit_callbacks(execute=True):
         delete_evaluator(evaluator=taken)
