@@ -224,6 +224,8 @@ def test_the_page_of_one_evaluator(researcher, toy):
     assert f"run {scoring.pk}</a> (waiting)" in researcher.get(address("evaluator", "mine")).content.decode()
     assert evaluator.signature in page
     assert "Agreement with people" in page  # of the card, as HTML
+    # On a phone the tables of the card scroll by themselves, not the page.
+    assert 'class="table-wrap" tabindex="0" role="region" aria-label="Card"><div class="markdown card"' in page
     assert "<h3>toy</h3>" in page
     assert "fold 1, loss" in page
     assert "fold-1/model.safetensors" in page
