@@ -90,8 +90,8 @@ PEOPLE = {
 }
 #: What a table of evaluators can do where nobody rated outputs but some were compared.
 BY_COMPARISONS = (
-    "They were compared: choose Win rate, or Turing M1 where it was with a reference, under People’s scores by (meta "
-    "--people win-rate, m1)."
+    "Outputs were compared: choose Win rate, or Turing M1 where it was with a reference, under People’s scores by "
+    "(meta --people win-rate, m1)."
 )
 #: What can be judged of an aspect, in the order in which a page offers it.
 JUDGED = {

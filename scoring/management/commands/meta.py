@@ -121,8 +121,9 @@ class Command(commands.Command):
         if found["n_excluded"]:
             self.stdout.write(
                 f"Compared on {found['n_outputs']:,} outputs; {found['n_excluded']:,} are left out, since some "
-                "evaluator learned from their groups. On all of them:"
+                f"evaluator learned from their groups.{' On all of them:' if found['people'] == 'ratings' else ''}"
             )
+        if found["n_excluded"] and found["people"] == "ratings":
             whole = [
                 [row["evaluator"], *(interval(row["whole"][name]) for name in COEFFICIENTS), str(row["whole"]["n"])]
                 for row in found["rows"]

@@ -11,6 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from annotation.models import Comparison, Item
 from evalapp.common.errors import BadInput
 from evalapp.stats.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet
@@ -49,7 +50,28 @@ def test_where_nothing_is_left_those_who_learned_most_are_named_with_the_ways_ou
     for way in ("--evaluators", "train with folds", "delete", "have further outputs judged"):
         assert way in table["note"]
     client.force_login(halves.researcher)
-    assert "random 15, token-f1 12" in text_of(client.get(PAGE))
+    shown = text_of(client.get(PAGE))
+    assert "random 15, token-f1 12" in shown
+    assert "what each reaches on all 24" in shown
+    assert "on the other 0" not in shown
+
+
+def test_of_a_ranking_no_figures_on_all_are_promised(halves, client):
+    """The table against comparisons has none; page and command announced them."""
+    for item in Item.objects.filter(project=halves.project):
+        _, one, two = item.outputs.order_by("system__name")  # of the first system token-f1 has seen all
+        aspect = halves.project.aspects.get()
+        Comparison.objects.create(
+            project=halves.project, output_a=one, output_b=two, aspect=aspect, rater="r0", verdict="a"
+        )
+    client.force_login(halves.researcher)
+    shown = text_of(client.get(PAGE + "?people=win-rate&evaluators=token-f1,length"))
+    assert "compared outputs are left out" in shown
+    assert "small figures" not in shown
+    out = io.StringIO()
+    call_command("meta", "alpha", "--people", "win-rate", "--evaluators", "token-f1", "length", stdout=out)
+    assert "are left out, since some evaluator learned from their groups.\n" in out.getvalue()
+    assert "On all of them" not in out.getvalue()
 
 
 def test_only_the_chosen_ones_make_rows_take_part_in_tests_and_leave_out(halves):

@@ -142,7 +142,10 @@ def test_ratings_that_are_asked_for_but_not_there_name_the_other_choice(compared
     assert "No ratings to compare with yet." in shown
     assert "choose Win rate" in shown
     assert "By comparisons" in shown
-    with pytest.raises(CommandError, match=r"They were compared: .*meta --people win-rate"):
+    by_aspect = client.get("/projects/alpha/evaluation/aspects/").content.decode()
+    assert "No aspect has been rated." in by_aspect
+    assert "No evaluator has been applied yet." not in by_aspect
+    with pytest.raises(CommandError, match=r"Outputs were compared: .*meta --people win-rate"):
         call_command("meta", "alpha", "--level", "segment")
     Comparison.objects.filter(project=compared.project).delete()
     with pytest.raises(CommandError, match="Upload some, or open a campaign"):
