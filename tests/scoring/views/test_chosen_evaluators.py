@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from annotation.models import Comparison, Item
 from evalapp.common.errors import BadInput
 from evalapp.stats.recompute import recompute_folder
-from scoring.models import Leaderboard, Score, ScoreSet
+from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import EvaluatorsQuery, key_of, parse_query
 from scoring.services import leaderboards
 from scoring.services.columns import keep_columns
@@ -164,6 +164,22 @@ def test_the_same_by_command_and_api(halves, client):
     ]["get"]["parameters"]
     described = next(found for found in parameters if found["name"] == "evaluators")
     assert "Slugs with commas" in described["description"]
+
+
+def test_a_table_of_chosen_ones_is_kept_as_it_stands(halves, client):
+    client.force_login(halves.researcher)
+    asked = client.get(PAGE + "?evaluators=token-f1,length").context["asked"]
+    assert (
+        client.post("/projects/alpha/snapshots/", {"board": "evaluators", "title": "Two", **asked}).status_code == 302
+    )
+    kept = Snapshot.objects.get()
+    assert kept.params["evaluators"] == "length,token-f1"
+    shown = client.get(f"/projects/alpha/snapshots/{kept.slug}/")
+    assert "Only chosen evaluators are compared: length, token-f1." in text_of(shown)
+    assert "Compare all" not in shown.content.decode()
+    out = io.StringIO()
+    call_command("snapshot", "alpha", "compare", kept.slug, "now", "--json", stdout=out)
+    assert json.loads(out.getvalue())["settings"] == []
 
 
 def test_tables_of_what_was_deleted_since_are_not_renewed(halves, monkeypatch):
