@@ -56,6 +56,7 @@ LONGEST = (
     "tests/annotation/management/commands/test_load.py",
     "tests/retrieval/index/test_elastic.py",
     "tests/flows/test_training.py",
+    "tests/browser/test_evaluators.py",
     "tests/browser/test_judging.py",
     "tests/flows/test_clumsy.py",
     "tests/retrieval/index/test_elastic_restart.py",
