@@ -533,11 +533,11 @@ def comparison_table(computed: Computed, store: Store) -> list[str]:
             f"{cell(v.right.mean(axis=1), v.groups)} | {cell(v.longer == v.truth, v.groups)} | "
             f"{cell(v.usual == v.truth, v.groups)} | {np.mean([row['swap_consistency'] for row in results]):.2f} | "
             f"{choice} | {np.mean([row['train_pairs'] for row in results]):.0f}, {steps} | "
-            f"{np.mean([row['training_seconds'] for row in results]):.0f} |"
+            f"{np.median([row['training_seconds'] for row in results]):.0f} |"
         )
     head = (
         "set, seeds, decided pairs, comparative, the longer wins, difference, all pairs, comparative, the longer wins, "
-        "most frequent verdict, both ways alike, learning rate, pairs and steps of training, seconds a fold"
+        "most frequent verdict, both ways alike, learning rate, pairs and steps of training, seconds a fold (median)"
     )
     return [*table(head.split(", "), []), *lines] if lines else []
 
