@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from . import audit
 from .errors import Conflict
-from .jobs import get_job, tidy_up
+from .jobs import find_job, get_job, tidy_up
 from .models import Run, RunLog, WorkerBeat
 
 log = logging.getLogger(__name__)
@@ -184,7 +184,10 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
 
 
 def retry_run(*, run: Run, user: Any = None) -> Run:
-    """Put a failed or cancelled run back into the queue with fresh attempts."""
+    """Put a failed or cancelled run back into the queue with fresh attempts, unless nothing is left to try it with."""
+    job = find_job(run.kind)
+    if run.state in (Run.State.FAILED, Run.State.CANCELLED) and job is not None and job.is_spent(run):
+        raise Conflict("What was sent for this run is gone. Send it again.")
     try:
         with transaction.atomic():
             changed = Run.objects.filter(pk=run.pk, state__in=[Run.State.FAILED, Run.State.CANCELLED]).update(

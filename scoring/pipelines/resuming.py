@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-BEGINS_ANEW = "No checkpoint was saved yet: it begins anew."
+BEGINS_ANEW = "No checkpoint was saved yet: {} begins anew."
 
 
 def words_of_earlier(folder: Path, folds: int) -> list[str]:
@@ -15,7 +15,7 @@ def words_of_earlier(folder: Path, folds: int) -> list[str]:
     from scoring.ml.base import ARTIFACT
 
     if folds < 2:
-        return _of_model(folder, "") or [BEGINS_ANEW]
+        return _of_model(folder, "") or [BEGINS_ANEW.format("it")]
     places = [folder / f"fold-{number}" for number in range(folds)]
     done = [place for place in places if (place / "model" / ARTIFACT).is_file()]
     lines = []
@@ -26,8 +26,8 @@ def words_of_earlier(folder: Path, folds: int) -> list[str]:
     for number, place in enumerate(places, start=1):
         if place not in done and (place / "work").is_dir():
             name = f"fold {number} of {folds}"
-            lines += _of_model(place / "work", name) or ([BEGINS_ANEW.replace("it", name)] if done else [])
-    return lines or [BEGINS_ANEW]
+            lines += _of_model(place / "work", name) or ([BEGINS_ANEW.format(name)] if done else [])
+    return lines or [BEGINS_ANEW.format("it")]
 
 
 def _of_model(work: Path, name: str) -> list[str]:

@@ -17,21 +17,25 @@ pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_a_menu_among_choices_can_be_read_and_left(cast: Cast, page_for: Open, width: int) -> None:
+@pytest.mark.parametrize("width", [390, 820, 1100, 1280])
+@pytest.mark.parametrize("address", ["systems/steps/", "evaluation/", "references/enhanced/"])
+def test_a_menu_among_choices_can_be_read_and_left(cast: Cast, page_for: Open, width: int, address: str) -> None:
     items = make_items(cast.project, 2)
-    for output in make_outputs(cast.project, items, ("net",)):
+    outputs = make_outputs(cast.project, items, ("net",))
+    make_ratings(cast.project, outputs)
+    for output in outputs:
         Output.objects.filter(pk=output.pk).update(step=10)
     for name in ("length", "random"):
         run = apply_evaluator(project=cast.project, evaluator=name, send=False)
         assert execute_run(run.pk).state == "succeeded"
     page = page_for(cast.researcher, width=width)
-    page.goto("/projects/alpha/systems/steps/")
-    page.click("summary:text('Evaluators')")
-    (menu, *boxes) = page.locator(".inline-form .menu > div, .inline-form .menu label").evaluate_all(
+    page.goto(f"/projects/alpha/{address}")
+    name = page.locator(".inline-form summary:has-text('Evaluators')")
+    name.click()
+    (menu, *boxes) = page.locator(".inline-form .menu[open] > div, .inline-form .menu[open] label").evaluate_all(
         "all => all.map((one) => one.getBoundingClientRect().toJSON())"
     )
-    (mark, *_) = page.locator(".inline-form .menu input").evaluate_all("all => all.map((one) => one.offsetWidth)")
+    (mark, *_) = page.locator(".inline-form .menu[open] input").evaluate_all("all => all.map((one) => one.offsetWidth)")
     assert mark < 24
     assert len(boxes) == 2
     for box in (menu, *boxes):
@@ -39,8 +43,8 @@ def test_a_menu_among_choices_can_be_read_and_left(cast: Cast, page_for: Open, w
         assert box["right"] <= width
     page.keyboard.press("Escape")
     assert page.locator("details.menu[open]").count() == 0
-    assert page.evaluate("document.activeElement.textContent") == "Evaluators"
-    page.click("summary:text('Evaluators')")
+    assert page.evaluate("document.activeElement.textContent") == name.inner_text()
+    name.click()
     page.click("h1")
     assert page.locator("details.menu[open]").count() == 0
 

@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 from evalapp.common.queue import cancel_run, retry_run
 from evalapp.common.runner import RunCancelled, execute_run
@@ -110,8 +111,10 @@ def test_a_cancelled_upload_leaves_nothing(toy, artefacts, cut_off):
     assert not offers_to_retry(run, toy.stranger)
     assert what_is_left(artefacts, toy.foreign) == []
     assert list((artefacts / str(toy.foreign.pk)).iterdir()) == []
-    retry_run(run=run)
-    assert execute_run(run.pk).error == "The files are gone. Upload them again."
+    with pytest.raises(Conflict, match="What was sent for this run is gone"):
+        retry_run(run=run)
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLED
 
 
 def test_a_training_that_is_cancelled_while_it_is_stored_leaves_no_folder(toy, artefacts, cut_off):
