@@ -302,11 +302,12 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
     return ranking_of_games(judged, played, settings, confidence)
 
 
-def table_of_verdicts(judged: Judgements) -> VerdictTable:
-    """The judgements as verdicts by pair of systems, which go by their numbers among `labels`."""
+def table_of_verdicts(judged: Judgements, score: ArrayLike | None = None) -> VerdictTable:
+    """The judgements as verdicts by pair of systems, which go by their numbers among `labels`. `score` is what each
+    counts in a game for its a instead of the verdict, row by row."""
     n = len(judged.labels)
     places = [str(number).zfill(len(str(n))) for number in range(n)]
-    return VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome)
+    return VerdictTable.of(places, judged.a, judged.b, 1 - judged.outcome, score)
 
 
 def ranking_of_games(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.stats.coding import IntArray
+from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Units
 from evalapp.stats.comparisons import ranking_of_games, table_of_verdicts
 from evalapp.stats.correlation import Coefficient
@@ -32,7 +32,8 @@ class Met:
     """Columns of equal length, one row per pair of texts: numbers of their units, the item and its group, `sign` 1
     where the first is better, -1 where the second is, 0 where neither. `in_training` rows are about items that the
     evaluator learned from; `n_truncated` pairs had a text that was cut; `swap_consistency` is the share of pairs whose
-    verdict turns round with them, None where each was read one way."""
+    verdict turns round with them, None where each was read one way. `score` is what a game counts for the first, from
+    0 to 1; None where it counts the verdict."""
 
     units: Units
     first: IntArray
@@ -43,6 +44,7 @@ class Met:
     in_training: Sequence[bool]
     n_truncated: int = 0
     swap_consistency: float | None = None
+    score: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.sign)
@@ -52,13 +54,14 @@ def systems_by_games(
     met: Met, settings: Mapping[str, Any], *, evaluator: Mapping[str, Any], tie: TieRule, seeds: int, seed: int
 ) -> Table:
     """Systems by Glicko-2 from an evaluator's verdicts, simulated `seeds` times: the table of systems, each row with
-    `sd`, how far its rating differs between simulations. `settings`: by, systems (a subset), ratings, items (the most
-    that were drawn). `evaluator` describes it (slug, signature) and stands in the table."""
+    `sd`, how far its rating differs between simulations. Its shares are those of verdicts, whatever the games count.
+    `settings`: by, systems (a subset), ratings, items (the most that were drawn). `evaluator` describes it (slug,
+    signature) and stands in the table."""
     labels = np.array([unit.label for unit in met.units.units])
     judged = read_judgements(
         labels[met.first], labels[met.second], _VERDICT[met.sign + 1], item=met.item, cluster=met.cluster
     )
-    played = rank_by_games(table_of_verdicts(judged), seeds=seeds, seed=seed, tie=tie)
+    played = rank_by_games(table_of_verdicts(judged, met.score), seeds=seeds, seed=seed, tie=tie)
     used = f"{played.signature.removeprefix('method:glicko2|')}|items:{settings['items']}"
     ranking = ranking_of_games(judged, played, used)
     numbers = {unit.label: number for number, unit in enumerate(met.units.units)}
@@ -89,6 +92,8 @@ def _numbered(ranking: Ranking, numbers: Mapping[str, int]) -> Ranking:
 def _findings(met: Met, played: SkillRatings, n_learned: int) -> list[str]:
     n_items = len(set(met.item))
     found = [f"{len(met):,} verdicts on texts for {n_items:,} items, each pair of texts compared once."]
+    if met.score is not None:
+        found.append("A game counts what is expected of it: the probability of a win and half of that of a tie.")
     if met.swap_consistency is not None:
         found.append(f"{met.swap_consistency:.1%} of the verdicts turn round when the two texts change places.")
     if met.n_truncated:

@@ -37,7 +37,7 @@ class Player:
 
 
 def update(player: Player, opponents: Sequence[tuple[Player, float]], *, tau: float = TAU) -> Player:
-    """The player after one rating period with any number of games, each (opponent, score 1, 0.5 or 0).
+    """The player after one rating period with any number of games, each (opponent, score from 0 to 1).
 
     mu = (r - 1500) / 173.7178, phi = RD / 173.7178, g(phi) = 1 / sqrt(1 + 3 phi^2 / pi^2),
     E_j = 1 / (1 + exp(-g(phi_j) (mu - mu_j))), v = 1 / sum g_j^2 E_j (1 - E_j), d = v sum g_j (s_j - E_j);
@@ -63,7 +63,8 @@ def update(player: Player, opponents: Sequence[tuple[Player, float]], *, tau: fl
 def play(
     a: Player, b: Player, score: float, *, tie: TieRule = "half", share: float = DRAW_SHARE, tau: float = TAU
 ) -> tuple[Player, Player]:
-    """Both players after one game; `score` 1 = a won, 0.5 = draw, 0 = b won; both from their ratings before it.
+    """Both players after one game; `score` 1 = a won, 0.5 = draw, 0 = b won, or what a is expected to make of it, any
+    number between; both from their ratings before it.
 
     tie "half": a draw is half a win. "paper": the lower rated gains `share` of what a win would have given it, the
     higher rated loses `share` of what a loss would have cost it, equals stay; deviations follow from v, volatilities

@@ -67,7 +67,8 @@ def play_games(
 ) -> Ratings:
     """n players after a sequence of games, all beginning at 1500 / 350 / 0.06.
 
-    `first`, `second`: (m,) player numbers, never the same; `score`: (m,) of the first: 1, 0.5 or 0.
+    `first`, `second`: (m,) player numbers, never the same; `score`: (m,) of the first, from 0 to 1; 0.5 is a draw
+    (`tie`).
     """
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     if (one == two).any():

@@ -29,17 +29,24 @@ Z95 = 1.959963984540054
 @dataclass(frozen=True)
 class VerdictTable:
     """All verdicts between systems: pair p is (first[p], second[p]); its verdicts, 1, 0 or -1 of the first, stand in
-    `verdicts` from `starts[p]` to `starts[p + 1]`. Pairs without verdicts are not there."""
+    `verdicts` from `starts[p]` to `starts[p + 1]`. Pairs without verdicts are not there.
+
+    `scores` beside them are what games count for the first instead, from 0 to 1; None where they count the verdicts:
+    1, 0.5 or 0."""
 
     systems: tuple[str, ...]
     first: IntArray
     second: IntArray
     starts: IntArray
     verdicts: NDArray[np.int8]
+    scores: FloatArray | None = None
 
     @classmethod
-    def of(cls, systems: Sequence[str], a: ArrayLike, b: ArrayLike, verdict: ArrayLike) -> VerdictTable:
-        """From rows: system numbers a and b and the verdict 1 (a is better), 0 or -1; either order of a pair."""
+    def of(
+        cls, systems: Sequence[str], a: ArrayLike, b: ArrayLike, verdict: ArrayLike, score: ArrayLike | None = None
+    ) -> VerdictTable:
+        """From rows: system numbers a and b and the verdict 1 (a is better), 0 or -1; either order of a pair. `score`
+        is what a game counts for a instead of the verdict. Raises ValueError for one outside 0 to 1."""
         one, two = np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64)
         signs = np.asarray(verdict, dtype=np.int8)
         if (one == two).any():
@@ -51,7 +58,12 @@ class VerdictTable:
         order = np.argsort(keys, kind="stable")
         pairs, counts = np.unique(keys, return_counts=True)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return cls(tuple(systems), pairs // len(systems), pairs % len(systems), starts, signs[order])
+        scores = None if score is None else np.asarray(score, dtype=np.float64)
+        if scores is not None:
+            if not ((scores >= 0) & (scores <= 1)).all():
+                raise ValueError("the score of a game lies between 0 and 1")
+            scores = np.where(turned, 1 - scores, scores)[order]
+        return cls(tuple(systems), pairs // len(systems), pairs % len(systems), starts, signs[order], scores)
 
     @property
     def n_pairs(self) -> int:
@@ -84,11 +96,12 @@ class SystemSkill:
 @dataclass(frozen=True)
 class SkillRatings:
     """Systems from best to worst. `converged` is the share of seeds whose order came to rest; `games` their mean
-    number of games. `ratings` (seeds, systems in the order of the table) are the single simulations."""
+    number of games. `ratings` (seeds, systems in the order of the table) are the single simulations. `tie` is None
+    where games counted expected scores, among which there are no draws."""
 
     systems: tuple[SystemSkill, ...]
     ratings: FloatArray
-    tie: TieRule
+    tie: TieRule | None
     seeds: int
     seed: int
     converged: float
@@ -106,7 +119,8 @@ class SkillRatings:
     @property
     def signature(self) -> str:
         """The settings as one line."""
-        return f"method:glicko2|tie:{self.tie}|tau:{TAU:g}|window:{WINDOW}|seeds:{self.seeds}|seed:{self.seed}"
+        counts = "outcome:expected" if self.tie is None else f"tie:{self.tie}"
+        return f"method:glicko2|{counts}|tau:{TAU:g}|window:{WINDOW}|seeds:{self.seeds}|seed:{self.seed}"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-safe: systems, settings, signature."""
@@ -135,8 +149,11 @@ def rank_by_games(
     A game: a pair drawn uniformly among those with verdicts, then one of its verdicts. When every player has 50 plays
     the order is noted; games go on until every one has 50 more; an unchanged order ends the simulation, else the
     window repeats, up to `max_games` (default 200 K^2). `fixed_games` plays just so many instead. One seed alone
-    gives the same as the same seed among others. Raises ValueError without verdicts, or games to play.
+    gives the same as the same seed among others. Where the table has scores of its own, games count these and there
+    are no draws. Raises ValueError without verdicts, or games to play, or for scores with the paper's rule of draws.
     """
+    if table.scores is not None and tie == "paper":
+        raise ValueError("games that count expected scores have no draws, so no rule of draws either")
     n = len(table.systems)
     if not table.n_pairs:
         raise ValueError("the table holds no verdict between two systems")
@@ -200,8 +217,9 @@ def _summary(
             )
         )  # fmt: skip
     return SkillRatings(
-        tuple(rows), ratings, tie, seeds, seed, float(converged.mean()), float(plays.sum(axis=1).mean() / 2)
-    )
+        tuple(rows), ratings, tie if table.scores is None else None, seeds, seed, float(converged.mean()),
+        float(plays.sum(axis=1).mean() / 2),
+    )  # fmt: skip
 
 
 class _Stream:
@@ -263,7 +281,8 @@ class _Stream:
         row = begins + np.minimum((self.rng.random(n) * counts).astype(np.int64), counts - 1)
         self.one = np.concatenate([self.one, table.first[pair]])
         self.two = np.concatenate([self.two, table.second[pair]])
-        self.score = np.concatenate([self.score, (table.verdicts[row].astype(np.float64) + 1) / 2])
+        drawn = (table.verdicts[row].astype(np.float64) + 1) / 2 if table.scores is None else table.scores[row]
+        self.score = np.concatenate([self.score, drawn])
 
 
 @dataclass(frozen=True)

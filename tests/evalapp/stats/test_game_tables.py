@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,23 @@ def test_what_a_reader_has_to_know_is_said():
     plain = " ".join(table(met())["findings"])
     assert "turn round" not in plain
     assert "learned" not in plain
+
+
+def test_games_may_count_what_is_expected():
+    """All verdicts are ties; the shares shown stay theirs, and the ratings know more."""
+    one = met()
+    tied = replace(one, sign=np.zeros_like(one.sign), score=0.5 + 0.02 * (one.second - one.first))
+    found = table(tied)
+    assert [row["label"] for row in found["rows"]] == list(NAMES)
+    assert all(row["shares"]["tie"] == 1 for row in found["rows"])
+    assert found["signature"].startswith("method:glicko2|outcome:expected|tau:0.5|")
+    assert "what is expected" in " ".join(found["findings"])
+    # The labels of the table are sorted, so some pairs stand the other way round there.
+    labels = sorted(NAMES)
+    places = np.array([labels.index(name) for name in NAMES])
+    games = VerdictTable.of(labels, places[one.first], places[one.second], tied.sign, tied.score)
+    played = rank_by_games(games, seeds=7, seed=4)
+    assert [row["value"] for row in found["rows"]] == [system.estimate.value for system in played.systems]
 
 
 def ratings(value: dict[str, float], simulated: dict[str, float] | None = None) -> Ratings:

@@ -82,6 +82,48 @@ def test_side_by_side_equals_one_after_the_other(tie):
     np.testing.assert_allclose(found.volatility, [p.volatility for p in players], rtol=1e-9)
 
 
+def test_a_game_may_count_anything_between_lost_and_won():
+    """Glickman 2012 by hand for s = .37 of 1400/80 against 1600/60; whatever the rule of draws, it is none."""
+    a, b, s = Player(1400, 80), Player(1600, 60), 0.37
+    for tie in ("half", "paper"):
+        found = play(a, b, s, tie=tie)
+        for me, you, score, after in ((a, b, s, found[0]), (b, a, 1 - s, found[1])):
+            mu, phi = (me.rating - 1500) / 173.7178, me.deviation / 173.7178
+            mu_j, phi_j = (you.rating - 1500) / 173.7178, you.deviation / 173.7178
+            g = 1 / math.sqrt(1 + 3 * phi_j**2 / math.pi**2)
+            e = 1 / (1 + math.exp(-g * (mu - mu_j)))
+            v = 1 / (g**2 * e * (1 - e))
+            # The volatility rests on f(x) = 0, here found by halving.
+            delta2, start = (v * g * (score - e)) ** 2, math.log(0.06**2)
+            low, high = start - 5, start + 5
+            for _ in range(200):
+                x = (low + high) / 2
+                grown = math.exp(x)
+                f = grown * (delta2 - phi**2 - v - grown) / (2 * (phi**2 + v + grown) ** 2) - (x - start) / 0.25
+                low, high = (x, high) if f > 0 else (low, x)
+            variance = 1 / (1 / (phi**2 + math.exp(x)) + 1 / v)
+            assert after.rating == pytest.approx(173.7178 * (mu + variance * g * (score - e)) + 1500, rel=1e-9)
+            assert after.deviation == pytest.approx(173.7178 * math.sqrt(variance), rel=1e-9)
+            assert after.volatility == pytest.approx(math.exp(x / 2), rel=1e-6)
+    lost, drawn = play(a, b, 0.0)[0], play(a, b, 0.5)[0]
+    assert lost.rating < play(a, b, s)[0].rating < drawn.rating
+
+
+def test_side_by_side_equals_one_after_the_other_for_any_score():
+    """Wide levels, where arrays are at work, and few players, where games are played one by one."""
+    for n in (200, 3):
+        one, two, _ = sequence(n, 2000, 6)
+        score = np.random.default_rng(8).random(2000)
+        score[:200] = np.random.default_rng(9).choice([0.0, 0.5, 1.0], 200)
+        found = play_games(n, one, two, score)
+        players = [Player() for _ in range(n)]
+        for i, j, s in zip(one, two, score.tolist(), strict=True):
+            players[i], players[j] = play(players[i], players[j], s)
+        np.testing.assert_allclose(found.rating, [p.rating for p in players], rtol=1e-9)
+        np.testing.assert_allclose(found.deviation, [p.deviation for p in players], rtol=1e-9)
+        np.testing.assert_allclose(found.volatility, [p.volatility for p in players], rtol=1e-9)
+
+
 @pytest.mark.parametrize("tau", [0.3, 0.5, 1.2])
 def test_every_way_of_the_iteration_ends_where_it_does_alone(tau):
     """Upsets of every size, sure and unsure players: no step, one, two and many; both kinds of B, k above 1."""

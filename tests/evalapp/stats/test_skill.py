@@ -84,7 +84,31 @@ def test_a_system_never_compared_has_no_rating():
     assert json.loads(json.dumps(found.as_dict()))["systems"][2]["estimate"]["value"] is None
 
 
+def test_games_may_count_scores_instead_of_verdicts():
+    """Verdicts that are all ties say nothing; what is expected of the same pairs does."""
+    rows = [(i, j) for i in range(4) for j in range(i + 1, 4) for _ in range(10)]
+    a, b = np.array(rows).T
+    expected = 0.5 + 0.03 * (b - a)
+    found = rank_by_games(VerdictTable.of("wxyz", a, b, np.zeros(60), expected), seeds=5)
+    assert (found.order, found.converged, found.tie) == (tuple("wxyz"), 1.0, None)
+    assert found.signature.startswith("method:glicko2|outcome:expected|tau:0.5|")
+    # Either way round, and turned round with its pair.
+    other = rank_by_games(VerdictTable.of("wxyz", b, a, np.zeros(60), 1 - expected), seeds=5)
+    np.testing.assert_allclose(other.ratings, found.ratings, rtol=1e-9)
+    # Scores that say no more than verdicts give bit for bit the same.
+    plain = table([0, 1, 2, 0.5])
+    scored = VerdictTable(*(getattr(plain, name) for name in ("systems", "first", "second", "starts", "verdicts")),
+                          (plain.verdicts.astype(float) + 1) / 2)  # fmt: skip
+    np.testing.assert_array_equal(rank_by_games(scored, seeds=5).ratings, rank_by_games(plain, seeds=5).ratings)
+
+
 def test_refusals():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        VerdictTable.of(["x", "y"], [0], [1], [1], [1.2])
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        VerdictTable.of(["x", "y"], [0], [1], [1], [np.nan])
+    with pytest.raises(ValueError, match="have no draws"):
+        rank_by_games(VerdictTable.of(["x", "y"], [0], [1], [1], [0.7]), tie="paper")
     with pytest.raises(ValueError, match="with itself"):
         VerdictTable.of(["x"], [0], [0], [1])
     with pytest.raises(ValueError, match="no verdict"):
