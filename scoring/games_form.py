@@ -8,8 +8,13 @@ from annotation.models.data import ORIGINAL
 
 from .services.games import ITEMS, LIMITS, SEEDS, GamesWishes
 
-#: What a draw counts: the choices of the option `tie_rule`.
-TIES = {"": "as the evaluator’s profile says", "half": "half a win", "paper": "a tenth of a win or loss (the paper)"}
+#: What a game counts, as people choose it: words, and the evaluator's options. A rule of draws needs draws.
+COUNTS: dict[str, tuple[str, dict[str, str]]] = {
+    "": ("as the evaluator’s profile says", {}),
+    "expected": ("what is expected: p(better) + p(tie) / 2", {"outcome": "expected"}),
+    "half": ("the verdict, a draw half a win", {"outcome": "verdict", "tie_rule": "half"}),
+    "paper": ("the verdict, a draw a tenth of a win or loss (the paper)", {"outcome": "verdict", "tie_rule": "paper"}),
+}
 
 
 def _number(name: str, initial: int, label: str, help_text: str) -> forms.IntegerField:
@@ -30,13 +35,15 @@ class GamesForm(forms.Form):
         "seeds", SEEDS, "Simulations", "The verdicts are made once; games are drawn from them so many times."
     )
     seed = _number("seed", 13, "Seed", "Draws the items and the games.")
-    tie_rule = forms.ChoiceField(choices=list(TIES.items()), required=False, label="A draw counts")
+    counts = forms.ChoiceField(
+        choices=[(name, words) for name, (words, _) in COUNTS.items()], required=False, label="A game counts"
+    )
 
     @property
     def wishes(self) -> GamesWishes:
         given = self.cleaned_data
-        options = {"tie_rule": given["tie_rule"]} if given["tie_rule"] else {}
+        options = COUNTS[given["counts"]][1]
         return GamesWishes(
-            given["by"], given["systems"] or "all", given["references"] or ORIGINAL, options, given["items"],
+            given["by"], given["systems"] or "all", given["references"] or ORIGINAL, {**options}, given["items"],
             given["seeds"], given["seed"],
         )  # fmt: skip

@@ -333,7 +333,8 @@ class _ByScore:
 
 
 class _ByComparison:
-    """Picks a step by the early-stopping rule, a variant by skill rating; verdicts are made once."""
+    """Picks a step by the early-stopping rule, which counts verdicts, a variant by skill rating, for which a comparison
+    counts what the evaluator's `outcome` says; verdicts are made once."""
 
     def __init__(self, evaluator: Any, choice: Choice, tick: Tick | None) -> None:
         self.choice = choice
@@ -342,13 +343,20 @@ class _ByComparison:
         told: dict[str, Any] = {"progress": tick} if isinstance(evaluator, Evaluator) else {}
         compare = partial(evaluator.compare, **told)
         self.verdicts: dict[tuple[int, int], dict[str, int]] = {}
+        self.scores: dict[tuple[int, int], dict[str, float]] = {}
         names = choice.candidates
         for i in range(len(names)):
             reach = min(len(names), i + PREVIOUS + 1) if choice.kind == "steps" else len(names)
             for j in range(i + 1, reach):
                 one, two = choice.outputs[names[i]], choice.outputs[names[j]]
                 items = sorted(one.keys() & two.keys())
-                signs = from_either_side(compare, [two[x] for x in items], [one[x] for x in items])
+                newer, older = [two[x] for x in items], [one[x] for x in items]
+                if choice.kind != "steps" and getattr(evaluator, "outcome", "verdict") == "expected":
+                    found = evaluator.judge_from_either_side(newer, older, seed=13, progress=tick)
+                    signs = found.signs
+                    self.scores[(i, j)] = dict(zip(items, evaluator.counted(found).tolist(), strict=True))
+                else:
+                    signs = from_either_side(compare, newer, older)
                 self.verdicts[(i, j)] = dict(zip(items, signs.astype(int).tolist(), strict=True))
 
     def pick(self, items: Sequence[str], seed: int) -> str | None:
@@ -361,7 +369,10 @@ class _ByComparison:
             best = early_stop(checks).best
             return names[0] if best is None else str(best)
         rows = [(i, j, sign[x]) for (i, j), sign in self.verdicts.items() for x in items]
-        table = VerdictTable.of(names, [j for _, j, _ in rows], [i for i, _, _ in rows], [s for _, _, s in rows])
+        scores = [score[x] for score in self.scores.values() for x in items] or None
+        table = VerdictTable.of(
+            names, [j for _, j, _ in rows], [i for i, _, _ in rows], [s for _, _, s in rows], scores
+        )
         return rank_by_games(table, seeds=_SEEDS, seed=seed, tie=self.tie_rule).order[0]
 
 

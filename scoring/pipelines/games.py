@@ -1,5 +1,6 @@
 """Systems by games in a run: an evaluator compares their texts for some items once, games are simulated from its
-verdicts, and the order is held against people's. Nothing is stored but the result, so it may run twice."""
+verdicts, or from what it expects of them, and the order is held against people's. Nothing is stored but the result, so
+it may run twice."""
 
 from __future__ import annotations
 
@@ -93,4 +94,5 @@ def _met(judge: Any, compared: Encounters, texts: Texts) -> Met:
         in_training=[seen[item] for item in compared.items],
         n_truncated=int(compared.verdicts.truncated.sum()),
         swap_consistency=compared.verdicts.swap_consistency,
+        score=compared.scores,
     )

@@ -29,7 +29,7 @@ LIMITS = {"items": (1, 5000), "seeds": (1, 1000), "seed": (LEAST_SEED, GREATEST_
 class GamesWishes:
     """`evaluator` is a trained one that compares texts; without a name the newest. At most `items` items are drawn by
     the `seed`, the same for all systems; games are simulated `seeds` times. `options` are the evaluator's own, among
-    them what a draw counts (`tie_rule`)."""
+    them what a game counts (`outcome`) and, of verdicts, a draw (`tie_rule`)."""
 
     evaluator: str = ""
     systems: str = "all"

@@ -67,11 +67,12 @@ def filled(cast, settings, tmp_path):
     return cast
 
 
-def make_judge(project, source, slug="judge", folds=((0,), (1,))) -> Evaluator:
+def make_judge(project, source, slug="judge", folds=((0,), (1,)), outcome="") -> Evaluator:
     """A comparative evaluator that learned nothing, each of its models from the items of these numbers."""
     row = make_trained(project, slug, "comparative")
     members = [
-        untrained(source, seed, *(f"g{n:03d}" for n in seen)) for seed, seen in zip(DECIDED, folds, strict=False)
+        untrained(source, seed, *(f"g{n:03d}" for n in seen), outcome=outcome)
+        for seed, seen in zip(DECIDED, folds, strict=False)
     ]
     found = members[0] if len(members) == 1 else Comparative.join(members[0].entry, members)
     found.save_pretrained(artefact_folder(row))
@@ -165,9 +166,39 @@ def test_options_of_games_and_of_the_evaluator(judged):
     with refused(CommandError, "judge has not compared these systems yet. Let it: manage.py games alpha --by judge"):
         command("systems", "--by", "judge", "--method", "glicko2")
     assert "sys-e" not in command("systems", "--by", "judge", "--method", "glicko2", "--systems", "machine")
+    # What a game is expected to count, of one that was trained before that was an option.
+    expected = play("--set", "outcome=expected")["table"]
+    assert "|outcome:expected|" in expected["signature"]
+    assert "|outcome:expected|" in expected["evaluator"]["signature"]
+    with refused(CommandError, "leave it out, or give outcome=verdict with it"):
+        play("--set", "outcome=expected", "--set", "tie_rule=paper")
     # Both symmetric readings or one.
     one_way = play("--set", "symmetric=no")["table"]
     assert one_way["extras"]["swap_consistency"] is None
+
+
+def test_games_count_what_is_expected_where_the_evaluator_does(filled, source):
+    """The shares that people see stay those of verdicts."""
+    make_judge(filled.project, source, outcome="expected")
+    found = play()["table"]
+    judge = load(artefact_folder(Evaluator.objects.get()))
+    texts: dict[str, list] = {}
+    for record in build_dataset(filled.project).outputs_with_context():
+        texts.setdefault(record.system, []).append(record)
+    same = judge.rank(texts, seeds=3, max_items=6)
+    assert same.tie is None
+    assert [row["value"] for row in found["rows"]] == [system.estimate.value for system in same.systems]
+    assert found["signature"].startswith("method:glicko2|outcome:expected|tau:0.5|window:50|seeds:3|seed:13|items:6|")
+    assert any("A game counts what is expected of it" in line for line in found["findings"])
+    by_verdict = play("--set", "outcome=verdict")["table"]
+    assert "|tie:half|" in by_verdict["signature"]
+    shares = ({row["label"]: row["shares"] for row in table["rows"]} for table in (found, by_verdict))
+    assert next(shares) == next(shares)
+    values = [{row["label"]: row["value"] for row in table["rows"]} for table in (found, by_verdict)]
+    assert values[0] != values[1]
+    assert play("--set", "outcome=verdict", "--set", "tie_rule=paper")["table"]["signature"].count("tie:paper") == 1
+    with refused(CommandError, "give outcome=verdict with it"):
+        play("--set", "tie_rule=paper")
 
 
 def test_items_that_it_learned_from_are_marked(filled, source):
@@ -326,10 +357,10 @@ def test_the_page_asks_for_it_and_shows_it(judged, score, client, django_assert_
     faulty = client.post(door, {**given, "items": "0"})
     assert faulty.status_code == 422
     assert 'value="0"' in faulty.content.decode()
-    sent = client.post(door, {**given, "tie_rule": "paper"})
+    sent = client.post(door, {**given, "counts": "paper"})
     run = Run.objects.get(kind="games")
     assert sent.headers["Location"] == reverse("run", args=["alpha", run.pk])
-    assert run.params["options"]["tie_rule"] == "paper"
+    assert (run.params["options"]["outcome"], run.params["options"]["tie_rule"]) == ("verdict", "paper")
     assert f"run {run.pk}</a> (waiting" in client.get(page).content.decode()
     assert execute_run(run.pk).state == "succeeded"
     with django_assert_max_num_queries(15):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,6 +133,31 @@ def test_no_candidate_is_always_read_first():
         assert found
         for signs in found.values():
             assert set(signs.values()) == {-1, 1}, choice.name
+
+
+class Leaning:
+    """Calls every pair tied, and leans to the shorter text."""
+
+    outcome, tie_rule = "expected", "half"
+
+    def compare(self, a: Sequence[Record], b: Sequence[Record]) -> np.ndarray:
+        return np.zeros(len(a), dtype=np.int8)
+
+    def judge_from_either_side(self, a, b, seed, progress):
+        lean = np.array([np.sign(len(y.text) - len(x.text)) for x, y in zip(a, b, strict=True)]) / 10
+        return SimpleNamespace(signs=self.compare(a, b), lean=lean)
+
+    def counted(self, found):
+        return (1 + found.lean) / 2
+
+
+def test_variants_are_rated_by_what_the_evaluator_counts():
+    """Its verdicts are all ties: by them it would take whichever comes first. Steps are chosen by verdicts."""
+    report = selection_report(dataset(), {"leaning": Leaning(), "shorter": Shorter()}, aspect="good", runs=2)
+    picked = {(row.evaluator, row.kind): {pick.picked for pick in row.picks} for row in report.rows}
+    assert picked["leaning", "variants"] == picked["shorter", "variants"] == {"v2"}
+    # Nothing ever loses, so the training is never stopped.
+    assert picked["leaning", "steps"] == {"30"}
 
 
 def test_variants_are_rated_by_the_evaluators_own_rule_of_draws(monkeypatch):

@@ -164,10 +164,20 @@ APPLYING = (
         advanced=True,
     ),
     Option(
+        "outcome",
+        "str",
+        None,
+        "What a comparison counts as: verdict, the likeliest of better, tie and worse; or expected, what the three "
+        "come to by their probabilities: p(better) + p(tie) / 2 of a game, 3 p(better) + p(tie) points. None is as "
+        "the profile said at training (recommended expected, paper verdict); what was trained before counts verdicts.",
+        choices=("verdict", "expected"),
+    ),
+    Option(
         "tie_rule",
         "str",
         None,
-        "A draw in skill ratings: half a win, or the paper's tenth of a win or loss; none is as the profile says.",
+        "A draw in skill ratings: half a win, or the paper's tenth of a win or loss; none is as the profile says. Only "
+        "with outcome=verdict: otherwise nothing is a draw.",
         choices=("half", "paper"),
         advanced=True,
     ),

@@ -15,15 +15,19 @@ from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue
 from scoring.ml.engine import Engine
-from scoring.ml.errors import InvalidOption
+from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import both_note, counted_note
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.training import Material, material_of, sizes_of, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
+    OUTCOMES,
+    Outcome,
     Verdicts,
+    expected_points,
     points_of,
+    scores_of,
     signs_of,
     softmax,
     swap_consistency,
@@ -54,6 +58,16 @@ class Comparative(TrainedEvaluator, PairJudge):
     skill; `rank` rates systems with Glicko-2."""
 
     network_class = ComparativeNetwork
+
+    def __init__(self, entry: Entry, artefact: Artefact, options: Mapping[str, OptionValue] | None = None) -> None:
+        super().__init__(entry, artefact, options)
+        if self.outcome == "expected" and self.options["tie_rule"] is not None:
+            raise InvalidOption(
+                self.name,
+                "tie_rule",
+                "says what a draw counts, and of expected outcomes none is a draw: leave it out, or give "
+                "outcome=verdict with it",
+            )
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
@@ -107,7 +121,12 @@ class Comparative(TrainedEvaluator, PairJudge):
             log=trained.log,
         )
         references = choose_references(job.train, material, job.integer("references"), job.rng("references"))
-        state = {"references": [asdict(record) for record in references], "classes": ["worse", "tie", "better"]}
+        state = {
+            "references": [asdict(record) for record in references],
+            "classes": ["worse", "tie", "better"],
+            # What its profile means is said once: of what was saved before, scores and signature stay as they were.
+            "outcome": "verdict" if job.profile == PAPER else "expected",
+        }
         return Artefact(
             job.name, job.profile, job.seed, aspects, job.options, state, record, trained.network, job.encoder
         )
@@ -118,6 +137,10 @@ class Comparative(TrainedEvaluator, PairJudge):
     ) -> CrossFitted:
         from scoring.ml.evaluators.comparative.folds import CrossFittedComparative
 
+        judges = cast("Sequence[Comparative]", members)
+        if len({judge.outcome for judge in judges}) > 1:
+            # A training that began before outcomes were noted and ended after: one way for all.
+            members = [cls(entry, judge.artefact, {**judge.options, "outcome": "verdict"}) for judge in judges]
         return CrossFittedComparative(entry, members, options)
 
     # How it is applied
@@ -146,8 +169,19 @@ class Comparative(TrainedEvaluator, PairJudge):
         return self.symmetric or self.classifier.single
 
     @property
+    def outcome(self) -> Outcome:
+        found = self.options["outcome"] or self.artefact.state.get("outcome", "verdict")
+        if found not in OUTCOMES:
+            raise ArtefactError(
+                self.name, f"says outcome: {found!r}, which is not one of {', '.join(OUTCOMES)}; copy it again"
+            )
+        return cast(Outcome, found)
+
+    @property
     def tie_rule(self) -> TieRule:
         chosen = self.options["tie_rule"]
+        if self.outcome == "expected":
+            return "half"
         return cast(TieRule, chosen or ("paper" if self.artefact.profile == PAPER else "half"))
 
     @cached_property
@@ -163,8 +197,8 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @property
     def grain(self) -> float:
-        """One comparison with a reference that is won instead of lost."""
-        if self.classifier.single or not self.references:
+        """One comparison with a reference that is won instead of lost; expected points have no steps."""
+        if self.classifier.single or not self.references or self.outcome == "expected":
             return 0.0
         return float(self._scaled(np.ones(1))[0]) / len(self.references)
 
@@ -175,10 +209,13 @@ class Comparative(TrainedEvaluator, PairJudge):
             SignatureField("sym", "sy", "yes" if self.symmetric else "no"),
             SignatureField("by", "by", by),
         ]
+        expected = self.outcome == "expected"
+        if expected and (by == "skill" or not self.classifier.single):
+            fields.append(SignatureField("outcome", "oc", self.outcome))
         if by == "skill":
             plays = self.options["plays"]
             fields += [
-                SignatureField("tie", "t", self.tie_rule),
+                *([] if expected else [SignatureField("tie", "t", self.tie_rule)]),
                 SignatureField("plays", "pl", "50n" if plays is None else str(plays)),
                 SignatureField("draws", "dr", str(self.options["seed"])),
             ]
@@ -281,7 +318,8 @@ class Comparative(TrainedEvaluator, PairJudge):
             verdicts = self.judge(
                 firsts, list(references) * len(part), progress=_of_part(progress, start, part, records)
             )
-            points = points_of(verdicts.signs).reshape(len(part), len(references))
+            each = points_of(verdicts.signs) if self.outcome == "verdict" else expected_points(verdicts.probabilities)
+            points = each.reshape(len(part), len(references))
             shares[start : start + len(part)] = points.sum(axis=1) / (3.0 * len(references))
             truncated[start : start + len(part)] = verdicts.truncated.reshape(points.shape).any(axis=1)
         return Partial(self._scaled(shares), truncated)
@@ -312,7 +350,8 @@ class Comparative(TrainedEvaluator, PairJudge):
         verdicts = self.judge_from_either_side(
             ours, theirs, self.option_int("seed"), lambda done, total: progress(done * n // max(total, 1), n)
         )
-        scores = (verdicts.signs[places.reshape(-1)].astype(np.float64) + 1) / 2
+        expected = self.counted(verdicts)
+        scores = (scores_of(verdicts.signs) if expected is None else expected)[places.reshape(-1)]
         ratings = play_games(n, low, high, scores, tie=self.tie_rule)
         # A text too long is cut against every other; one that is short, only where it meets such a one.
         sides = np.stack([keys // n, keys % n])

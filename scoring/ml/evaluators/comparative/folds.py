@@ -11,7 +11,7 @@ from evalapp.stats.glicko2 import TieRule
 from scoring.ml.base import Progress
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.verdicts import Verdicts, signs_of
+from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, signs_of
 from scoring.ml.training.cross_fit import CrossFitted
 from scoring.ml.types import Record
 
@@ -28,6 +28,10 @@ class CrossFittedComparative(CrossFitted, PairJudge):
     @property
     def mirrors(self) -> bool:
         return all(judge.mirrors for judge in self.judges)
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.judges[0].outcome
 
     @property
     def tie_rule(self) -> TieRule:

@@ -71,14 +71,15 @@ def select_checkpoint(
     seed: int = 13,
 ) -> Stop:
     """The paper's rule on the outputs of a training that is over: stop when the newest checkpoint keeps losing for
-    `patience` checks, and take the one before that run. See `evalapp.stats.stopping`."""
+    `patience` checks, and take the one before that run. See `evalapp.stats.stopping`. It counts verdicts, won and
+    lost, whatever the evaluator's `outcome`, as while a model trains: whatever has `compare` can be asked so."""
     return early_stop(checks_of(evaluator, checkpoints, previous=previous, pairs=pairs, seed=seed), patience=patience)
 
 
 def select_variant(
     evaluator: Ranks, variants: Mapping[str, Sequence[Record]], *, seeds: int = 100, seed: int = 13
 ) -> SkillRatings:
-    """All variants rated together; `.order[0]` is the one to take."""
+    """All variants rated together, by the evaluator's `outcome`; `.order[0]` is the one to take."""
     return evaluator.rank(variants, seeds=seeds, seed=seed)
 
 

@@ -14,7 +14,7 @@ from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
 from scoring.ml.base import Progress
 from scoring.ml.errors import InvalidOption
-from scoring.ml.evaluators.comparative.verdicts import Signs, Verdicts
+from scoring.ml.evaluators.comparative.verdicts import Floats, Outcome, Signs, Verdicts, expected_scores
 from scoring.ml.types import Record
 
 Systems: TypeAlias = Mapping[str, Sequence[Record]]
@@ -23,18 +23,20 @@ Systems: TypeAlias = Mapping[str, Sequence[Record]]
 @dataclass(frozen=True)
 class Encounters:
     """Texts of systems against each other, each pair once: row k sets the text of `systems[first[k]]` for `items[k]`
-    against that of `systems[second[k]]`."""
+    against that of `systems[second[k]]`. `scores` (n,) are what games count for the first, None where they count the
+    verdicts."""
 
     systems: tuple[str, ...]
     first: tuple[int, ...]
     second: tuple[int, ...]
     items: tuple[str, ...]
     verdicts: Verdicts
+    scores: Floats | None = None
 
     @property
     def table(self) -> VerdictTable:
         """The verdicts by pair of systems."""
-        return VerdictTable.of(self.systems, self.first, self.second, self.verdicts.signs)
+        return VerdictTable.of(self.systems, self.first, self.second, self.verdicts.signs, self.scores)
 
 
 class PairJudge(ABC):
@@ -52,8 +54,13 @@ class PairJudge(ABC):
 
     @property
     @abstractmethod
+    def outcome(self) -> Outcome:
+        """What a comparison counts as in scores and ratings."""
+
+    @property
+    @abstractmethod
     def tie_rule(self) -> TieRule:
-        """What a draw means to skill ratings."""
+        """What a draw means to skill ratings. Of expected outcomes none is a draw, then it has no meaning."""
 
     @abstractmethod
     def judge(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Verdicts:
@@ -62,6 +69,10 @@ class PairJudge(ABC):
     def compare(self, a: Sequence[Record], b: Sequence[Record], *, progress: Progress | None = None) -> Signs:
         """(n,) 1 where a[i] is better than b[i], -1 where it is worse, 0 where neither is. `judge` says more."""
         return self.judge(a, b, progress=progress).signs
+
+    def counted(self, verdicts: Verdicts) -> Floats | None:
+        """What games count for the first text of each pair, from 0 to 1; None where they count the verdicts."""
+        return expected_scores(verdicts.probabilities) if self.outcome == "expected" else None
 
     def judge_from_either_side(
         self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
@@ -111,7 +122,8 @@ class PairJudge(ABC):
         if not rows:
             raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
         first, second, of = zip(*rows, strict=True)
-        return Encounters(tuple(names), first, second, of, self.judge_from_either_side(a, b, seed, progress))
+        verdicts = self.judge_from_either_side(a, b, seed, progress)
+        return Encounters(tuple(names), first, second, of, verdicts, self.counted(verdicts))
 
     def verdict_table(
         self,
@@ -136,7 +148,7 @@ class PairJudge(ABC):
     ) -> SkillRatings:
         """Glicko-2 ratings of systems, from each system's outputs: verdicts once, then `seeds` simulations.
 
-        The tie rule is that of the options. Raises as `encounters`.
+        What a game counts, and the tie rule, are those of the options. Raises as `encounters`.
         """
         table = self.verdict_table(systems, max_items=max_items, seed=seed, progress=progress)
         return rank_by_games(table, seeds=seeds, seed=seed, tie=self.tie_rule, max_games=max_games)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ import numpy.typing as npt
 Floats: TypeAlias = npt.NDArray[np.float64]
 Signs: TypeAlias = npt.NDArray[np.int8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+#: What a comparison counts as: the likeliest class, or what the three classes come to by their probabilities.
+Outcome: TypeAlias = Literal["verdict", "expected"]
+OUTCOMES: tuple[Outcome, ...] = ("verdict", "expected")
 
 #: Points of a comparison by its sign: lost, tied, won.
 POINTS = (0.0, 1.0, 3.0)
@@ -63,3 +66,21 @@ def swap_consistency(forward: Floats, backward: Floats) -> float:
 def points_of(signs: Signs) -> Floats:
     """3 for a won, 1 for a tied, 0 for a lost comparison."""
     return np.asarray(POINTS)[signs.astype(np.int64) + 1]
+
+
+def expected_points(probabilities: Floats) -> Floats:
+    """The mean points of a comparison: 3 p(better) + p(tie)."""
+    _, tie, better = probabilities.T
+    return POINTS[1] * tie + POINTS[2] * better
+
+
+def scores_of(signs: Signs) -> Floats:
+    """What a game counts for its first text by the verdict: 1, 0.5 or 0."""
+    return (signs.astype(np.float64) + 1) / 2
+
+
+def expected_scores(probabilities: Floats) -> Floats:
+    """What a game is expected to count for its first text: p(better) + p(tie) / 2, as (1 + p(better) - p(worse)) / 2,
+    which is .5 without rounding where better and worse are as likely, and never beyond 0 and 1."""
+    worse, _, better = probabilities.T
+    return (1 + (better - worse)) / 2

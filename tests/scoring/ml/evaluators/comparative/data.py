@@ -57,8 +57,9 @@ def make(
     )  # fmt: skip
 
 
-def untrained(source: EncoderSource, seed: int, *groups: str) -> Comparative:
-    """As a training would leave it that saw these groups and learned nothing."""
+def untrained(source: EncoderSource, seed: int, *groups: str, outcome: str = "") -> Comparative:
+    """As a training would leave it that saw these groups and learned nothing; without an `outcome` one of before that
+    was noted."""
     entry = get_entry("comparative")
     options = entry.train_defaults("recommended")
     torch.manual_seed(seed)
@@ -67,5 +68,5 @@ def untrained(source: EncoderSource, seed: int, *groups: str) -> Comparative:
     network = ComparativeNetwork.from_source(source, {"pooling": options["pooling"], **sizes})
     torch.nn.init.normal_(network.classifier.weight)
     record = TrainingRecord("none", "0" * 8, {}, groups, (), 0, 0.0, 0, {})
-    state = {"references": [], "classes": ["worse", "tie", "better"]}
+    state = {"references": [], "classes": ["worse", "tie", "better"], **({"outcome": outcome} if outcome else {})}
     return Comparative(entry, Artefact("comparative", "recommended", seed, (), options, state, record, network, source))

@@ -53,6 +53,11 @@ def people_and_machines(encoder) -> Comparative:
     return quick(encoder, strong="yes", human="no", weak="no")
 
 
+#: Counting the likeliest class, with draws as half a win and as the paper has them.
+VERDICT = {"outcome": "verdict"}
+PAPERS = {"outcome": "verdict", "tie_rule": "paper"}
+
+
 def weights(evaluator: Comparative) -> dict[str, torch.Tensor]:
     return evaluator.artefact.network.state_dict()
 
@@ -104,6 +109,7 @@ def test_blank_texts_lose_and_two_are_tied(trained):
 
 
 def test_scores_are_points_against_fixed_references(trained):
+    trained = again(trained, outcome="verdict")
     records = make(4, 5).outputs_with_context()
     scores = trained.score(records)
     references = list(trained.references)
@@ -112,21 +118,25 @@ def test_scores_are_points_against_fixed_references(trained):
     np.testing.assert_allclose(scores[:4], points)
     assert scores.min() >= 0
     assert scores.max() <= 150
-    np.testing.assert_allclose(again(trained, points="share").score(records), scores / 150)
-    few = again(trained, n_references=7)
+    np.testing.assert_allclose(again(trained, points="share", outcome="verdict").score(records), scores / 150)
+    few = again(trained, n_references=7, outcome="verdict")
     assert few.score(records[:1])[0] == pytest.approx(
         150 / 21 * sum((0, 1, 3)[v + 1] for v in trained.compare([records[0]] * 7, references[:7]))
     )
     assert few.signature != trained.signature
 
 
-def test_order_batch_and_length_of_the_call_do_not_matter(trained):
+@pytest.mark.parametrize("outcome", ["verdict", "expected"])
+def test_order_batch_and_length_of_the_call_do_not_matter(trained, outcome):
     records = make(4, 6).outputs_with_context()
-    few = again(trained, n_references=6)
+    few = again(trained, n_references=6, outcome=outcome)
     scores = few.score(records)
-    np.testing.assert_allclose(few.score(records[::-1]), scores[::-1])
-    np.testing.assert_allclose([few.score([record])[0] for record in records[:5]], scores[:5])
-    np.testing.assert_allclose(again(trained, n_references=6, batch_tokens=64).score(records), scores)
+    # Probabilities are those of single precision, whatever is computed beside them.
+    near = {"rtol": 1e-7} if outcome == "verdict" else {"rtol": 1e-5, "atol": 1e-3}
+    np.testing.assert_allclose(few.score(records[::-1]), scores[::-1], **near)
+    np.testing.assert_allclose([few.score([record])[0] for record in records[:5]], scores[:5], **near)
+    small = again(trained, n_references=6, batch_tokens=64, outcome=outcome)
+    np.testing.assert_allclose(small.score(records), scores, **near)
     a, b = records[:10], records[10:20]
     np.testing.assert_allclose(
         trained.judge(a, b).probabilities[3], trained.judge(a[3:4], b[3:4]).probabilities[0], atol=1e-5
@@ -149,8 +159,8 @@ def test_skill_of_single_texts(trained):
     assert np.corrcoef(values, trained.score(records))[0, 1] > 0.5
     assert skill.depends_on_batch
     assert not trained.depends_on_batch
-    others = {again(trained, by="skill", **o).signature for o in ({"plays": 99}, {"seed": 1}, {"tie_rule": "paper"})}
-    assert len(others | {skill.signature}) == 4
+    others = {again(trained, by="skill", **o).signature for o in ({"plays": 99}, {"seed": 1}, VERDICT, PAPERS)}
+    assert len(others | {skill.signature}) == 5
     assert not np.array_equal(again(trained, by="skill", plays=99).score(records), values)
     assert not np.array_equal(again(trained, by="skill", seed=1).score(records), values)
     alone = skill.evaluate(records[:1])
@@ -180,8 +190,105 @@ def test_the_tie_rule_counts_where_there_are_draws(trained, monkeypatch):
 
     monkeypatch.setattr(Comparative, "judge", judge)
     records = make(2, 5).outputs_with_context()
-    half, paper = (again(trained, by="skill", tie_rule=rule).score(records) for rule in ("half", "paper"))
+    half, paper = (again(trained, by="skill", **rule).score(records) for rule in (VERDICT, PAPERS))
     assert not np.allclose(half, paper)
+
+
+def test_expected_outcomes_by_hand(trained, monkeypatch):
+    """Most likely are ties throughout, so verdicts say nothing; 3 p(better) + p(tie) points, p(better) + p(tie) / 2 of
+    a game."""
+    records = make(2, 5).outputs_with_context()
+    lean = {record.text: 0.02 * place for place, record in enumerate(records)}
+
+    def judge(self, a, b, *, progress=None):
+        ours, theirs = (np.array([lean.get(record.text, 0.1) for record in side]) for side in (a, b))
+        better, worse = 0.2 + (ours - theirs) / 4, 0.2 + (theirs - ours) / 4
+        rows = np.stack([worse, 1 - better - worse, better], axis=1)
+        return Verdicts(np.zeros(len(a), dtype=np.int8), rows, None, np.zeros(len(a), dtype=np.bool_))
+
+    monkeypatch.setattr(Comparative, "judge", judge)
+    assert len(set(again(trained, **VERDICT).score(records).tolist())) == 1
+    expected = []
+    for record in records:
+        # Of the references none is among these texts.
+        better, tie = 0.2 + (lean[record.text] - 0.1) / 4, 0.6
+        expected.append(50 * (3 * better + tie))
+    np.testing.assert_allclose(trained.score(records), expected)
+    np.testing.assert_allclose(again(trained, points="share").score(records), np.array(expected) / 150)
+    assert trained.score(records).max() <= 150
+    # Skill of texts, and of systems: the mean lean of every system is another.
+    by_skill, tied = (again(trained, by="skill", plays=3000, **o).score(records) for o in ({}, VERDICT))
+    assert np.corrcoef(by_skill, list(lean.values()))[0, 1] > 0.9
+    assert len(set(tied.round(9).tolist())) == 1
+    of = {f"s{k}": [replace(records[k], item="one"), replace(records[k], item="two")] for k in range(4)}
+    table = trained.verdict_table(of)
+    assert set(table.verdicts.tolist()) == {0}
+    np.testing.assert_allclose(table.scores[:2], 0.5 - 0.02 / 4)
+    assert trained.rank(of, seeds=3).order == ("s3", "s2", "s1", "s0")
+    verdicts = again(trained, **VERDICT)
+    assert verdicts.verdict_table(of).scores is None
+    assert set(verdicts.rank(of, seeds=3).ratings.std(axis=1).round(9).tolist()) == {0.0}
+
+
+def test_an_expected_outcome_turns_round_with_its_texts(trained):
+    records = make(6, 11).outputs_with_context()
+    a, b = records[::2], records[1::2]
+    ours, theirs = trained.counted(trained.judge(a, b)), trained.counted(trained.judge(b, a))
+    np.testing.assert_allclose(theirs, 1 - ours, atol=1e-6)
+    probabilities = trained.judge(a, b).probabilities
+    np.testing.assert_allclose(ours, probabilities[:, 2] + probabilities[:, 1] / 2, atol=1e-6)
+    # Verdicts are what they were, and so are blank texts.
+    np.testing.assert_array_equal(trained.compare(a, b), again(trained, **VERDICT).compare(a, b))
+    full, blank = Record("yes yes", context=("tea",)), Record("  ", context=("tea",))
+    assert trained.counted(trained.judge([full, blank, blank, full], [blank, full, blank, full])).tolist() == [
+        1.0, 0.0, 0.5, 0.5
+    ]  # fmt: skip
+
+
+def test_a_rule_of_draws_needs_draws(trained):
+    with pytest.raises(InvalidOption, match=r"tie_rule.*leave it out, or give outcome=verdict with it"):
+        again(trained, tie_rule="paper")
+    with pytest.raises(InvalidOption, match=r"tie_rule.*outcome=verdict"):
+        again(before(trained), tie_rule="half", outcome="expected")
+    with pytest.raises(InvalidOption, match="must be one of verdict, expected"):
+        again(trained, outcome="mean")
+    assert again(before(trained), tie_rule="paper").tie_rule == "paper"
+    expected, verdict = (again(trained, by="skill", outcome=name).signature for name in ("expected", "verdict"))
+    assert "|by:skill|outcome:expected|plays:50n|" in expected
+    assert "|by:skill|tie:half|plays:50n|" in verdict
+
+
+def before(evaluator: Comparative) -> Comparative:
+    """As a folder holds it that was saved before an outcome was noted."""
+    state = {name: value for name, value in evaluator.artefact.state.items() if name != "outcome"}
+    return Comparative(evaluator.entry, replace(evaluator.artefact, state=state))
+
+
+def test_what_was_saved_before_outcomes_were_noted_stays_as_it_was(trained, tmp_path):
+    """Its signature is in databases, and its fixtures hold what its verdicts counted."""
+    records = make(4, 5).outputs_with_context()
+    saved = before(again(trained, **VERDICT).with_fixtures(records))
+    saved.save_pretrained(tmp_path / "old")
+    assert "outcome" not in json.loads((tmp_path / "old" / "evaluator.json").read_text(encoding="utf-8"))["state"]
+    old = load(tmp_path / "old")  # and passes its fixtures
+    references = list(old.references)
+    points = [sum((0, 1, 3)[v + 1] for v in old.compare([r] * 50, references)) for r in records[:4]]
+    np.testing.assert_allclose(old.score(records)[:4], points)
+    fields = old.signature.split("|")
+    assert [field.split(":")[0] for field in fields[fields.index("form:shared") :]] == [
+        "form", "sym", "by", "refs", "points", "dt", "v"
+    ]  # fmt: skip
+    assert old.rank(systems(), seeds=2, max_games=500).signature.startswith("method:glicko2|tie:half|")
+    # Asked for, the other way is another score.
+    asked = load(tmp_path / "old", outcome="expected")
+    assert asked.signature == trained.signature != old.signature
+    np.testing.assert_allclose(asked.score(records), trained.score(records), atol=1e-3)
+
+
+def test_an_outcome_that_nobody_knows_is_refused(trained):
+    state = {**trained.artefact.state, "outcome": ["median"]}
+    with pytest.raises(ArtefactError, match=r"says outcome: \['median'\], which is not one of verdict, expected"):
+        Comparative(trained.entry, replace(trained.artefact, state=state))
 
 
 def test_read_one_way_the_place_of_a_text_is_drawn(trained, monkeypatch):
@@ -213,8 +320,9 @@ def test_systems_by_skill(trained):
     order = found.order
     assert set(order[:2]) == {"m1-None", "ngram-1000"}
     assert set(order[3:]) == {"m2-None", "ngram-100", "ngram-400"}
-    assert found.tie == "half"
-    assert again(trained, tie_rule="paper").rank(systems(), seeds=2, max_games=500).tie == "paper"
+    assert found.tie is None
+    for options, rule in ((VERDICT, "half"), (PAPERS, "paper")):
+        assert again(trained, **options).rank(systems(), seeds=2, max_games=500).tie == rule
 
 
 def test_the_verdict_table_is_made_of_shared_items(trained):
@@ -247,10 +355,11 @@ def test_saved_and_loaded(trained, tmp_path):
 
 def test_one_verdict_that_falls_otherwise_elsewhere_does_not_refuse_a_folder(trained):
     """A score is a count of verdicts: rounding of another machine may turn one on the border, 3 of 150 points."""
-    (fixture, *rest) = trained.artefact.fixtures
+    old = before(again(trained, **VERDICT).with_fixtures(make(4, 5).outputs_with_context()))
+    (fixture, *rest) = old.artefact.fixtures
     for points, refused in ((3.0, False), (7.0, True)):
         moved = replace(fixture, score=fixture.score + (points if fixture.score < 75 else -points))
-        other = Comparative(trained.entry, trained.artefact.with_fixtures([moved, *rest]))
+        other = Comparative(old.entry, old.artefact.with_fixtures([moved, *rest]))
         if refused:
             with pytest.raises(ArtefactError, match="fixture 1 scores"):
                 other.verify()
@@ -381,8 +490,16 @@ def test_profiles(encoder, plain):
     assert differing == {"form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling"}
     evaluator = quick(encoder, profile="paper", restarts=0)
     assert (evaluator.symmetric, evaluator.tie_rule, evaluator.reader.form) == (False, "paper", "own")
-    assert "form:own|sym:no" in evaluator.signature
+    assert (evaluator.outcome, evaluator.artefact.state["outcome"]) == ("verdict", "verdict")
+    assert "form:own|sym:no|by:references|refs:" in evaluator.signature
+    assert "outcome" not in evaluator.signature
+    assert evaluator.grain == pytest.approx(150 / len(evaluator.references))
     assert (plain.symmetric, plain.tie_rule, plain.reader.form) == (True, "half", "shared")
+    assert (plain.outcome, plain.artefact.state["outcome"], plain.grain) == ("expected", "expected", 0.0)
+    assert "|by:references|outcome:expected|refs:" in plain.signature
+    # Either way of counting may be chosen of either.
+    assert again(evaluator, outcome="expected").outcome == "expected"
+    assert again(plain, **PAPERS).tie_rule == "paper"
 
 
 def test_sentinels_read_one_part_only(encoder):

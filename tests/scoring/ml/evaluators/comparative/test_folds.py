@@ -62,6 +62,35 @@ def test_systems_are_rated(folds):
     assert "each fold's texts were rated among themselves" in by_skill.remarks[0]
 
 
+def test_expected_outcomes_are_of_the_mean_probabilities(folds):
+    systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
+    expected = Comparative.join(
+        folds.entry, [Comparative(judge.entry, judge.artefact, {"outcome": "expected"}) for judge in folds.judges]
+    )
+    assert (expected.outcome, folds.outcome) == ("expected", "verdict")
+    found = expected.encounters(systems)
+    worse, tie, better = found.verdicts.probabilities.T
+    np.testing.assert_allclose(found.scores, better + tie / 2)
+    np.testing.assert_array_equal(found.verdicts.signs, folds.encounters(systems).verdicts.signs)
+    np.testing.assert_allclose(found.table.scores, found.scores)
+    assert folds.encounters(systems).scores is None
+    assert expected.rank(systems, seeds=2, max_games=300).tie is None
+
+
+def test_a_training_that_began_before_outcomes_were_noted_counts_one_way(folds, tmp_path):
+    source = folds.judges[0].artefact.encoder
+    judges = [untrained(source, seed, f"g{seed}", outcome=outcome) for seed, outcome in ((1, ""), (2, "expected"))]
+    mixed = Comparative.join(judges[0].entry, judges)
+    assert {judge.outcome for judge in mixed.judges} == {"verdict"}
+    mixed.save_pretrained(tmp_path / "mixed")
+    loaded = load(tmp_path / "mixed")
+    assert {judge.outcome for judge in loaded.judges} == {"verdict"}
+    assert loaded.signature == mixed.signature
+    assert "outcome" not in loaded.signature
+    asked = load(tmp_path / "mixed", outcome="expected")
+    assert {judge.outcome for judge in asked.judges} == {"expected"}
+
+
 def test_the_verdicts_are_told_with_what_they_are_about(folds):
     systems = {name: texts("g1", *(f"{name} {word}" for word in ("cat", "tea", "mat"))) for name in ("yes", "no", "i")}
     found, table = folds.encounters(systems), folds.verdict_table(systems)

@@ -5,10 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from scoring.ml.evaluators.comparative.batches import macro_f1
-from scoring.ml.evaluators.comparative.verdicts import points_of, signs_of, softmax, swap_consistency, symmetrised
+from scoring.ml.evaluators.comparative.verdicts import (
+    expected_points,
+    expected_scores,
+    points_of,
+    scores_of,
+    signs_of,
+    softmax,
+    swap_consistency,
+    symmetrised,
+)
 
 FORWARD = np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])
 BACKWARD = np.array([[0.3, 0.3, 0.4], [0.1, 0.3, 0.6], [0.2, 0.6, 0.2]])
+
+
+def test_what_comparisons_count_by_hand():
+    signs = signs_of(FORWARD)
+    assert signs.tolist() == [1, -1, 0]
+    assert (points_of(signs).tolist(), scores_of(signs).tolist()) == ([3, 0, 1], [1, 0, 0.5])
+    np.testing.assert_allclose(expected_points(FORWARD), [2.3, 0.9, 1.4])
+    np.testing.assert_allclose(expected_scores(FORWARD), [0.8, 0.35, 0.55])
+    np.testing.assert_allclose(expected_scores(FORWARD[:, ::-1]), [0.2, 0.65, 0.45])
+    # Where one class is certain both ways count alike; one text against itself is half a win without rounding.
+    certain = np.eye(3)
+    np.testing.assert_array_equal(expected_points(certain), points_of(signs_of(certain)))
+    np.testing.assert_array_equal(expected_scores(certain), scores_of(signs_of(certain)))
+    odd = np.random.default_rng(1).dirichlet(np.ones(3), 500)
+    assert (expected_scores(symmetrised(odd, odd)) == 0.5).all()
 
 
 def test_both_readings_are_joined_by_hand():
