@@ -215,7 +215,9 @@ def generate() -> dict[str, str]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "reference"
+    parser = argparse.ArgumentParser(description="Write the pages of reference from the code.")
+    parser.add_argument("folder", nargs="?", type=Path, default=HERE / "reference", help="default: docs/reference")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in generate().items():
         (folder / name).write_text(text, encoding="utf-8")
