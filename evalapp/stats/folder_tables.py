@@ -18,6 +18,7 @@ from evalapp.stats.meta_tables import People, Scored, enhanced_table, evaluators
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
 from evalapp.stats.rater_tables import detail_table, overview_table
 from evalapp.stats.tables import draws_of, systems_by_comparisons, systems_by_evaluator, systems_by_ratings
+from evalapp.stats.verdict_tables import pairs_table
 
 Table = dict[str, Any]
 Entry = Mapping[str, Any]
@@ -115,23 +116,37 @@ def _evaluators(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any])
 def _by_ranking(
     folder: ExportFolder, names: Sequence[str], settings: Mapping[str, Any], aspect: str, unapplied: Mapping[str, str]
 ) -> Table:
-    turing = settings["people"] == "m1"
-    found, items = folder.comparisons(aspect, turing=turing, filter=settings.get("filter") or "")
-    compared = Compared(found, subset=settings["systems"], turing=turing)
-    units = compared.units.units
-    pairs = zip(compared.item.tolist(), compared.system.tolist(), strict=True)
-    places = [(items[item], units[unit].name, units[unit].step) for item, unit in pairs]
+    compared, places = _compared(folder, aspect, settings, turing=settings["people"] == "m1")
     outside = outside_training(folder, names, places)
-    is_left = len(compared.outside(outside)) > 0
     return evaluators_by_ranking(
         compared,
         [load_scored(folder, name, places) for name in names],
         settings,
         aspect=aspect,
         outside=outside,
-        learned={} if is_left else learned_most(folder, names, partial(outside_training, folder, places=places)),
+        learned=_learned_from(folder, names, compared, places, outside),
         unapplied=unapplied,
     )
+
+
+def _compared(
+    folder: ExportFolder, aspect: str, settings: Mapping[str, Any], *, turing: bool
+) -> tuple[Compared, list[Place]]:
+    """The outputs that people compared, and where in the folder each is."""
+    found, items = folder.comparisons(aspect, turing=turing, filter=settings.get("filter") or "")
+    compared = Compared(found, subset=settings["systems"], turing=turing)
+    units = compared.units.units
+    pairs = zip(compared.item.tolist(), compared.system.tolist(), strict=True)
+    return compared, [(items[item], units[unit].name, units[unit].step) for item, unit in pairs]
+
+
+def _learned_from(
+    folder: ExportFolder, names: Sequence[str], compared: Compared, places: Sequence[Place], outside: Any
+) -> dict[str, int]:
+    """Who learned from how much, where that leaves no comparison."""
+    if len(compared.outside(outside)):
+        return {}
+    return learned_most(folder, names, partial(outside_training, folder, places=places))
 
 
 def _dialogues(
@@ -224,6 +239,20 @@ def _aspects(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) ->
     return aspects_table(tables, {**settings, "figure": kept["figure"]})
 
 
+def _pairs(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
+    aspect, names = entry["table"]["aspect"], entry["sets"]
+    compared, places = _compared(folder, aspect, settings, turing=False)
+    outside = outside_training(folder, names, places)
+    return pairs_table(
+        compared,
+        [load_scored(folder, name, places) for name in names],
+        settings,
+        aspect=aspect,
+        outside=outside,
+        learned=_learned_from(folder, names, compared, places, outside),
+    )
+
+
 #: How a table of each kind is computed from the folder, its entry in `leaderboard.json` and its settings.
 COMPUTED: dict[str, Callable[[ExportFolder, Entry, Mapping[str, Any]], Table]] = {
     "systems": _systems,
@@ -233,4 +262,5 @@ COMPUTED: dict[str, Callable[[ExportFolder, Entry, Mapping[str, Any]], Table]] =
     "slices": _slices,
     "matrix": _matrix,
     "aspects": _aspects,
+    "pairs": _pairs,
 }

@@ -162,6 +162,11 @@ _SYSTEMS = _table(
     },
 )  # fmt: skip
 
+_TEST = object_of(
+    {"names": list_of(text), "p_holm": list_of(list_of(number)), "signature": text, "note": text},
+    {"alpha": number, "k": number, "n_rows": number, "test": text},
+)
+
 _EVALUATOR = object_of(
     {
         **_WHO, **_FIGURES, **dict.fromkeys(("n", "n_missing"), number), "note": text, "letters": text,
@@ -179,6 +184,11 @@ def _alike(table: Any, where: str) -> Iterator[Fault]:
         if found != figures[0]:
             name = sorted(found ^ figures[0])[0]
             yield f"{where}.rows[{place}].{name}", "must stand in all rows or in none"
+    yield from _square(table, where)
+
+
+def _square(table: Any, where: str) -> Iterator[Fault]:
+    """A p for every two evaluators that were tested."""
     names, pairs = table["test"]["names"], table["test"]["p_holm"]
     if any(len(part) != len(names) for part in (pairs, *pairs)):
         yield f"{where}.test.p_holm", f"must be {len(names)} by {len(names)}, as many as there are names"
@@ -194,10 +204,7 @@ def _ordered(table: Any, coefficient: Any, where: str) -> Iterator[Fault]:
 _EVALUATORS = both(
     _table(
         {
-            "level": text, "coefficient": text, "ceiling": _ESTIMATE,
-            "test": object_of({
-                "names": list_of(text), "p_holm": list_of(list_of(number)), "signature": text, "note": text,
-            }),
+            "level": text, "coefficient": text, "ceiling": _ESTIMATE, "test": _TEST,
         },
         _EVALUATOR,
         {
@@ -276,6 +283,28 @@ _ASPECTS = both(
     _with_some_aspect,
 )
 
+
+def _with_ceilings(table: Any, where: str) -> Iterator[Fault]:
+    if len(table["ceiling"]) != len(table["columns"]):
+        yield f"{where}.ceiling", f"must be {len(table['columns'])}, as many as there are columns"
+
+
+_PAIRS = both(
+    _table(
+        {
+            "columns": list_of(object_of({"name": text, "n": number})), "ceiling": list_of(maybe(_ESTIMATE)),
+            "by_lot": number, **dict.fromkeys(("n_pairs", "n_decided", "n_tied", "n_split"), number),
+            "test": _TEST,
+        },
+        _cells(
+            maybe(object_of(_VALUE, {"epsilon": number, "cross_validated": maybe(_ESTIMATE)})),
+            letters=text, n=number, n_missing=number, score_set=maybe(text),
+        ),
+        {"evaluators": list_of(text), "baseline": text},
+    ),
+    both(_with_cells("columns"), both(_with_ceilings, _square)),
+)  # fmt: skip
+
 _COEFFICIENT = object_of({"name": text, "label": text, **_VALUE})
 _LINE = object_of(
     {
@@ -300,7 +329,7 @@ def _agreement(table: Any, where: str) -> Iterator[Fault]:
 #: How a table of each kind must look.
 KINDS: dict[str, Looks] = {
     "systems": _SYSTEMS, "evaluators": _EVALUATORS, "enhanced": _ENHANCED, "agreement": _agreement, "slices": _SLICES,
-    "matrix": _MATRIX, "aspects": _ASPECTS,
+    "matrix": _MATRIX, "aspects": _ASPECTS, "pairs": _PAIRS,
 }  # fmt: skip
 
 
@@ -347,8 +376,9 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "enhanced": ("level", "grouping", "systems", "ratings"), "agreement": ("aspect", "judged", "campaign", "scale"),
     "slices": ("coefficient", "systems", "references", "ratings"),
     "matrix": ("level", "coefficient", "systems", "references"), "aspects": (*_OF_EVALUATORS, "coefficient"),
+    "pairs": ("systems", "references", "test"),
 }  # fmt: skip
 _BEHIND: dict[str, tuple[str, ...]] = {
     "systems": ("sets",), "evaluators": ("sets",), "enhanced": ("sets", "references"), "agreement": (),
-    "slices": ("sets",), "matrix": ("sets",), "aspects": ("tables",),
+    "slices": ("sets",), "matrix": ("sets",), "aspects": ("tables",), "pairs": ("sets",),
 }  # fmt: skip

@@ -112,6 +112,11 @@ def test_pairs(table: Table, values: FloatArray, epsilons: Sequence[float], sett
 
 def _permutation(table: Table, values: FloatArray, epsilons: Sequence[float], settings: Settings) -> Found:
     engine, unit = engine_of(table, epsilons, settings)
+    return exchanged(engine, unit, values, settings)
+
+
+def exchanged(engine: Swaps, unit: IntArray, values: FloatArray, settings: Settings) -> Found:
+    """p of all pairs of metrics from exchanges of their units; `values` are the metrics' figures, best first."""
     draws = SwapDraws(int(unit.max(initial=0)) + 1, settings.seed)
     whole = engine.by_unit or len(unit) == int(unit.max(initial=0)) + 1
     m = len(values)
@@ -184,7 +189,6 @@ def _one_cluster(table: Table, groups: IntArray) -> IntArray:
 
 
 def _bootstrap(table: Table, epsilons: Sequence[float], settings: Settings) -> Found:
-    m = table.scores.shape[1]
     if settings.coefficient == "acc-eq":
         drawn = _accuracy_replicates(table, epsilons, settings)
     else:
@@ -196,6 +200,12 @@ def _bootstrap(table: Table, epsilons: Sequence[float], settings: Settings) -> F
             )[1]
             for column in table.scores.T
         ])  # fmt: skip
+    return by_replicates(drawn)
+
+
+def by_replicates(drawn: FloatArray) -> Found:
+    """p of all pairs of metrics from their figures (m, k) in the same resamples."""
+    m = len(drawn)
     p, k = np.full((m, m), np.nan), np.full((m, m), drawn.shape[1], dtype=np.int64)
     np.fill_diagonal(k, 0)
     for one in range(m):

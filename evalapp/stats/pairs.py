@@ -163,8 +163,15 @@ def calibrate_ties(
     and intervals as in `acc_eq`.
     """
     pairs = pair_table(metric, human, item, cluster=cluster, nan_rule=nan_rule)
+    return calibrated(pairs, folds, resamples, seed, confidence)
+
+
+def calibrated(
+    pairs: PairTable, folds: int | None, resamples: int, seed: int, confidence: float, *, absent: str = NO_PAIR
+) -> TieCalibration:
+    """`calibrate_ties` of pairs that are there already; `absent` is said where there is none."""
     if pairs.n_items == 0:
-        missing = Estimate.undefined(NO_PAIR)
+        missing = Estimate.undefined(absent)
         return TieCalibration(float("nan"), missing, None if folds is None else missing, 0)
     order = by_distance(pairs)
     epsilon = best_epsilon(pairs, order=order)

@@ -6,9 +6,9 @@ Two metrics with the interval of their difference are in `paired`; the exchanges
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,15 +21,20 @@ from evalapp.stats.pair_tests import (
     TESTS,
     Adjustment,
     Compared,
+    Found,
     Settings,
     Table,
     Test,
+    by_replicates,
+    exchanged,
     in_order,
     taken,
     test_pairs,
     values_of,
 )
 from evalapp.stats.paired import holm
+from evalapp.stats.resampling import resampled_sums
+from evalapp.stats.swaps import OutcomeSwaps
 
 #: With fewer systems a ranking at the system level is not tested.
 MIN_SYSTEMS = 6
@@ -62,7 +67,7 @@ class AllPairs:
     k_each: IntArray
     n_rows: int
     test: Test
-    coefficient: Compared
+    coefficient: Compared | Literal["verdicts"]
     level: Level
     grouping: Grouping
     nan_rule: NanRule
@@ -135,6 +140,85 @@ def compare_all(
     _check(settings, alpha, adjust)
     table, names, empty, notes = _complete(metrics, human, item, system, cluster)
     values, epsilons = values_of(table, settings)
+    n_systems = len(np.unique(table.system))
+    too_few = level == "system" and n_systems < MIN_SYSTEMS
+    why_not = f"not tested: {n_systems} systems rank nothing, at least {MIN_SYSTEMS} are needed" if too_few else ""
+    singly = coefficient == "acc-eq" and test == "perm-both" and cluster is None
+
+    def find(places: Sequence[int]) -> Found:
+        if singly:
+            notes.append(_SINGLY)
+        return test_pairs(taken(table, places), values[places], in_order(epsilons, places), settings)
+
+    return _all_pairs(
+        values, names, empty, settings, alpha, notes, find, len(table.human), epsilons=epsilons, why_not=why_not
+    )
+
+
+def compare_verdicts(
+    right: Mapping[str, ArrayLike],
+    cluster: ArrayLike,
+    *,
+    test: Literal["perm-both", "bootstrap"] = "perm-both",
+    k: int = 1000,
+    seed: int = 13,
+    alpha: float = 0.05,
+    adjust: Adjustment = "holm",
+) -> AllPairs:
+    """Every metric against every other by its share of right verdicts on pairs of outputs that people compared.
+
+    `right`: (p,) by name, how far a metric is right on each pair (`verdicts.outcomes`: 1, 0, 1/2 for equal scores, nan
+    without a score); all are compared on the pairs that none of them lacks. What is exchanged with probability 1/2, or
+    drawn with replacement, are whole clusters (the groups of the pairs' items). p, adjustment, letters and order as in
+    `compare_all`.
+    """
+    settings = Settings("segment", "none", "acc-eq", "drop", test, k, seed, 0, adjust)
+    if test not in ("perm-both", "bootstrap") or adjust not in ("holm", "none"):
+        raise ValueError(f"test is perm-both or bootstrap and adjust holm or none, not {test}, {adjust}")
+    if k < 1 or not 0 < alpha < 1:
+        raise ValueError(f"k >= 1 and 0 < alpha < 1; given {k}, {alpha}")
+    columns = {name: float_column(column, name) for name, column in right.items()}
+    names = [name for name, column in columns.items() if np.isfinite(column).any()]
+    empty = [name for name in columns if name not in names]
+    stacked = np.stack([columns[name] for name in names], axis=1) if names else np.empty((0, 0))
+    whole = np.isfinite(stacked).all(axis=1)
+    notes = [f"{name} has no verdict" for name in empty]
+    some = np.isfinite(stacked).any(axis=1)
+    if lost := int(some.sum() - whole.sum()):
+        notes.append(f"{lost} of {int(some.sum())} pairs lack a score of some metric and are left out")
+    unit, labels = encode(identifiers(cluster, "cluster", len(stacked))[whole], "cluster")
+    stacked = stacked[whole]
+    values = stacked.mean(axis=0) if len(stacked) else np.full(len(names), np.nan)
+
+    def find(places: Sequence[int]) -> Found:
+        chosen = stacked[:, places]
+        if test == "perm-both":
+            weight = np.full(len(chosen), 1.0 / len(chosen))
+            return exchanged(OutcomeSwaps(chosen, weight), unit, values[places], settings)
+        sums = resampled_sums(
+            np.column_stack([chosen, np.ones(len(chosen))]), unit, len(labels), resamples=k, seed=seed
+        )  # fmt: skip
+        return by_replicates(np.asarray((sums[:, :-1] / sums[:, -1:]).T))
+
+    found = _all_pairs(values, names, empty, settings, alpha, notes, find, len(stacked))
+    return replace(found, coefficient="verdicts")
+
+
+def _all_pairs(
+    values: FloatArray,
+    names: Sequence[str],
+    empty: Sequence[str],
+    settings: Settings,
+    alpha: float,
+    notes: list[str],
+    find: Callable[[Sequence[int]], Found],
+    n_rows: int,
+    *,
+    epsilons: Sequence[float] = (),
+    why_not: str = "",
+) -> AllPairs:
+    """The metrics in order with their p, as `find` gives it of those that have a value, by their places; none where
+    there is a reason not to test."""
     defined = [place for place in range(len(names)) if not math.isnan(values[place])]
     defined.sort(key=lambda place: (-round(float(values[place]), 12), names[place]))
     undefined = [place for place in range(len(names)) if math.isnan(values[place])]
@@ -142,31 +226,30 @@ def compare_all(
     m = len(names) + len(empty)
     p, adjusted = np.full((m, m), np.nan), np.full((m, m), np.nan)
     k_each = np.zeros((m, m), dtype=np.int64)
-    n_systems = len(np.unique(table.system))
-    too_few = level == "system" and n_systems < MIN_SYSTEMS
-    if too_few:
-        notes.append(f"not tested: {n_systems} systems rank nothing, at least {MIN_SYSTEMS} are needed")
+    if why_not:
+        notes.append(why_not)
     elif len(defined) > 1:
-        found = test_pairs(taken(table, defined), values[defined], in_order(epsilons, defined), settings)
+        found = find(defined)
         inner = slice(0, len(defined))
         p[inner, inner], k_each[inner, inner] = found.p, found.k
         adjusted[inner, inner] = _holm(found.p)
-        needed = needed_draws(len(defined), alpha) if adjust == "holm" and test != "williams" else 0
-        if settings.coefficient == "acc-eq" and test == "perm-both" and cluster is None:
-            notes.append(_SINGLY)
-        if k < needed:
-            notes.append(f"k = {k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}")
-    used = adjusted if adjust == "holm" else p
+        needed = needed_draws(len(defined), alpha) if settings.adjust == "holm" and settings.test != "williams" else 0
+        if settings.k < needed:
+            notes.append(
+                f"k = {settings.k} cannot reach {alpha:g} after Holm's adjustment of so many pairs: k >= {needed}"
+            )
+    used = adjusted if settings.adjust == "holm" else p
     beats: BoolArray = np.nan_to_num(used, nan=1.0) <= alpha
     order = defined + undefined
-    tested = 0 if too_few else len(defined)
+    tested = 0 if why_not else len(defined)
     letters = compact_letters(beats[:tested, :tested]) + ("",) * (m - tested)
     return AllPairs(
         names=tuple(names[place] for place in order) + tuple(empty),
         values=tuple(float(values[place]) for place in order) + (math.nan,) * len(empty),
         p=p, p_holm=adjusted, rank=rank_clusters(beats), letters=letters, k_used=int(k_each.max(initial=0)),
-        note="; ".join(notes), k_each=k_each, n_rows=len(table.human), test=test, coefficient=coefficient, level=level,
-        grouping=grouping, nan_rule=nan_rule, adjust=adjust, alpha=alpha, k=k, seed=seed, block=block,
+        note="; ".join(notes), k_each=k_each, n_rows=n_rows, test=settings.test, coefficient=settings.coefficient,
+        level=settings.level, grouping=settings.grouping, nan_rule=settings.nan_rule, adjust=settings.adjust,
+        alpha=alpha, k=settings.k, seed=settings.seed, block=settings.block,
         epsilons=in_order(epsilons, order) + (math.nan,) * (len(empty) if epsilons else 0),
     )  # fmt: skip
 

@@ -260,12 +260,12 @@ class SystemSwaps:
 
 
 class OutcomeSwaps:
-    """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly. `right` (p, m),
-    `weight` (p,)."""
+    """Accuracy of pairs: what is exchanged is whether either metric orders a pair of outputs rightly, or how far
+    (1/2: a draw). `right` (p, m), `weight` (p,)."""
 
     by_unit = False
 
-    def __init__(self, right: BoolArray, weight: FloatArray) -> None:
+    def __init__(self, right: BoolArray | FloatArray, weight: FloatArray) -> None:
         self._right, self._weight = right, weight
         self.chunk = max(4 * _CELLS // max(len(weight), 1), 8)
 
