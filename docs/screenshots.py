@@ -101,6 +101,7 @@ SHOTS = (
     Shot("evaluation-davidson", P + "evaluation/?people=davidson"),
     Shot("evaluation-aspects", P + "evaluation/aspects/"),
     Shot("evaluation-slices", P + "evaluation/slices/"),
+    Shot("evaluation-pairs", P + "evaluation/pairs/"),
     Shot("evaluation-matrix", P + "evaluation/matrix/"),
     Shot("snapshots", P + "snapshots/"),
     Shot("snapshot", P + "snapshots/before/"),

@@ -225,6 +225,8 @@ def columns_of(table: Mapping[str, Any]) -> list[str]:
         return [part["name"] for part in table["parts"]]
     if table["kind"] == "aspects":
         return [aspect["aspect"] for aspect in table["aspects"]]
+    if table["kind"] == "pairs":
+        return [column["name"] for column in table["columns"]]
     return [row["evaluator"] for row in table["rows"]]
 
 
@@ -281,11 +283,34 @@ def _cells_latex(table: Mapping[str, Any]) -> list[str]:
     return _tabular("l" + "r" * len(names), head, rows)
 
 
+def _pairs_latex(table: Mapping[str, Any]) -> list[str]:
+    """With intervals, letters as exponents, and what one person reaches against the others as the last row."""
+    names = columns_of(table)
+    rows = []
+    for row in table["rows"]:
+        name = escape_latex(row["evaluator"])
+        shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
+        shown += f"$^{{{row['letters']}}}$" if row["letters"] else ""
+        cells = ["" if cell is None else _figure(cell, 3) for cell in row["cells"]]
+        rows.append(" & ".join([shown, *cells, str(row["n"])]) + r" \\")
+    own = table["ceiling"]
+    if own[0]["value"] is not None:
+        cells = ["" if cell is None else _figure(cell, 3) for cell in own]
+        rows.append(r"\midrule one person, by the others & " + " & ".join([*cells, str(own[0]["n"])]) + r" \\")
+    head = " & ".join(["Evaluator", *(escape_latex(name.capitalize()) for name in names), "$n$"]) + r" \\"
+    lines = _tabular("l" + "r" * (len(names) + 1), head, rows)
+    lines += [f"% $\\dagger$ {remark}" for remark in remarks_of(table)]
+    if table["test"]["names"]:
+        lines.append(f"% Evaluators that share a letter are not told apart: {table['test']['signature']}")
+    return lines
+
+
 Rows = Callable[[Mapping[str, Any]], tuple[list[str], list[list[Any]]]]
 ROWS: dict[str, Rows] = {"systems": _system_rows, "evaluators": _evaluator_rows}
-ROWS |= dict.fromkeys(("slices", "matrix", "aspects"), _cell_rows)
+ROWS |= dict.fromkeys(("slices", "matrix", "aspects", "pairs"), _cell_rows)
 LATEX: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "systems": _systems_latex,
     "evaluators": _evaluators_latex,
     **dict.fromkeys(("slices", "matrix", "aspects"), _cells_latex),
+    "pairs": _pairs_latex,
 }

@@ -45,7 +45,7 @@ class FilterMove(Ending):
 class Further(Ending):
     """Tables of evaluators beside the main one."""
 
-    regex = "slices|aspects|matrix"
+    regex = "slices|aspects|matrix|pairs"
 
 
 register_converter(Ending, "table_ending")

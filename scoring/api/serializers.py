@@ -291,6 +291,42 @@ class FurtherBoardSerializer(BoardSerializer):
     rows = FurtherRowSerializer(many=True)
 
 
+class PairsRowSerializer(FurtherRowSerializer):
+    """An evaluator; its cells in the order of the table's `columns`, that of `length` has none less its own."""
+
+    letters = serializers.CharField(allow_blank=True, help_text="Evaluators that share a letter are not told apart.")
+    cluster = serializers.IntegerField(allow_null=True, help_text="Rank cluster: a new one begins where one is beaten.")
+    n = serializers.IntegerField(help_text="Decided pairs with both scores.")
+    n_missing = serializers.IntegerField(help_text="Pairs without one of the two scores.")
+    equal = serializers.FloatField(allow_null=True, help_text="Share of decided pairs whose two scores are equal.")
+    n_in_training = serializers.IntegerField()
+
+
+class PairsBoardSerializer(BoardSerializer):
+    """Evaluators on pairs of outputs that people compared. `columns`: decided pairs, less length, all pairs; `ceiling`:
+    what one person reaches against the others, in the same order; `by_lot`: all pairs right by calling every one tied
+    or drawing the better text, whichever is more."""
+
+    references = serializers.CharField()
+    evaluators = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Those that were chosen; empty: all are compared."
+    )
+    columns = serializers.ListField(child=serializers.DictField())
+    ceiling = serializers.ListField(child=EstimateSerializer(allow_null=True))
+    by_lot = serializers.FloatField(allow_null=True)
+    test = TestSerializer()
+    n_pairs = serializers.IntegerField()
+    n_decided = serializers.IntegerField()
+    n_tied = serializers.IntegerField()
+    n_split = serializers.IntegerField(help_text="Pairs without one most frequent verdict, which count nowhere.")
+    n_outputs = serializers.IntegerField()
+    n_excluded = serializers.IntegerField(help_text="Comparisons left out: some evaluator learned from their groups.")
+    n_ratings = serializers.IntegerField(help_text="Judgements behind the pairs.")
+    n_raters = serializers.IntegerField()
+    n_systems = serializers.IntegerField()
+    rows = PairsRowSerializer(many=True)
+
+
 class PendingSerializer(serializers.Serializer):
     """A large table that nobody has computed yet: ask again when the run has ended."""
 

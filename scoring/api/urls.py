@@ -43,5 +43,6 @@ urlpatterns = [
     path(P + "leaderboards/slices/", views.SlicesBoard.as_view(), name="api-leaderboard-slices"),
     path(P + "leaderboards/aspects/", views.AspectsBoard.as_view(), name="api-leaderboard-aspects"),
     path(P + "leaderboards/matrix/", views.MatrixBoard.as_view(), name="api-leaderboard-matrix"),
+    path(P + "leaderboards/pairs/", views.PairsBoard.as_view(), name="api-leaderboard-pairs"),
     path(P + "leaderboards/evaluators/", views.EvaluatorsBoard.as_view(), name="api-leaderboard-evaluators"),
 ]

@@ -30,6 +30,7 @@ from .serializers import (
     EvaluatorsBoardSerializer,
     EvaluatorsSerializer,
     FurtherBoardSerializer,
+    PairsBoardSerializer,
     PendingSerializer,
     ScoreSerializer,
     ScoreSetSerializer,
@@ -153,7 +154,7 @@ class EvaluatorsBoard(APIView):
         return _board(request, slug, EvaluatorsQuery, EvaluatorsBoardSerializer)
 
 
-def _further(kind: str, words: str) -> Any:
+def _further(kind: str, words: str, serializer: Any = FurtherBoardSerializer) -> Any:
     """The address of one further table of evaluators."""
 
     class Further(APIView):
@@ -161,10 +162,10 @@ def _further(kind: str, words: str) -> Any:
             operation_id=f"leaderboards_{kind}",
             description=words,
             parameters=_parameters(SHAPES[kind]),
-            responses={200: FurtherBoardSerializer, 202: PendingSerializer},
+            responses={200: serializer, 202: PendingSerializer},
         )
         def get(self, request: Request, slug: str) -> Response:
-            return _board(request, slug, SHAPES[kind], FurtherBoardSerializer)
+            return _board(request, slug, SHAPES[kind], serializer)
 
     return Further
 
@@ -172,3 +173,10 @@ def _further(kind: str, words: str) -> Any:
 SlicesBoard = _further("slices", "Evaluators in every part of the items, as found and shrunken towards the whole.")
 AspectsBoard = _further("aspects", "Evaluators by aspect: one figure for each, with its interval and letters.")
 MatrixBoard = _further("matrix", "Evaluators against each other over all outputs.")
+PairsBoard = _further(
+    "pairs",
+    "Evaluators on the pairs of outputs that people compared: the share of decided pairs that they order as most "
+    "people did, the same less that of length, and the share of all pairs on which they give people’s verdict, ties "
+    "included.",
+    PairsBoardSerializer,
+)

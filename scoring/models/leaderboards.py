@@ -20,6 +20,7 @@ class Leaderboard(models.Model):
         SLICES = "slices", "Evaluators by part of the items"
         MATRIX = "matrix", "Evaluators against each other"
         ASPECTS = "aspects", "Evaluators by aspect"
+        PAIRS = "pairs", "Evaluators on compared pairs"
         AGREEMENT = "agreement", "Agreement"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="leaderboards")

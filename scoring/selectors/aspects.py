@@ -37,6 +37,12 @@ def choose_aspect(
     raise BadInput(f"{text} Upload some, or open a campaign to have outputs judged.")
 
 
+def compared_aspects(project: Project) -> list[str]:
+    """Names of the aspects for which people compared two outputs, in the project's order."""
+    rows = Comparison.objects.filter(output_b__isnull=False)
+    return [aspect.name for aspect, ways in list_judged(project, {"pairs": rows}) if ways]
+
+
 def find_campaign(project: Project, slug: str) -> Campaign | None:
     """None without a slug."""
     if not slug:

@@ -153,7 +153,7 @@ def _entry(project: Project, row: Leaderboard, query: Query, names: dict[int, st
         chosen = chosen_evaluators(query)
         by_evaluator = newest_sets(project, entry["references"], table["aspect"], evaluators=chosen)
         entry["sets"] = [names[found.pk] for _, cells in sorted(by_evaluator.items()) for found in cells.values()]
-    elif row.kind in ("slices", "matrix", "aspects"):
+    elif row.kind in ("slices", "matrix", "aspects", "pairs"):
         entry |= _of_evaluators(project, query, names, table)
     return {**entry, "table": canonical(table)}
 
@@ -214,7 +214,7 @@ def _elsewhere(value: Any, names: dict[int, str], here: str) -> Any:
 
 
 #: Kinds of tables that stand in an export: those that `evalapp.stats.recompute` computes.
-EXPORTED = ("systems", "evaluators", "enhanced", "agreement", "slices", "matrix", "aspects")
+EXPORTED = ("systems", "evaluators", "enhanced", "agreement", "slices", "matrix", "aspects", "pairs")
 
 
 def usual_queries(project: Project) -> list[Query]:

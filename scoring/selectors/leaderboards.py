@@ -222,6 +222,20 @@ class AspectsQuery:
 
 
 @dataclass(frozen=True)
+class PairsQuery:
+    """What the table of evaluators on the pairs of outputs that people compared may ask for."""
+
+    aspect: str = ""
+    systems: str = "all"
+    references: str = ORIGINAL
+    test: str = "perm-both"
+    filter: str = ""
+    evaluators: str = ""
+
+    kind = Leaderboard.Kind.PAIRS
+
+
+@dataclass(frozen=True)
 class AgreementQuery:
     """What `agreement` and its pages may ask for. Without an aspect: a line for every aspect. `campaign` is a slug,
     `judged` one way of judging; empty means all."""
@@ -236,7 +250,16 @@ class AgreementQuery:
     kind = Leaderboard.Kind.AGREEMENT
 
 
-Query = SystemsQuery | EvaluatorsQuery | EnhancedQuery | AgreementQuery | SlicesQuery | MatrixQuery | AspectsQuery
+Query = (
+    SystemsQuery
+    | EvaluatorsQuery
+    | EnhancedQuery
+    | AgreementQuery
+    | SlicesQuery
+    | MatrixQuery
+    | AspectsQuery
+    | PairsQuery
+)
 Shape = type[Query]
 SHAPES: dict[str, Shape] = {
     "systems": SystemsQuery,
@@ -246,6 +269,7 @@ SHAPES: dict[str, Shape] = {
     "slices": SlicesQuery,
     "matrix": MatrixQuery,
     "aspects": AspectsQuery,
+    "pairs": PairsQuery,
 }
 
 
@@ -356,6 +380,8 @@ def parse_query(
     if isinstance(query, AgreementQuery) and query.ratings != "raw" and query.scale in ("nominal", "ratio"):
         text = f"{RATINGS[query.ratings]} have an order and distances, no categories or zero: use ordinal or interval."
         faults.append(Fault(text[0].upper() + text[1:], field="scale"))
+    if isinstance(query, PairsQuery) and query.test == "williams":
+        faults.append(Fault("Williams’ test is for correlations: choose perm-both or bootstrap.", field="test"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query

@@ -1,5 +1,6 @@
 """The leaderboard of evaluators: reads what people said and the scores, and hands them to `evalapp.stats.meta_tables`
-(of dialogues and comparisons `dialogue_tables`, `ranked_tables`), which computes; and the points of one plot."""
+(of dialogues and comparisons `dialogue_tables`, `ranked_tables`, `verdict_tables`), which computes; and the points of
+one plot."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from evalapp.accounts.models import Project
 from evalapp.stats.dialogue_tables import dialogues_table
 from evalapp.stats.meta_tables import People, Progress, Scored, evaluators_table
 from evalapp.stats.ranked_tables import Compared, evaluators_by_ranking
+from evalapp.stats.verdict_tables import pairs_table
 
 from ..models import Score, ScoreSet
 from .aspects import choose_aspect, list_judged
@@ -21,7 +23,7 @@ from .catalogue import entries
 from .columns import find_columns, load_columns
 from .compared import compared_sets
 from .dialogues import load_dialogue_people, load_turns
-from .leaderboards import BY_COMPARISONS, EvaluatorsQuery, chosen_evaluators
+from .leaderboards import BY_COMPARISONS, EvaluatorsQuery, PairsQuery, chosen_evaluators
 from .people import CHUNK, load_comparisons, load_ratings
 
 if TYPE_CHECKING:
@@ -137,30 +139,47 @@ def _by_dialogues(project: Project, query: EvaluatorsQuery, progress: Progress |
 
 def _by_ranking(project: Project, query: EvaluatorsQuery) -> dict[str, Any]:
     """The same table against a ranking of the systems that people's comparisons give."""
-    aspect = choose_compared_aspect(project, query)
-    turing = query.people == "m1"
+    aspect, compared = load_compared(project, query, turing=query.people == "m1")
+    return evaluators_by_ranking(
+        compared, settings=asdict(query), aspect=aspect.name, unapplied=_unapplied(project, query),
+        **_scored_on(project, query, aspect, compared),
+    )  # fmt: skip
+
+
+def tabulate_pairs(project: Project, query: PairsQuery) -> dict[str, Any]:
+    """Every evaluator on the pairs of outputs that people compared."""
+    aspect, compared = load_compared(project, query, turing=False)
+    found = _scored_on(project, query, aspect, compared)
+    return pairs_table(compared, settings=asdict(query), aspect=aspect.name, **found)
+
+
+def load_compared(project: Project, query: EvaluatorsQuery | PairsQuery, *, turing: bool) -> tuple[Aspect, Compared]:
+    """The aspect that is meant and the outputs that people compared for it, with each other or with a reference."""
+    aspect = choose_compared_aspect(project, query.aspect, turing=turing)
     found = load_comparisons(project, aspect, turing=turing, filter=query.filter)
-    compared = Compared(found, subset=query.systems, turing=turing)
+    return aspect, Compared(found, subset=query.systems, turing=turing)
+
+
+def _scored_on(
+    project: Project, query: EvaluatorsQuery | PairsQuery, aspect: Aspect, compared: Compared
+) -> dict[str, Any]:
+    """Of compared outputs every evaluator's scores, what none has learned from, and who leaves nothing over."""
     sets = compared_sets(project, query, aspect.name)
     outside = outside_training(sets, compared)
     # An output that nobody learned from may have been compared only with such as somebody has.
     is_left = len(compared.outside(outside)) > 0
-    return evaluators_by_ranking(
-        compared,
-        [describe_set(score_set, load_columns(score_set).of(compared.output)) for score_set in sets],
-        asdict(query),
-        aspect=aspect.name,
-        outside=outside,
-        learned={} if is_left else learned_most(sets, lambda some: outside_training(some, compared)),
-        unapplied=_unapplied(project, query),
-    )
+    return {
+        "scored": [describe_set(one, load_columns(one).of(compared.output)) for one in sets],
+        "outside": outside,
+        "learned": {} if is_left else learned_most(sets, lambda some: outside_training(some, compared)),
+    }
 
 
-def choose_compared_aspect(project: Project, query: EvaluatorsQuery) -> Aspect:
-    """The aspect that is meant; without a name the first that people compared in the way that is asked for."""
-    if query.aspect:
-        return choose_aspect(project, query.aspect, judged_by="comparisons")
-    rows = Comparison.objects.filter(output_b__isnull=query.people == "m1")
+def choose_compared_aspect(project: Project, name: str, *, turing: bool) -> Aspect:
+    """The aspect of this name; without one the first that people compared, with each other or with a reference."""
+    if name:
+        return choose_aspect(project, name, judged_by="comparisons")
+    rows = Comparison.objects.filter(output_b__isnull=turing)
     found = next((aspect for aspect, ways in list_judged(project, {"compared": rows}) if ways), None)
     return found or choose_aspect(project, "", judged_by="comparisons")
 

@@ -25,6 +25,7 @@ PAGES = {
     "slices": "evaluation/slices/",
     "matrix": "evaluation/matrix/",
     "aspects": "evaluation/aspects/",
+    "pairs": "evaluation/pairs/",
 }
 
 

@@ -23,6 +23,7 @@ FIGURED = {
     "matrix": "pair of evaluators",
     "aspects": "evaluator and aspect",
     "enhanced": "evaluator and reference set",
+    "pairs": "evaluator and figure",
 }
 KINDS = (*NAMES, *FIGURED)
 #: Counts that are worth comparing.

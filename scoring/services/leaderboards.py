@@ -33,6 +33,7 @@ from ..selectors.leaderboards import (
     EnhancedQuery,
     EvaluatorsQuery,
     MatrixQuery,
+    PairsQuery,
     Query,
     SlicesQuery,
     SystemsQuery,
@@ -139,7 +140,7 @@ def _rank(project: Project, query: Query, progress: Progress | None) -> dict[str
         from ..selectors.enhanced import rank_by_references
 
         return rank_by_references(project, query)
-    if isinstance(query, SlicesQuery | MatrixQuery | AspectsQuery):
+    if isinstance(query, SlicesQuery | MatrixQuery | AspectsQuery | PairsQuery):
         return _rank_further(project, query, progress)
     if isinstance(query, AgreementQuery):
         from ..selectors.agreement import tabulate_agreement
@@ -151,9 +152,14 @@ def _rank(project: Project, query: Query, progress: Progress | None) -> dict[str
 
 
 def _rank_further(
-    project: Project, query: SlicesQuery | MatrixQuery | AspectsQuery, progress: Progress | None
+    project: Project, query: SlicesQuery | MatrixQuery | AspectsQuery | PairsQuery, progress: Progress | None
 ) -> dict[str, Any]:
     from ..selectors import evaluator_boards as boards
+
+    if isinstance(query, PairsQuery):
+        from ..selectors.meta_evaluation import tabulate_pairs
+
+        return tabulate_pairs(project, query)
 
     if isinstance(query, SlicesQuery):
         return boards.rank_slices(project, query)
@@ -276,6 +282,8 @@ def is_large(project: Project, query: Query, *, tables: int = 1) -> bool:
         return _is_large_by_aspect(project, query)
     if isinstance(query, SystemsQuery) and query.by:
         return _has_more(Score.objects.filter(score_set__project=project), MAX_ROWS_IN_REQUEST)
+    if isinstance(query, PairsQuery):
+        return _has_more(Comparison.objects.filter(project=project), MAX_ROWS_IN_REQUEST // FIGURE_COST)
     method = query.people if isinstance(query, EvaluatorsQuery) else getattr(query, "method", "")
     if method not in ("", "mean", "ratings"):
         if method == "glicko2":

@@ -486,7 +486,7 @@ def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> Scor
     if query.people != "ratings":
         from ..selectors.meta_evaluation import choose_compared_aspect
 
-        aspect = choose_compared_aspect(project, query).name
+        aspect = choose_compared_aspect(project, query.aspect, turing=query.people == "m1").name
     else:
         aspect = choose_aspect(project, query.aspect, judged_by="ratings").name
     rows = ScoreSet.objects.filter(

@@ -3,6 +3,7 @@ made from the same tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
@@ -17,21 +18,35 @@ from evalapp.common.errors import NotThere, Unavailable
 from evalapp.common.pages import page
 
 from ..forms import QueryForm, aspect_names
-from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, given_of, names_of, parse_query
+from ..selectors.aspects import compared_aspects
+from ..selectors.leaderboards import COEFFICIENTS, COMPARED, OF_LEVEL, SHAPES, TESTS, given_of, names_of, parse_query
 from ..services.leaderboards import answer_leaderboard
 from ..tables import cells_of, columns_of, remarks_of
-from .boards import _answer, _plot_params, asked_of, evaluator_choices, may_write, table_file
+from .boards import (
+    _answer,
+    _drawn,
+    _of_shares,
+    _pairs,
+    _plot_params,
+    asked_of,
+    evaluator_choices,
+    may_write,
+    table_file,
+)
 
 FIELDS = {
     "slices": ["key", "aspect", "coefficient", "systems", "ratings", "references", "filter"],
     "aspects": ["level", "grouping", "systems", "coefficient", "ratings", "references", "filter"],
     "matrix": ["aspect", "level", "coefficient", "systems", "references"],
+    "pairs": ["aspect", "systems", "test", "references", "filter"],
 }
 TITLES = {
     "slices": ("By part of the items", "How well each evaluator follows people in every part of the items"),
     "aspects": ("By aspect", "How well each evaluator follows people in every aspect"),
     "matrix": ("Against each other", "Which evaluators say the same as which others"),
+    "pairs": ("On compared pairs", "How often each evaluator says of two texts what people said"),
 }
+TEMPLATES = {"pairs": "scoring/evaluation/pairs.html"}
 
 
 @login_required
@@ -55,14 +70,35 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
         "table": table,
         "reason": reason,
         "columns": columns_of(table) if table else [],
-        "coefficient_label": COMPARED[query.coefficient],
+        "coefficient_label": COMPARED.get(getattr(query, "coefficient", ""), ""),
         "remarks": remarks_of(table) if table else [],
         "params": urlencode(given_of(query)),
         "plot": _plot_params(query, answer),
         "asked": asdict(query),
         "may_write": may_write(request, project),
+        **(pairs_shown(table) if kind == "pairs" else {}),
     }
-    return page(request, "scoring/evaluation/further.html", context, fragment="board")
+    return page(request, TEMPLATES.get(kind, "scoring/evaluation/further.html"), context, fragment="board")
+
+
+def pairs_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the table on compared pairs is drawn from: each row with its three figures and the first one's interval
+    around one half, which drawing reaches."""
+    if table is None:
+        return {"rows": []}
+    rows = [{**row, "decided": row["cells"][0]} for row in table["rows"]]
+    chance = {"decided": {"value": 0.5, "low": None, "high": None}}
+    span = _of_shares([*rows, chance], "decided") if rows else (0.0, 1.0)
+    drawn = _drawn(rows, span, "decided", signed=False)
+    half = round(4 + 192 * (0.5 - span[0]) / ((span[1] - span[0]) or 1.0), 1)
+    for row in drawn:
+        row["half"] = half
+    return {
+        "rows": drawn,
+        "tested_pairs": _pairs(table),
+        "has_letters": any(row["letters"] for row in drawn),
+        "has_ties": table["n_tied"] > 0,
+    }
 
 
 def _fitting(kind: str, given: QueryDict) -> dict[str, Any]:
@@ -77,7 +113,7 @@ def _fitting(kind: str, given: QueryDict) -> dict[str, Any]:
 
 
 def _form(project: Project, query: Any, kind: str, table: Any) -> QueryForm:
-    aspects = aspect_names(project, rated=True)
+    aspects = compared_aspects(project) if kind == "pairs" else aspect_names(project, rated=True)
     names = [name for name in FIELDS[kind] if name != "aspect" or len(aspects) > 1]
     values = {name: getattr(query, name) for name in names}
     if table and table["aspect"] and "aspect" in values:
@@ -85,13 +121,17 @@ def _form(project: Project, query: Any, kind: str, table: Any) -> QueryForm:
     if kind == "slices" and table:
         values["key"] = table["key"]
     form = QueryForm(initial=values, project=project, names=names, aspects=aspects, known=names_of(project))
-    level = getattr(query, "level", "segment")
-    fits = {
-        "slices": list(COEFFICIENTS),
-        "matrix": ["pearson", "spearman"],
-        "aspects": [name for name in COMPARED if OF_LEVEL.get(name, level) == level],
-    }[kind]
-    form.fields["coefficient"].choices = [(name, COMPARED[name]) for name in fits]  # type: ignore[attr-defined]
+    if kind == "pairs":
+        fits = [(name, label) for name, label in TESTS.items() if name != "williams"]
+        form.fields["test"].choices = fits  # type: ignore[attr-defined]
+    else:
+        level = getattr(query, "level", "segment")
+        named = {
+            "slices": list(COEFFICIENTS),
+            "matrix": ["pearson", "spearman"],
+            "aspects": [name for name in COMPARED if OF_LEVEL.get(name, level) == level],
+        }[kind]
+        form.fields["coefficient"].choices = [(name, COMPARED[name]) for name in named]  # type: ignore[attr-defined]
     for name in ("references", "filter"):
         if name in form.fields and len(form.fields[name].choices) < 2:  # type: ignore[attr-defined]
             del form.fields[name]
@@ -119,6 +159,19 @@ def draw_board(request: HttpRequest, project: Project, kind: str, theme: Any) ->
     table = answer.table
     if table is None or not table["rows"]:
         raise NotThere(reason or "There is nothing to be drawn yet.")
+    if kind == "pairs":
+        return plots.draw_forest(
+            [{"label": row["evaluator"], "grey": row["is_sentinel"], **row["cells"][0]} for row in table["rows"]],
+            title=f"Evaluators on compared pairs of {project.name}, {table['aspect']}",
+            description="; ".join(
+                f"{row['evaluator']} {row['cells'][0]['value']:.2f}"
+                for row in table["rows"]
+                if row["cells"][0]["value"] is not None
+            )[:2000],
+            axis="decided pairs right, 95 %",
+            theme=theme,
+            zero=False,
+        )
     cells = [
         {"row": row, "column": column, "value": estimate["value"]}
         for row, column, estimate, _ in cells_of(table)

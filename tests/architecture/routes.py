@@ -353,6 +353,7 @@ API: dict[str, list[Rule]] = {
     "api-power": [R("read")],
     "api-rater-filter-list": [R("read"), R("write", "post", {"name": "x", "raters": ["r0"], "reason": "why"})],
     "api-rater-filter": [R("read", name="filter"), R("write", "patch", {"active": False}, name="filter")],
+    "api-leaderboard-pairs": [R("read")],
     "api-leaderboard-slices": [R("read")],
     "api-leaderboard-aspects": [R("read")],
     "api-leaderboard-matrix": [R("read")],

@@ -41,6 +41,7 @@ from scoring.selectors.leaderboards import (
     AspectsQuery,
     EvaluatorsQuery,
     MatrixQuery,
+    PairsQuery,
     SlicesQuery,
     SystemsQuery,
 )
@@ -334,10 +335,12 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:steps", slug)
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")
-    for kind in ("aspects", "slices", "matrix"):
+    for kind in ("pairs", "aspects", "slices", "matrix"):
         world.add(cast.researcher, "scoring:evaluation-board", slug, kind)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?plot=token-f1")
-    boards = (AgreementQuery(), SlicesQuery(), AspectsQuery(), MatrixQuery(), SystemsQuery(), EvaluatorsQuery())
+    boards = (
+        AgreementQuery(), SlicesQuery(), AspectsQuery(), MatrixQuery(), PairsQuery(), SystemsQuery(), EvaluatorsQuery(),
+    )  # fmt: skip
     for query in boards:
         row = take_snapshot(project=cast.project, user=cast.researcher, query=query, note="A note.")
         world.add(cast.researcher, "scoring:snapshot", slug, row.slug)

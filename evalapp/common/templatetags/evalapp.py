@@ -65,6 +65,12 @@ def figure(value: Any, digits: int = 3) -> str:
 
 
 @register.filter
+def signed(value: Any, digits: int = 3) -> str:
+    """As `figure`, a difference: with its sign."""
+    return "-" if _undefined(value) else f"{value:+.{int(digits)}f}".replace("-", "−")
+
+
+@register.filter
 def percent(value: Any, digits: int = 0) -> str:
     return "-" if _undefined(value) else f"{100 * value:.{int(digits)}f} %"
 

@@ -36,6 +36,7 @@ EVALUATORS = (*QUICK, "bertscore")
 TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("systems", {}), ("meta", {}), ("agreement", {}), ("agreement", {"aspect": "naturalness"}),
     ("meta", {"aspects": True}), ("meta", {"slices": ""}), ("meta", {"matrix": True}),
+    ("meta", {"pairs": True}),
 )  # fmt: skip
 #: What the worker then learns and applies: quick ones of small data, each group scored by a model that did not see it.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (

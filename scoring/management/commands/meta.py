@@ -67,12 +67,15 @@ class Command(commands.Command):
             help="by part of the items: a key of their meta (default: the first that parts them)",
         )  # fmt: skip
         further.add_argument("--aspects", action="store_true", help="every aspect side by side")
+        further.add_argument(
+            "--pairs", action="store_true", help="how often each is right on pairs that people compared"
+        )
         further.add_argument("--matrix", action="store_true", help="evaluators against each other, over all outputs")
 
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["slug"])
         kind = "slices" if options["slices"] is not None else "aspects" if options["aspects"] else ""
-        kind = kind or ("matrix" if options["matrix"] else "")
+        kind = kind or ("matrix" if options["matrix"] else "pairs" if options["pairs"] else "")
         if kind:
             given = {**options, "references": options["references"][0], "key": options["slices"] or ""}
             query = parse_query(SHAPES[kind], given, project)
@@ -89,6 +92,9 @@ class Command(commands.Command):
     def show(self, found: dict[str, Any]) -> None:
         if found["kind"] in ("slices", "matrix", "aspects"):
             self._show_cells(found)
+            return
+        if found["kind"] == "pairs":
+            self._show_pairs(found)
             return
         if found["kind"] == "enhanced":
             self._show_by_set(found)
@@ -165,6 +171,42 @@ class Command(commands.Command):
         self.stdout.write("\n".join(as_lines(["evaluator", *names], lines)))
         for remark in remarks_of(found):
             self.stdout.write(remark)
+        if found["note"]:
+            self.stdout.write(found["note"])
+        self.stdout.write(found["signature"])
+
+    def _show_pairs(self, found: dict[str, Any]) -> None:
+        """A line for every evaluator with its three figures and their intervals."""
+        self.stdout.write(
+            f"Evaluators of {found['project']} on {found['n_pairs']:,} compared pairs ({found['n_decided']:,} decided, "
+            f"{found['n_tied']:,} tied): {found['aspect']}, systems {found['systems']}"
+        )
+        self._show_chosen(found)
+        if found.get("filter"):
+            self.stdout.write(filter_line(found["filter"]))
+        if found["n_simulated"]:
+            self.stdout.write("Simulated judgements are among these figures.")
+        self._show_stale(found)
+        if found["n_excluded"]:
+            self.stdout.write(
+                f"{found['n_excluded']:,} comparisons are left out, since some evaluator learned from their groups."
+            )
+        shown = [(row, row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else "")) for row in found["rows"]]
+        cells = [
+            [name, *("" if cell is None else interval(cell) for cell in row["cells"]), row["letters"], str(row["n"])]
+            for row, name in shown
+        ]
+        if found["ceiling"][0]["value"] is not None:
+            own = ["" if cell is None else interval(cell) for cell in found["ceiling"]]
+            cells.append(["one person, by the others", *own, "", str(found["ceiling"][0]["n"])])
+        head = ["evaluator", *columns_of(found), "letters", "n"]
+        self.stdout.write("\n".join(as_lines(head, cells, left=(0, len(head) - 2))))
+        told = "Evaluators that share a letter are not told apart" if found["test"]["names"] else "Nothing was tested"
+        self.stdout.write(f"{told} ({found['test']['signature']}). {found['test']['note']}".rstrip())
+        if found["by_lot"] is not None:
+            self.stdout.write(f"By lot: 0.500 of decided pairs, {found['by_lot']:.3f} of all at best.")
+        if found["n_split"]:
+            self.stdout.write(f"Without a verdict that most people gave, counted nowhere: {found['n_split']:,} pairs.")
         if found["note"]:
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])

@@ -18,6 +18,7 @@ from scoring.selectors.leaderboards import (
     AspectsQuery,
     EvaluatorsQuery,
     MatrixQuery,
+    PairsQuery,
     SlicesQuery,
     SystemsQuery,
     find_leaderboard,
@@ -69,6 +70,7 @@ def test_it_fills_keeps_and_starts_anew():
     for name, query in {
         "systems": SystemsQuery(), "evaluation": EvaluatorsQuery(), "agreement": AgreementQuery(),
         "evaluation/aspects": AspectsQuery(), "evaluation/slices": SlicesQuery(), "evaluation/matrix": MatrixQuery(),
+        "evaluation/pairs": PairsQuery(),
     }.items():  # fmt: skip
         kept = find_leaderboard(project, query)
         assert kept is not None, name
