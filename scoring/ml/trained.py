@@ -58,7 +58,7 @@ class TrainedEvaluator(Evaluator):
     @classmethod
     @abstractmethod
     def train(cls, job: FitJob) -> Artefact:
-        """Train; checkpoints in `job.folder`. The record's correlations and the fixtures are added by `fit`."""
+        """Train; checkpoints in `job.folder`. The record's agreement with people and fixtures are added by `fit`."""
 
     @classmethod
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:

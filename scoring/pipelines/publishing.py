@@ -56,7 +56,7 @@ def members_of(evaluator: TrainedEvaluator | CrossFitted) -> Sequence[TrainedEva
 
 def describe(evaluator: TrainedEvaluator | CrossFitted, folder: Path) -> dict[str, Any]:
     """What people are told: `profile`, `seed`, `aspects`, `encoder`, `folds` (0: one model), `models` (a record for
-    each: examples, metrics, correlations, groups, curve) and `files` with sizes and hashes."""
+    each: examples, metrics, agreement with people, groups, curve) and `files` with sizes and hashes."""
     members = members_of(evaluator)
     first = members[0].artefact
     source = first.encoder

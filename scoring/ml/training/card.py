@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evalapp.stats.resampling import FEW_CLUSTERS
 
 if TYPE_CHECKING:
     from scoring.ml.trained import TrainedEvaluator
 
+Row: TypeAlias = Mapping[str, Any]
 COEFFICIENTS = ("pearson", "spearman", "kendall")
+#: The shares of right verdicts, and on how many groups each rests.
+SHARES = {"decided": "n_groups_decided", "verdicts": "n_groups"}
+HELD_OUT = "On held-out groups that chose its weights, so rather too good"
+INTERVALS = "intervals: 95 %, bootstrap over groups"
+#: Behind a share of three verdicts, by where the evaluator's ties are from (`training.verdicts`).
+MARKS = {"own": "", "cross-validated": "", "fitted": " (fitted)"}
 # Records of before the groups were counted in them say so only where these were few.
 _SAID = re.compile(r"the interval rests on (\d+) items only")
 
 
 def write_card(evaluator: TrainedEvaluator) -> str:
-    """Markdown: signature, data, training, correlations with intervals beside the sentinels, known failures."""
+    """Markdown: signature, data, training, agreement with people beside that of the sentinels, known failures."""
     artefact, record, entry = evaluator.artefact, evaluator.record, evaluator.entry
     lines = [f"# {entry.name}", "", entry.summary, ""]
     if entry.citation:
@@ -44,7 +51,7 @@ def write_card(evaluator: TrainedEvaluator) -> str:
     lines += ["Options: " + ", ".join(f"{key}={value}" for key, value in artefact.settings.items()), ""]
     if record.metrics:
         lines += ["On the held-out part: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
-    lines += _correlations(record.correlations)
+    lines += _agreement(evaluator)
     lines += ["## Known limits", "", *(f"- {note}" for note in _limits(evaluator)), ""]
     return "\n".join(lines)
 
@@ -57,27 +64,96 @@ def _encoder(evaluator: TrainedEvaluator) -> str:
     return f"{source.short_name}@{source.weights[:8]}, {how}"
 
 
-def _correlations(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _agreement(evaluator: TrainedEvaluator) -> list[str]:
+    correlations, verdicts = evaluator.record.correlations, evaluator.record.verdicts
+    of = f" for {', '.join(evaluator.aspects)}" if evaluator.aspects else ""
     lines = ["## Agreement with people", ""]
-    if not rows:
-        return [*lines, "Not measured: no ratings were held out.", ""]
-    lines += [
-        "On held-out groups that chose its weights, so rather too good; all outputs together (grouping: none); "
-        "intervals: 95 %, bootstrap over groups.",
+    if not correlations and not verdicts:
+        return [
+            *lines,
+            f"Not measured: neither ratings{of} of three outputs or more nor comparisons{of} of two outputs with one "
+            "most frequent verdict were held out.",
+            "",
+        ]
+    return [*lines, *(_correlations(correlations) if correlations else []), *(_verdicts(verdicts) if verdicts else [])]
+
+
+def _correlations(rows: Sequence[Row]) -> list[str]:
+    counts = [_n_groups(row) for row in rows if any(row[kind]["low"] is not None for kind in COEFFICIENTS)]
+    lines = [
+        f"**Correlations with ratings.** {HELD_OUT}; all outputs together (grouping: none); {INTERVALS}.",
         "",
-        *_few_groups(rows),
+        *_few_groups(counts),
         "| evaluator | aspect | n | groups | Pearson | Spearman | Kendall |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         groups = _n_groups(row)
-        counts = f"{row['pearson']['n']} | {'-' if groups is None else groups}"
+        number = f"{row['pearson']['n']} | {'-' if groups is None else groups}"
         cells = [_cell(row[kind]) for kind in COEFFICIENTS]
-        lines.append(f"| {row['evaluator']} | {row['aspect']} | {counts} | {' | '.join(cells)} |")
+        lines.append(f"| {row['evaluator']} | {row['aspect']} | {number} | {' | '.join(cells)} |")
     return [*lines, ""]
 
 
-def _n_groups(row: Mapping[str, Any]) -> int | None:
+def _verdicts(rows: Sequence[Row]) -> list[str]:
+    counts = [row[groups] for row in rows for kind, groups in SHARES.items() if row[kind]["low"] is not None]
+    lines = [
+        f"**Verdicts on compared pairs.** {HELD_OUT}; {INTERVALS}. Every pair of outputs counts once, with the verdict "
+        "most people gave. Decided pairs: of those that people did not call tied, the share whose better text it "
+        "finds; equal scores count half, and drawing by lot finds 0.5. All three verdicts: of all pairs, the share it "
+        "calls better, tied or worse as people did.",
+        "",
+        *_few_groups(counts),
+        *_pairs_of(rows),
+        "| evaluator | aspect | pairs | groups | decided pairs right | all three verdicts right |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        number = f"{row['n_pairs'] - row['n_missing']} | {row['n_groups']}"
+        verdicts = _cell(row["verdicts"]) + MARKS[row["ties"]]
+        lines.append(f"| {row['evaluator']} | {row['aspect']} | {number} | {_cell(row['decided'])} | {verdicts} |")
+    return [*lines, "", *_where_from(rows)]
+
+
+def _pairs_of(rows: Sequence[Row]) -> list[str]:
+    """Of each aspect what pairs there were, and what one reaches without reading any."""
+    lines = []
+    for row in {row["aspect"]: row for row in rows}.values():
+        left_out = {
+            "without one most frequent verdict": row["n_split"],
+            "of identical texts": row["n_identical"],
+        }
+        said = ", ".join(f"{n:,} {what}" for what, n in left_out.items() if n) or "none"
+        tied = row["n_tied"] / row["n_pairs"]
+        line = (
+            f"- {row['aspect']}: {row['n_decided']:,} pairs decided and {row['n_tied']:,} tied; left out: {said}. "
+            f"Of all pairs {tied:.3f} are right for whoever always says tied, {(1 - tied) / 2:.3f} for whoever draws "
+            "the better text by lot."
+        )
+        if row["simulated"]:
+            line += f" **{row['simulated']:,} of the judgements were simulated**, not made by people."
+        lines.append(line)
+    return [*lines, ""]
+
+
+def _where_from(rows: Sequence[Row]) -> list[str]:
+    """Where the third verdict is from, by whom it concerns."""
+    said = {
+        "own": "{} said by itself what is tied.",
+        "cross-validated": "{}: scores that differ by no more than a threshold are tied; the threshold for each fifth "
+        "of the groups was found on the others (cross-validated).",
+        "fitted": "{} (fitted): for too few groups the threshold below which scores are tied was found on these very "
+        "pairs, which flatters.",
+    }
+    lines = []
+    for ties, text in said.items():
+        names = dict.fromkeys(row["evaluator"] for row in rows if row["ties"] == ties)
+        if names:
+            lines += [text.format(", ".join(names)), ""]
+    return lines
+
+
+def _n_groups(row: Row) -> int | None:
     """How many groups the intervals of a row rest on; None where its record does not say."""
     if "n_groups" in row:
         return int(row["n_groups"])
@@ -85,9 +161,8 @@ def _n_groups(row: Mapping[str, Any]) -> int | None:
     return None if said is None else int(said[1])
 
 
-def _few_groups(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is to be said of intervals that rest on few groups, as the leaderboards say it of theirs."""
-    counts = [_n_groups(row) for row in rows if any(row[kind]["low"] is not None for kind in COEFFICIENTS)]
+def _few_groups(counts: Sequence[int | None]) -> list[str]:
+    """What is to be said of intervals that rest on so few groups, as the leaderboards say it of theirs."""
     few = sorted({count for count in counts if count is not None and count < FEW_CLUSTERS})
     if not few:
         return []

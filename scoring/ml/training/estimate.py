@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from scoring.ml.artefact import N_FIXTURES
 from scoring.ml.encoders.source import EncoderSource
@@ -14,6 +15,7 @@ from scoring.ml.types import Dataset
 if TYPE_CHECKING:
     from scoring.ml.training.job import FitJob
 
+_Key: TypeAlias = tuple[str | None, str | None, int | None]
 # What a training reaches of the rate of bare matrix products: attention, norms, optimiser and padding cost the rest.
 EFFICIENCY = 0.4
 
@@ -44,22 +46,33 @@ def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
 
 
 def held_out_seconds(job: FitJob) -> float:
-    """Seconds to score the rated texts of the held-out part for the card, and the fixtures: each is read with its
-    references and its context."""
+    """Seconds to score the judged texts of the held-out part for the card, and the fixtures: each is read with its
+    references and its context. One that was rated and compared is read for both; what compares reads each pair from
+    both sides."""
     dev = job.dev
-    if dev is None or not dev.ratings or job.entry.level != "segment" or "encoder" not in job.entry.needs:
+    if dev is None or job.entry.level != "segment" or "encoder" not in job.entry.needs:
         return 0.0
-    rated = {(r.item, r.system, r.step) for r in dev.ratings if r.item and job.aspect in (None, r.aspect)}
+    readings: Counter[_Key] = Counter(
+        {(r.item, r.system, r.step) for r in dev.ratings if r.item and job.aspect in (None, r.aspect)}
+    )
+    pairs = {
+        ((c.item, c.system_a, c.step_a), (c.item, c.system_b, c.step_b))
+        for c in dev.comparisons
+        if c.system_b is not None and job.aspect in (None, c.aspect)
+    }
+    compared = [key for pair in pairs for key in pair]
+    readings.update(compared * 2 if job.entry.compares else set(compared))
     beside = {item.id: sum(map(_tokens, (*item.references, *item.context))) for item in dev.items}
     tokens = [
-        _tokens(row.text) + beside.get(row.item, 0.0)
+        (readings[key], _tokens(row.text) + beside.get(row.item, 0.0))
         for row in dev.outputs
-        if (row.item, row.system, row.step) in rated
+        if (key := (row.item, row.system, row.step)) in readings
     ]
     if not tokens:
         return 0.0
-    fixtures = N_FIXTURES * sum(tokens) / len(tokens)
-    return scoring_seconds(job.encoder, sum(tokens) + fixtures, str(job.options.get("train_device", "auto")))
+    fixtures = N_FIXTURES * sum(length for _, length in tokens) / len(tokens)
+    total = sum(times * length for times, length in tokens)
+    return scoring_seconds(job.encoder, total + fixtures, str(job.options.get("train_device", "auto")))
 
 
 def _tokens(text: str) -> float:

@@ -9,16 +9,17 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scoring.ml.base import Progress
+from scoring.ml.base import Evaluator, Progress
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.errors import InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, silent
-from scoring.ml.types import Dataset
+from scoring.ml.types import Comparison, Dataset, Rating
 
 if TYPE_CHECKING:
     from scoring.ml.artefact import Artefact
     from scoring.ml.trained import TrainedEvaluator
+    from scoring.ml.training.record import TrainingRecord
 
 SENTINELS = ("length", "overlap", "random")
 GREATEST_SEED = 2**31 - 1
@@ -80,7 +81,8 @@ def fit(
 ) -> TrainedEvaluator:
     """Train the evaluator `name` and return it, ready to score and to be saved.
 
-    `dev` chooses the epoch (without it the last one is kept) and is what the card's correlations are measured on.
+    `dev` chooses the epoch (without it the last one is kept) and is what the card's agreement with people is measured
+    on.
     `encoder`: name or folder. `folder` keeps checkpoints, and a training that was cut off goes on from them; one with
     other arguments or data is refused there.
     `progress(TrainingProgress)` is called after every step, and now and then before the first; an exception it raises
@@ -102,7 +104,7 @@ def fit(
 
 
 def run_job(job: FitJob) -> TrainedEvaluator:
-    """Dry check, training, correlations with people on the held-out part, fixtures."""
+    """Dry check, training, agreement with people on the held-out part, fixtures."""
     from scoring.ml.training.claim import claim_folder
     from scoring.ml.training.record import contents_of, grouped_items
 
@@ -120,16 +122,32 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))
     artefact = replace(artefact, record=record)
     evaluator = implementation(job.entry, artefact)
-    held_out = job.dev
-    if held_out is not None and held_out.ratings and job.entry.level == "segment":
-        from scoring.ml.training.record import correlations_with_people
-
-        listed = [evaluator, *map(load, SENTINELS)]
-        aspects = artefact.aspects or _aspects(held_out)
-        rows = correlations_with_people(listed, held_out, aspects, progress=_scoring(job))
-        record = replace(artefact.record, correlations=rows)
+    if job.dev is not None and job.entry.level == "segment":
+        record = _agreement(job, evaluator, job.dev)
         evaluator = implementation(job.entry, replace(artefact, record=record))
     return evaluator.with_fixtures(implementation.fixture_records(job))
+
+
+def _agreement(job: FitJob, evaluator: TrainedEvaluator, held_out: Dataset) -> TrainingRecord:
+    """The record with what people and it say of the held-out part, as far as people rated or compared there."""
+    from scoring.ml.training.record import correlations_with_people
+    from scoring.ml.training.verdicts import verdicts_like_people
+
+    record = evaluator.record
+    if held_out.ratings:
+        listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.ratings)
+        told = _telling(job, "held-out scores")
+        record = replace(record, correlations=correlations_with_people(listed, held_out, aspects, progress=told))
+    if held_out.comparisons:
+        listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.comparisons)
+        told = _telling(job, "held-out comparisons")
+        record = replace(record, verdicts=verdicts_like_people(listed, held_out, aspects, progress=told))
+    return record
+
+
+def _listed(evaluator: TrainedEvaluator) -> list[Evaluator]:
+    """Whose agreement the card shows."""
+    return [evaluator, *map(load, SENTINELS)]
 
 
 def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
@@ -147,13 +165,13 @@ def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
     ]
 
 
-def _scoring(job: FitJob) -> Progress:
-    """Tells the job how far the scores of the held-out part are: a comparison with many references takes minutes."""
-    return lambda done, total: job.report(TrainingProgress(done, total, phase="held-out scores"))
+def _telling(job: FitJob, phase: str) -> Progress:
+    """Tells the job how far the held-out part is: a comparison with many references takes minutes."""
+    return lambda done, total: job.report(TrainingProgress(done, total, phase=phase))
 
 
-def _aspects(dataset: Dataset) -> Sequence[str]:
-    return tuple(dict.fromkeys(rating.aspect for rating in dataset.ratings))
+def _aspects(judgements: Sequence[Rating | Comparison]) -> Sequence[str]:
+    return tuple(dict.fromkeys(row.aspect for row in judgements))
 
 
 def checked_seed(name: str, seed: object) -> int:

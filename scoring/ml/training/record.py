@@ -1,4 +1,4 @@
-"""What remains of a training: data, groups, counts, curve, correlations with people. The card is written from it."""
+"""What remains of a training: data, groups, counts, curve, agreement with people. The card is written from it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class TrainingRecord:
     """Plain values only. `groups` are the split groups the evaluator learned from (`dev_groups`: those that chose its
     epoch or its options), so that scores on its own training items can be marked; `items` the items in them that were
     in a group with others, in case one is moved later; `contents` the hashes of what the items and dialogues in them
-    are (`content_of`), by which they are known in other data. `log` is the training curve."""
+    are (`content_of`), by which they are known in other data. Of the held-out part `correlations` are
+    with people's ratings, `verdicts` with their comparisons (`verdicts_like_people`). `log` is the training curve."""
 
     dataset: str
     data_hash: str
@@ -49,6 +50,7 @@ class TrainingRecord:
     log: tuple[Row, ...] = ()
     items: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
+    verdicts: tuple[Row, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the log and what it has seen, which have files of their own."""
@@ -179,7 +181,7 @@ def correlations_with_people(
     if not rated:
         return ()
     scores = [
-        _scores(evaluator, {a: found.records for a, found in rated.items()}, progress) for evaluator in evaluators
+        scores_of(evaluator, {a: found.records for a, found in rated.items()}, progress) for evaluator in evaluators
     ]
     rows: list[Row] = []
     for aspect, judged in rated.items():
@@ -196,7 +198,7 @@ def correlations_with_people(
     return tuple(rows)
 
 
-def _scores(
+def scores_of(
     evaluator: Evaluator, records: Mapping[str, Sequence[Record]], progress: Progress | None
 ) -> dict[str, Floats]:
     """Of each aspect's records the evaluator's score of that aspect."""

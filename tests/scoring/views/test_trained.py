@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from annotation.models import Rating, ReferenceSet
+from annotation.models import Aspect, Comparison, Item, Output, Rating, ReferenceSet
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score
@@ -242,6 +242,24 @@ def test_the_page_of_one_evaluator(researcher, toy):
     board = researcher.get(address("evaluation")).content.decode()
     assert "22 rated outputs are left out" in board
     assert one.slug in board
+
+
+def test_the_card_shows_verdicts_on_what_people_compared(researcher, toy):
+    """Of twelve groups one chooses the weights; people compared its outputs, too."""
+    quality = Aspect.objects.get(project=toy.project, name="quality")
+    for item in Item.objects.filter(project=toy.project):
+        first, second = Output.objects.filter(item=item).order_by("system__name")
+        Comparison.objects.create(
+            project=toy.project, output_a=first, output_b=second, aspect=quality, rater="r0", verdict="a"
+        )
+    evaluator = train(toy.project, folds=1, name="mine")
+    page = researcher.get(address("evaluator", "mine")).content.decode()
+    assert "<th>decided pairs right</th>" in page
+    assert "<td>length</td>" in page
+    assert "Pearson" not in page  # two rated outputs are too few
+    (model,) = evaluator.record["models"]
+    assert [row["evaluator"] for row in model["verdicts"]] == ["toy", "length", "overlap", "random"]
+    assert {row["n_pairs"] for row in model["verdicts"]} == {1}
 
 
 def test_marks_stand_on_the_page_of_an_item(researcher, toy):

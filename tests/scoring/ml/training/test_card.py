@@ -1,7 +1,9 @@
-"""The card's agreement with people: how many groups its intervals rest on, and what it says where these are few."""
+"""The card's agreement with people: correlations, verdicts on compared pairs, how many groups their intervals rest on,
+and what it says where these are few."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +13,11 @@ import pytest
 
 from scoring.ml import fit, load
 from scoring.ml.artefact import CARD
+from scoring.ml.base import ARTIFACT
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.card import write_card
+from scoring.ml.types import Dataset
+from tests.scoring.ml.training.test_verdicts import compared
 from tests.scoring.ml.training.toy import toy_data
 
 WARNING = "say little"
@@ -67,3 +72,104 @@ def test_of_several_numbers_the_least_and_the_greatest_are_named() -> None:
     rows = [dict(row) for row in evaluator.record.correlations]
     rows[1]["n_groups"], rows[2]["n_groups"] = 8, 12
     assert "so few groups (3 to 8)" in write_card(with_rows(evaluator, rows))
+
+
+HEADING = "| evaluator | aspect | pairs | groups | decided pairs right | all three verdicts right |"
+
+
+def measured_on(dev: Dataset | None) -> TrainedEvaluator:
+    return fit("toy", toy_data(12), dev=dev, frozen=True, epochs=1)
+
+
+def agreement(evaluator: TrainedEvaluator) -> str:
+    return write_card(evaluator).partition("## Agreement with people\n")[2].partition("\n## ")[0]
+
+
+def estimate(value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    return {"value": value, "low": low, "high": high, "n": 30, "note": ""}
+
+
+ROW: dict[str, Any] = {
+    "evaluator": "toy", "aspect": "fluency", "n_groups": 20, "n_groups_decided": 18, "n_pairs": 40, "n_decided": 30,
+    "n_tied": 10, "n_split": 3, "n_identical": 1, "n_missing": 0, "simulated": 0, "by_lot": 0.375,
+    "ties": "cross-validated", "decided": estimate(0.7, 0.6, 0.8), "verdicts": estimate(0.55, 0.45, 0.65),
+}  # fmt: skip
+
+
+def with_verdicts(evaluator: TrainedEvaluator, *rows: dict[str, Any]) -> str:
+    record = replace(evaluator.record, verdicts=rows)
+    return agreement(type(evaluator)(evaluator.entry, replace(evaluator.artefact, record=record)))
+
+
+@pytest.fixture(scope="module")
+def unmeasured() -> TrainedEvaluator:
+    return measured_on(None)
+
+
+def test_where_nothing_was_judged_both_ways_are_named(unmeasured: TrainedEvaluator) -> None:
+    said = agreement(unmeasured)
+    assert "Not measured: neither ratings for fluency of three outputs or more nor comparisons for fluency" in said
+    assert "|" not in said
+
+
+def test_where_outputs_were_only_compared_the_verdicts_are_shown(tmp_path: Path) -> None:
+    evaluator = measured_on(compared(toy_data(12, seed=9)))
+    said = agreement(evaluator)
+    assert "Not measured" not in said
+    assert "Pearson" not in said
+    assert re.findall(r"^\| (\w+) \| fluency \| (\d+) \| ", said, re.MULTILINE) == [
+        (name, str(evaluator.record.verdicts[0]["n_pairs"])) for name in ("toy", "length", "overlap", "random")
+    ]
+    assert "chose its weights, so rather too good" in said
+    # As it is read again: the figures stand in the record.
+    evaluator.save_pretrained(tmp_path / "out")
+    assert agreement(load(tmp_path / "out")) == said
+
+
+def test_where_people_did_both_both_are_shown() -> None:
+    dev = toy_data(12, seed=9)
+    said = agreement(measured_on(replace(compared(dev), ratings=dev.ratings)))
+    assert said.index("| Pearson |") < said.index(HEADING)
+    assert said.count("| length | fluency |") == 2
+
+
+def test_a_folder_of_before_says_what_it_said(tmp_path: Path) -> None:
+    evaluator = measured_on(toy_data(12, seed=9))
+    evaluator.save_pretrained(tmp_path / "out")
+    path = tmp_path / "out" / ARTIFACT
+    header = json.loads(path.read_text(encoding="utf-8"))
+    assert header["record"].pop("verdicts") == []
+    path.write_text(json.dumps(header), encoding="utf-8")
+    old = load(tmp_path / "out")
+    assert old.record.verdicts == ()
+    assert write_card(old) == write_card(evaluator)
+
+
+def test_a_row_says_its_pairs_and_what_drawing_would_reach(unmeasured: TrainedEvaluator) -> None:
+    said = with_verdicts(unmeasured, ROW, {**ROW, "evaluator": "length", "n_missing": 2, "ties": "fitted"})
+    assert f"{HEADING}\n|---|---|---|---|---|---|\n" in said
+    assert "| toy | fluency | 40 | 20 | 0.700 [0.600, 0.800] | 0.550 [0.450, 0.650] |" in said
+    assert "| length | fluency | 38 | 20 | 0.700 [0.600, 0.800] | 0.550 [0.450, 0.650] (fitted) |" in said
+    assert (
+        "- fluency: 30 pairs decided and 10 tied; left out: 3 without one most frequent verdict, 1 of identical texts. "
+        "Of all pairs 0.250 are right for whoever always says tied, 0.375 for whoever draws the better text by lot."
+    ) in said
+    assert said.count("- fluency") == 1
+    assert "toy: scores that differ by no more than a threshold are tied; the threshold for each fifth" in said
+    assert "length (fitted): for too few groups the threshold" in said
+    assert "said by itself" not in said
+    assert WARNING not in said
+    assert "simulated" not in said
+
+
+def test_a_row_says_its_own_ties_simulated_judgements_and_few_groups(unmeasured: TrainedEvaluator) -> None:
+    row = {**ROW, "ties": "own", "simulated": 1200, "n_split": 0, "n_identical": 0}
+    said = with_verdicts(unmeasured, {**row, "n_groups_decided": 9})
+    assert "toy said by itself what is tied." in said
+    assert "left out: none." in said
+    assert "**1,200 of the judgements were simulated**" in said
+    assert "so few groups (9)" in said
+    undefined = {"value": None, "low": None, "high": None, "n": 0, "note": "people decided no pair"}
+    said = with_verdicts(unmeasured, {**row, "n_groups_decided": 0, "decided": undefined})
+    assert "| - (people decided no pair) |" in said
+    assert WARNING not in said

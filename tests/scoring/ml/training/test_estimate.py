@@ -10,7 +10,7 @@ import pytest
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.training import estimate
 from scoring.ml.training.estimate import held_out_seconds
-from scoring.ml.types import Dataset, Item, Output, Rating
+from scoring.ml.types import Comparison, Dataset, Item, Output, Rating
 
 
 def test_operations_by_hand(tiny_family, monkeypatch):
@@ -41,7 +41,7 @@ def dev(monkeypatch) -> Dataset:
 
 
 def job(dev: Dataset | None, **entry: object) -> SimpleNamespace:
-    known = {"level": "segment", "needs": ("encoder",), **entry}
+    known = {"level": "segment", "needs": ("encoder",), "compares": False, **entry}
     return SimpleNamespace(dev=dev, aspect=None, entry=SimpleNamespace(**known), encoder=None, options={})
 
 
@@ -49,6 +49,20 @@ def test_the_held_out_part_is_scored_for_the_card(dev):
     one = (2 + 26) + (2 + 13) + (2 + 13)
     assert held_out_seconds(job(dev)) == pytest.approx(2 * one + 10 * one)  # the rated ones, and ten fixtures
     assert held_out_seconds(job(replace(dev, ratings=dev.ratings[:1]))) == pytest.approx(11 * one)
+
+
+def test_compared_texts_are_scored_for_the_card_too(dev):
+    """Two people compared the outputs of one item, one compared one with a reference: two texts are read, by what
+    compares each pair from both sides; and as often again what was also rated."""
+    one = (2 + 26) + (2 + 13) + (2 + 13)
+    compared = [Comparison("a", "x", "y", rater, "quality", "a") for rater in ("r", "s")]
+    compared.append(Comparison("b", "x", None, "r", "quality", "a", reference_b=0))
+    both = replace(dev, comparisons=tuple(compared))
+    alone = replace(both, ratings=())
+    assert held_out_seconds(job(alone)) == pytest.approx((2 + 10) * one)
+    assert held_out_seconds(job(alone, compares=True)) == pytest.approx((4 + 10) * one)
+    assert held_out_seconds(job(both)) == pytest.approx((2 + 2 + 10) * one)
+    assert held_out_seconds(job(replace(alone, comparisons=alone.comparisons[2:]))) == 0
 
 
 def test_what_scores_nothing_afterwards_takes_no_time_for_it(dev):

@@ -1,0 +1,193 @@
+"""How far evaluators say of two texts what people said who compared them: the card's figures where people compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from evalapp.stats.estimate import Estimate
+from evalapp.stats.judged import people_of
+from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
+from evalapp.stats.verdicts import VerdictAgreement, agree_on_pairs, by_lot, margins, share, verdict_pairs
+from scoring.ml.base import Evaluator, Floats, Progress
+from scoring.ml.training.gold import Compared, compared_records, key_of
+from scoring.ml.training.record import Row, group_of, scores_of
+from scoring.ml.types import Dataset, Record
+
+if TYPE_CHECKING:
+    from scoring.ml.evaluators.comparative.verdicts import Verdicts
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+#: Folds of groups for the threshold below which a difference of scores is a tie.
+FOLDS = 5
+#: How an evaluator came to call a pair tied: it says so itself; a threshold found on the other folds; one found on
+#: these very pairs, which flatters.
+OWN, VALIDATED, FITTED = "own", "cross-validated", "fitted"
+
+
+@runtime_checkable
+class GivesVerdicts(Protocol):
+    """An evaluator that compares two texts by itself."""
+
+    def judge_from_either_side(
+        self, a: Sequence[Record], b: Sequence[Record], seed: int, progress: Progress | None
+    ) -> Verdicts: ...
+
+
+@dataclass(frozen=True)
+class PeoplesPairs:
+    """Pairs of outputs that people compared in an aspect, each once: `sign` (p,) says what most people found of the
+    first, 1 better, 0 alike, -1 worse; `group` (p,) numbers the split groups of their items. Left out are `n_split`
+    pairs without one most frequent verdict and `n_identical` ones of the same text twice. `simulated` judgements of
+    those that count were made by no person."""
+
+    texts: tuple[tuple[Record, Record], ...]
+    sign: Ints
+    group: Ints
+    n_split: int
+    n_identical: int
+    simulated: int
+
+
+def peoples_pairs(dataset: Dataset, aspect: str) -> PeoplesPairs:
+    """The pairs of one aspect, in an order that does not depend on that of the rows. Comparisons with a reference are
+    none of two outputs; who judges a pair again is no second person; who could not decide has said nothing."""
+    between = tuple(row for row in dataset.comparisons if row.aspect == aspect and row.system_b is not None)
+    rows = _first_judgements(compared_records(replace(dataset, comparisons=between), aspect))
+    n_judged = len({_pair(row) for row in rows})
+    rows = [row for row in rows if row.a.text != row.b.text]
+    known = {key_of(record): record for row in rows for record in (row.a, row.b)}
+    records = [known[key] for key in sorted(known, key=repr)]
+    number = {key_of(record): place for place, record in enumerate(records)}
+    pairs = verdict_pairs(
+        [number[key_of(row.a)] for row in rows], [number[key_of(row.b)] for row in rows], [row.sign for row in rows]
+    )
+    agreed = pairs.agreed
+    texts = tuple(
+        (records[i], records[j])
+        for i, j in zip(pairs.first[agreed].tolist(), pairs.second[agreed].tolist(), strict=True)
+    )
+    groups = np.array([group_of(record.group, record.item) for record, _ in texts], dtype=object)
+    simulated = np.array([row.simulated for row in rows], dtype=np.bool_)
+    return PeoplesPairs(
+        texts, pairs.sign[agreed], np.unique(groups, return_inverse=True)[1].reshape(-1).astype(np.int64),
+        n_split=len(pairs) - len(texts), n_identical=n_judged - len(pairs),
+        simulated=int((simulated & agreed[pairs.of]).sum()),
+    )  # fmt: skip
+
+
+def _pair(row: Compared) -> frozenset[object]:
+    return frozenset((key_of(row.a), key_of(row.b)))
+
+
+def _first_judgements(rows: Sequence[Compared]) -> list[Compared]:
+    """What every person said of two outputs for the first time."""
+    people, place = people_of({row.rater for row in rows})
+    found: dict[tuple[str, frozenset[object]], Compared] = {}
+    for row in sorted(rows, key=lambda row: place[row.rater]):
+        found.setdefault((people[row.rater], _pair(row)), row)
+    return list(found.values())
+
+
+def verdicts_like_people(
+    evaluators: Sequence[Evaluator],
+    dataset: Dataset,
+    aspects: Sequence[str],
+    *,
+    seed: int = 13,
+    progress: Progress | None = None,
+) -> tuple[Row, ...]:
+    """Shares of right verdicts on the outputs that people compared, with 95 % intervals (bootstrap over split groups:
+    `n_groups`, of decided pairs `n_groups_decided`), one row per aspect and evaluator.
+
+    `decided`: of the pairs that people did not call tied the share whose better text is found, equal scores half; by
+    lot 1/2. `verdicts`: of all pairs the share of right ones among three verdicts; without any text `by_lot`. One that
+    compares is asked for its own verdicts; of the others the higher score is the better text, and scores that differ by
+    no more than a threshold are tied (`ties`: where that is from). `n_pairs`, `n_decided` and `n_tied` are people's,
+    `n_missing` of them lack a score. Aspects without such a pair have no row.
+
+    Each evaluator reads each output or pair once, whatever people said of it; one that learned several aspects is asked
+    for each. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
+    """
+    pairs = {aspect: peoples_pairs(dataset, aspect) for aspect in aspects}
+    pairs = {aspect: found for aspect, found in pairs.items() if found.texts}
+    if not pairs:
+        return ()
+    of_evaluator = [
+        _own_verdicts(evaluator, pairs, seed, progress)
+        if isinstance(evaluator, GivesVerdicts)
+        else _differences(evaluator, pairs, progress)
+        for evaluator in evaluators
+    ]
+    return tuple(
+        {"evaluator": evaluator.name, "aspect": aspect, **_figures(found, *said[aspect], seed)}
+        for aspect, found in pairs.items()
+        for evaluator, said in zip(evaluators, of_evaluator, strict=True)
+    )
+
+
+def _own_verdicts(
+    evaluator: GivesVerdicts, pairs: Mapping[str, PeoplesPairs], seed: int, progress: Progress | None
+) -> dict[str, tuple[Floats, Ints | None]]:
+    """Of each aspect's pairs how far it leans to the first text, and what it says of it."""
+    distinct = dict.fromkeys(pair for found in pairs.values() for pair in found.texts)
+    place = {pair: number for number, pair in enumerate(distinct)}
+    found = evaluator.judge_from_either_side([a for a, _ in place], [b for _, b in place], seed, progress)
+    lean = margins(found.probabilities[:, 2], found.probabilities[:, 0])
+    signs = np.asarray(found.signs, dtype=np.int64)
+    rows = {aspect: [place[pair] for pair in own.texts] for aspect, own in pairs.items()}
+    return {aspect: (lean[own], signs[own]) for aspect, own in rows.items()}
+
+
+def _differences(
+    evaluator: Evaluator, pairs: Mapping[str, PeoplesPairs], progress: Progress | None
+) -> dict[str, tuple[Floats, Ints | None]]:
+    """Of each aspect's pairs the first text's score less the second's."""
+    records = {
+        aspect: list(dict.fromkeys(record for pair in found.texts for record in pair))
+        for aspect, found in pairs.items()
+    }
+    scores = scores_of(evaluator, records, progress)
+    differences: dict[str, tuple[Floats, Ints | None]] = {}
+    for aspect, found in pairs.items():
+        place = {record: number for number, record in enumerate(records[aspect])}
+        sides = np.array([(place[a], place[b]) for a, b in found.texts])
+        differences[aspect] = (margins(scores[aspect][sides[:, 0]], scores[aspect][sides[:, 1]]), None)
+    return differences
+
+
+def _figures(pairs: PeoplesPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
+    found = agree_on_pairs(margin, pairs.sign, pairs.group, folds=FOLDS, seed=seed)
+    if signs is None:
+        verdicts, ties = _by_threshold(found)
+    else:
+        right = (signs == pairs.sign).astype(np.float64)
+        verdicts, ties = share(right, pairs.group, (DEFAULT_RESAMPLES, seed, DEFAULT_CONFIDENCE)), OWN
+    n_tied, known = int((pairs.sign == 0).sum()), np.isfinite(margin)
+    return {
+        "n_groups": len(np.unique(pairs.group[known])),
+        "n_groups_decided": len(np.unique(pairs.group[known & (pairs.sign != 0)])),
+        "n_pairs": len(pairs.sign),
+        "n_decided": len(pairs.sign) - n_tied,
+        "n_tied": n_tied,
+        "n_split": pairs.n_split,
+        "n_identical": pairs.n_identical,
+        "n_missing": found.n_missing,
+        "simulated": pairs.simulated,
+        "by_lot": by_lot(pairs.sign),
+        "ties": ties,
+        "decided": found.decided.as_dict(),
+        "verdicts": verdicts.as_dict(),
+    }
+
+
+def _by_threshold(found: VerdictAgreement) -> tuple[Estimate, str]:
+    """The figure whose threshold was found elsewhere, unless there are too few groups for that."""
+    validated = found.calibration.cross_validated
+    if validated is not None and validated.is_defined:
+        return validated, VALIDATED
+    return found.calibration.accuracy, FITTED
