@@ -210,12 +210,16 @@ def _load(folder: Path) -> Any:
     """The evaluator, its fixtures scored anew. Each model must have some, else nothing says that it scores as it
     did."""
     from scoring.ml import ArtefactError, ScoringError, load
+    from scoring.ml.training.card import write_card
 
     try:
         found: Any = load(folder)
+        # It is written anew when it is saved: a record that does not hold what a card says is refused before.
+        for member in members_of(found):
+            write_card(member)
     except ScoringError:
         raise
-    except (TypeError, KeyError, AttributeError, ValueError, IndexError, RuntimeError, AssertionError) as error:
+    except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RuntimeError, AssertionError) as error:
         # Of a configuration, settings or vocabulary that do not go together, whoever stumbles over them first.
         raise ArtefactError(str(folder), f"is damaged ({error!r}); save the evaluator again") from error
     if any(not member.artefact.fixtures for member in members_of(found)):

@@ -192,6 +192,14 @@ def changed(files: Files, name: str, content: bytes | None) -> Files:
     return {**files, "files": kept if content is None else [*kept, SimpleUploadedFile(name, content)]}
 
 
+SHARE = {"value": None, "low": None, "high": None, "n": 0, "note": "none"}
+NO_PAIRS = {
+    **dict.fromkeys(("n_groups", "n_groups_decided", "n_pairs", "n_decided", "n_tied", "n_split", "n_identical"), 0),
+    "evaluator": "toy", "aspect": "a", "n_missing": 0, "simulated": 0, "ties": "own",
+    "decided": SHARE, "verdicts": SHARE,
+}  # fmt: skip
+
+
 def test_what_does_not_fit_is_refused_with_its_file(toy):
     folder = artefact_folder(train(toy.project, folds=1))
 
@@ -216,6 +224,10 @@ def test_what_does_not_fit_is_refused_with_its_file(toy):
     header = content("evaluator.json")
     assert "names the evaluator 'chrf'" in refused("evaluator.json", {**header, "evaluator": "chrf"})
     assert "fitting “settings”" in refused("evaluator.json", {**header, "settings": []})
+    # The card is written anew of what the record holds.
+    for figures in ({"correlations": [{}]}, {"verdicts": [{"aspect": "a"}]}, {"verdicts": [{**NO_PAIRS}]}):
+        record = {**header["record"], **figures}
+        assert "is damaged" in refused("evaluator.json", {**header, "record": record})
     elsewhere = {"name": "/etc", "weights": "0", "embedded": False}
     assert "works on the encoder '/etc'" in refused("evaluator.json", {**header, "encoder": elsewhere})
     assert "no JSON object" in refused("evaluator.json", b"[" * 100_000)
