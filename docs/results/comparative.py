@@ -47,6 +47,8 @@ RESAMPLES = 2000
 RATES = (5e-5, 2e-4)
 #: Small batches: with few pairs the number of steps is what is short.
 BATCH = 16
+#: Below so many systems an order says nothing.
+FEWEST = 4
 #: Items on which systems and checkpoints meet.
 MEETINGS = 10, 20
 #: Supervision without people.
@@ -140,7 +142,8 @@ def judged_pairs(data: Dataset, aspect: str) -> list[tuple[Record, Record, int, 
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold's result, and of its pairs: the groups, the verdict most people gave, and the sign of the longer text."""
+    """A fold's result, and of its pairs: the groups, the verdict most people gave, the sign of the longer text, and the
+    two outputs."""
 
     number: int
     result: Result
@@ -148,6 +151,7 @@ class Fold:
     truth: np.ndarray
     longer: np.ndarray
     win_rates: dict[str, float]
+    sides: Sequence[tuple[Record, Record]] = ()
 
     def __post_init__(self) -> None:
         if len(self.groups) != len(self.result["said"]):
@@ -240,8 +244,15 @@ def folds_of(given: Given, setting: Setting, store: Store, first: int = SPLIT_SE
         pairs = judged_pairs(part_of(data, setting, fold, given.quick)[2], setting.aspect)
         truth = np.array([sign for _, _, sign, _ in pairs])
         longer = np.array([np.sign(len(a.text) - len(b.text)) for a, b, _, _ in pairs])
-        found.append(Fold(fold, result, [group for _, _, _, group in pairs], truth, longer, win_rates))
+        groups, sides = [group for _, _, _, group in pairs], [(a, b) for a, b, _, _ in pairs]
+        found.append(Fold(fold, result, groups, truth, longer, win_rates, sides))
     return found
+
+
+def by_verdicts(evaluator: Any) -> Any:
+    """As it is, but for `outcome`: skill ratings of this page began when games counted verdicts, and its rows must mean
+    the same whenever they are computed."""
+    return type(evaluator)(evaluator.entry, evaluator.artefact, {"outcome": "verdict"})
 
 
 def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], quick: bool) -> dict[str, Any]:
@@ -250,7 +261,7 @@ def skill_and_length(evaluator: Any, test: Dataset, judged: set[str], quick: boo
     for record in test.outputs_with_context():
         if record.text.strip() and record.system in judged:
             outputs.setdefault(record.system, []).append(record)
-    found = evaluator.rank(outputs, seeds=20, max_items=3 if quick else MEETINGS[0])
+    found = by_verdicts(evaluator).rank(outputs, seeds=20, max_items=3 if quick else MEETINGS[0])
     return {
         "skill": {row.system: row.estimate.value for row in found.systems},
         "length": {name: float(np.mean([len(r.text) for r in records])) for name, records in outputs.items()},
@@ -382,7 +393,7 @@ def by_step(test: Dataset, system: str) -> dict[int, list[Record]]:
 
 def of_steps(evaluator: Any, test: Dataset, quick: bool) -> dict[str, float]:
     """Spearman of the checkpoints' skill with their step, for the model seen in training and for the other one."""
-    found: dict[str, float] = {}
+    evaluator, found = by_verdicts(evaluator), dict[str, float]()
     for system in ("ngram", "unseen"):
         steps = by_step(test, system)
         ratings = evaluator.rank({str(step): rows for step, rows in steps.items()}, seeds=20,
@@ -638,6 +649,83 @@ def order_of(fold: Fold) -> dict[str, float]:
     }
 
 
+def outcome_table(computed: Computed) -> list[str]:
+    """The order from no more than the judged pairs: by what the evaluator says of them and by how it leans."""
+    lines = []
+    for name, seeds in computed.items():
+        for same in zip(*seeds, strict=True):
+            rows = [order_of_pairs(one) for one in same]
+            if rows[0]["systems"] < FEWEST:
+                continue
+            cells = [over_seeds(rows, key) for key in ("said", "lean")]
+            lines.append(
+                f"| {name} | {same[0].number + 1} | {len(same)} | {len(same[0].groups)} | {rows[0]['systems']:.0f} | "
+                f"{' | '.join(cells)} | {shown(rows[0]['length'])} |"
+            )
+    head = "set, fold, seeds, pairs, systems, mean verdict, expected outcome, mean length of these pairs' texts"
+    return [*table(head.split(", "), []), *lines] if lines else []
+
+
+def order_of_pairs(fold: Fold) -> dict[str, float]:
+    """Spearman with people's win rates of each system's mean over the judged pairs that it is in: of verdicts, of
+    p(better) - p(worse), which orders as the expected outcome does, and of its texts' lengths."""
+    columns: dict[str, list[tuple[float, float]]] = {
+        name: [(float(x), -float(x)) for x in fold.result[name]] for name in ("said", "lean")
+    }
+    columns["length"] = [(len(a.text), len(b.text)) for a, b in fold.sides]
+    found: dict[str, float] = {}
+    for column, values in columns.items():
+        of: dict[str, list[float]] = {}
+        for sides, pair in zip(fold.sides, values, strict=True):
+            for record, value in zip(sides, pair, strict=True):
+                of.setdefault(str(record.system), []).append(value)
+        names = sorted(of.keys() & fold.win_rates.keys())
+        means = [float(np.mean(of[name])) for name in names]
+        found[column] = spearman([fold.win_rates[name] for name in names], means).value if len(names) > 1 else np.nan
+        found["systems"] = len(names)
+    return found
+
+
+def outcome_in_words(computed: Computed) -> str:
+    """How this way of counting was chosen, and what other sets say of it."""
+    rows = {
+        name: [row for folds in seeds for fold in folds if (row := order_of_pairs(fold))["systems"] >= FEWEST]
+        for name, seeds in computed.items()
+    }
+    seen = [row for name, own in rows.items() if name.startswith("e2e") for row in own]
+    said, lean = ([row[key] for row in seen if row[key] == row[key]] for key in ("said", "lean"))
+    parts = []
+    if said and lean:
+        parts.append(
+            f"On e2e mean verdicts give an order in {len(said)} of {len(seen)} trainings (Spearman {min(said):.2f} to "
+            f"{max(said):.2f}), expected outcomes in {len(lean)} ({min(lean):.2f} to {max(lean):.2f})."
+        )
+    parts.append(
+        "**How this came about:** that most pairs are called tied was seen on these very folds of e2e before profile "
+        "recommended was made to count expected outcomes (`outcome`), so they are no independent evidence for it. It "
+        "was chosen by reasoning and not tuned ([why](../decisions/comparative-evaluator.md)): a game that counts "
+        "p(better) + p(tie) / 2 is the mean of games whose verdicts are drawn by these probabilities."
+    )
+    others = [
+        f"{name} ({own[0]['systems']:.0f} systems, {len(own)} trainings) {mean_of(own, 'said')} by verdicts, "
+        f"{mean_of(own, 'lean')} by expected outcomes"
+        for name, own in rows.items()
+        if own and not name.startswith("e2e")
+    ]
+    if others:
+        parts.append(
+            "Other sets, looked at afterwards, have few systems and few pairs that are called tied, and do not settle "
+            f"it: mean Spearman of {'; of '.join(others)}, where one rank moves a training's figure by tenths."
+        )
+    parts.append("The skill ratings of this page count verdicts, as they did when its first rows were computed.")
+    return " ".join(parts)
+
+
+def mean_of(rows: Sequence[Mapping[str, float]], key: str) -> str:
+    values = [row[key] for row in rows if row[key] == row[key]]
+    return f"{np.mean(values):.2f}" if values else "-"
+
+
 def over_seeds(rows: Sequence[Mapping[str, Any]], key: str, digits: int = 3) -> str:
     """Mean and SD; where it is undefined on some seeds, as with ratings that are all alike, on how many it is not."""
     values = [row[key] for row in rows if row.get(key) is not None and row[key] == row[key]]
@@ -741,7 +829,7 @@ def comparison_lines(computed: Computed, store: Store) -> list[str]:
         "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
         "and larger encoders.",
     ]
-    systems = system_table(computed)
+    systems, outcomes = system_table(computed), outcome_table(computed)
     if systems:
         lines += [
             "",
@@ -749,6 +837,16 @@ def comparison_lines(computed: Computed, store: Store) -> list[str]:
             "calls every pair tied gives none:",
             "",
             *systems,
+        ]
+    if outcomes:
+        lines += [
+            "",
+            "Order of the systems on the judged held-out pairs, by mean verdict and by expected outcome: Spearman with "
+            "people's win rates, mean over seeds:",
+            "",
+            *outcomes,
+            "",
+            outcome_in_words(computed),
         ]
     return lines
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from scoring.ml import Dataset, Item, Output, Record
 
@@ -177,6 +178,55 @@ def test_a_pair_counts_with_the_share_of_seeds_that_are_right(
         "| pandalm | 2 | 0.500 (SD 0.707; 0.000 to 1.000) | +0.000 (SD 0.707; -0.500 to +0.500) | "
         "1.000 (SD 0.000; 1.000 to 1.000) |"
     ) in text
+
+
+def test_the_order_of_systems_by_lean_where_every_verdict_is_a_tie(
+    comparative: ModuleType, pages: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of pairs of neighbours the better one leads by a little; the worse a system is, the longer it writes."""
+    rates = {"a": 0.9, "b": 0.7, "c": 0.4, "d": 0.1}
+    texts = {name: Record("x" * (n + 1), system=name) for n, name in enumerate(rates)}
+    pairs = [(texts[one], texts[two], 1, one) for one, two in ("ab", "bc", "cd")]
+    monkeypatch.setattr(comparative, "people_win_rates", lambda data, aspect: rates)
+    monkeypatch.setattr(comparative, "judged_pairs", lambda data, aspect: pairs)
+    rate, (_, first, fold) = results(comparative, "e2e-quality")
+
+    def rows(seed: int, said: list[int], lean: list[float]) -> list[tuple[str, int, dict[str, Any]]]:
+        return [(f"e2e-quality/fold/{n}", seed + n, {**fold, "said": said, "lean": lean}) for n in range(3)]
+
+    tied = rows(first, [0, 0, 0], [0.2, 0.1, 0.3])
+    # Means of a, b, c, d: 1, -1, 0, 1 by verdicts and .3, -.2, .05, .0 by lean.
+    other = rows(first + 1, [1, -1, -1], [0.3, -0.1, 0.0])
+    text = pages(rate, *tied, *other)
+    # Seed 1: means of the lean are .2, -.05, .1, -.3; d comes last, b behind c: Spearman .8.
+    by_hand = stats.spearmanr([0.9, 0.7, 0.4, 0.1], [1, -1, 0, 1]).statistic
+    of_lean = [
+        stats.spearmanr([0.9, 0.7, 0.4, 0.1], row).statistic for row in ([0.2, -0.05, 0.1, -0.3], [0.3, -0.2, 0.05, 0])
+    ]
+    line = (
+        f"| e2e-quality | 1 | 2 | 3 | 4 | {by_hand:.3f} (defined on 1 of 2 seeds) | {np.mean(of_lean):.3f} (SD "
+        f"{np.std(of_lean, ddof=1):.3f}) | -1.000 |"
+    )
+    assert line in text
+    assert "On e2e mean verdicts give an order in 3 of 6 trainings" in text
+    assert "expected outcomes in 6" in text
+    assert "no independent evidence" in text
+    assert "Other sets" not in text
+    assert "of pandalm (4 systems, 3 trainings) - by verdicts, 0.80 by expected outcomes" in pages(
+        rate, ("pandalm/rate/5e-05", first, {"dev_loss": 0.7, "steps": 3}), *tied,
+        *((setting.replace("e2e-quality", "pandalm"), seed, result) for setting, seed, result in tied),
+    )  # fmt: skip
+
+
+def test_rows_stay_of_verdicts_whatever_the_profile_counts(comparative: ModuleType) -> None:
+    class Judge:
+        entry, artefact = "entry", "artefact"
+
+        def __init__(self, entry: object, artefact: object, options: dict[str, object]) -> None:
+            self.given = (entry, artefact, options)
+
+    found = comparative.by_verdicts(Judge("entry", "artefact", {}))
+    assert found.given == ("entry", "artefact", {"outcome": "verdict"})
 
 
 def test_a_seed_that_gives_no_order_of_systems_is_counted(comparative: ModuleType, pages: Callable[..., str]) -> None:
