@@ -300,7 +300,7 @@ _PAIRS = both(
             maybe(object_of(_VALUE, {"epsilon": number, "cross_validated": maybe(_ESTIMATE)})),
             letters=text, n=number, n_missing=number, score_set=maybe(text),
         ),
-        {"evaluators": list_of(text), "baseline": text},
+        {"evaluators": list_of(text), "baseline": text, "shorter": flag},
     ),
     both(_with_cells("columns"), both(_with_ceilings, _square)),
 )  # fmt: skip

@@ -31,7 +31,8 @@ from evalapp.stats.verdicts import (
     verdict_pairs,
 )
 
-#: The sentinel whose share every other evaluator's is compared with.
+#: The sentinel whose share every other evaluator's is compared with: the longer of two texts, or the shorter one where
+#: that is right more often.
 BASELINE = "length"
 #: The figures of a row, by their names here and above the table.
 DECIDED, DIFFERENCE, VERDICTS = "decided pairs", f"less {BASELINE}", "all pairs"
@@ -111,8 +112,9 @@ def pairs_table(
     learned: Mapping[str, int] | None = None,
 ) -> Table:
     """A row for every evaluator, most decided pairs right first: the share of `DECIDED` pairs whose outputs it orders
-    as most people did (a draw half), that share less `BASELINE`'s on the same pairs, and the share of `VERDICTS` right
-    of all pairs, scores that differ by no more than its threshold being tied.
+    as most people did (a draw half), that share less `BASELINE`'s on the same pairs (`shorter`: of its reverse, since
+    it is right in less than half of them), and the share of `VERDICTS` right of all pairs, scores that differ by no
+    more than its threshold being tied.
 
     `scored` are over the outputs of `compared` (comparisons of two outputs); `outside` marks those that no evaluator of
     the table has learned from: pairs with others count for nobody; `learned` as in `evaluators_table`. `settings`:
@@ -125,6 +127,8 @@ def pairs_table(
     of_pairs = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
     right = [outcomes(margin, pairs.sign) for margin in of_pairs]
     baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
+    shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
+    baseline = 1.0 - baseline if shorter and baseline is not None else baseline
     tested = _tell_apart(right, pairs.cluster, settings, draws["seed"])
     letters = by_place(tested)
     rows = []
@@ -147,6 +151,7 @@ def pairs_table(
         "coefficient": "verdicts",
         "evaluators": chosen_of(settings),
         "baseline": BASELINE,
+        "shorter": shorter,
         "columns": [{"name": name, "n": n} for name, n in counted.items()],
         "test": test,
         "ceiling": [decided.as_dict(), None, verdicts.as_dict()],

@@ -314,6 +314,9 @@ class PairsBoardSerializer(BoardSerializer):
     columns = serializers.ListField(child=serializers.DictField())
     ceiling = serializers.ListField(child=EstimateSerializer(allow_null=True))
     by_lot = serializers.FloatField(allow_null=True)
+    shorter = serializers.BooleanField(
+        required=False, help_text="Less length is less the share of the shorter text, which people prefer here."
+    )
     test = TestSerializer()
     n_pairs = serializers.IntegerField()
     n_decided = serializers.IntegerField()

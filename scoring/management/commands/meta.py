@@ -203,6 +203,8 @@ class Command(commands.Command):
         self.stdout.write("\n".join(as_lines(head, cells, left=(0, len(head) - 2))))
         told = "Evaluators that share a letter are not told apart" if found["test"]["names"] else "Nothing was tested"
         self.stdout.write(f"{told} ({found['test']['signature']}). {found['test']['note']}".rstrip())
+        if found.get("shorter"):
+            self.stdout.write("People prefer the shorter text here: less length is less the share of the shorter one.")
         if found["by_lot"] is not None:
             self.stdout.write(f"By lot: 0.500 of decided pairs, {found['by_lot']:.3f} of all at best.")
         if found["n_split"]:

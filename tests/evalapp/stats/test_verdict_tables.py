@@ -91,7 +91,8 @@ def test_the_table_has_the_figures_of_its_parts():
     assert table["rows"][0]["evaluator"] == "good"
     of = {row["evaluator"]: row for row in table["rows"]}
     assert of[BASELINE]["cells"][1] is None
-    assert of["good"]["cells"][1]["value"] == pytest.approx(shares["good"] - shares[BASELINE])
+    length = max(shares[BASELINE], 1 - shares[BASELINE])
+    assert of["good"]["cells"][1]["value"] == pytest.approx(shares["good"] - length)
     assert of["good"]["cells"][1]["low"] > 0
     assert of["good"]["letters"] != of[BASELINE]["letters"]
     assert table["ceiling"][0]["value"] > 0.6
@@ -161,6 +162,20 @@ def test_pairs_with_what_somebody_learned_from_count_for_nobody():
     assert "nothing left to compare on" in nothing["note"]
     assert f"good {len(compared)}" in nothing["note"]
     assert nothing["rows"][0]["cells"][0]["value"] is None
+
+
+def test_where_the_shorter_text_wins_the_difference_is_to_that():
+    compared = world()
+    good, length = scored(compared, "good", 2.0), scored(compared, BASELINE, -1.0, 3)
+    table = table_of(compared, [good, length])
+    of = {row["evaluator"]: row["cells"] for row in table["rows"]}
+    assert table["shorter"]
+    assert of[BASELINE][0]["value"] < 0.5
+    expected = of["good"][0]["value"] - (1 - of[BASELINE][0]["value"])
+    assert of["good"][1]["value"] == pytest.approx(expected)
+    longer = table_of(compared, [good, replace(length, metric=-length.metric)])
+    assert not longer["shorter"]
+    assert longer["rows"][0]["cells"][1]["value"] == pytest.approx(expected)
 
 
 def test_without_length_the_difference_says_so():

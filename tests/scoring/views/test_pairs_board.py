@@ -60,6 +60,7 @@ def test_the_same_table_by_page_api_and_command(compared, client):
     assert "35 pairs of outputs of 3 systems with one verdict that most people gave" in shown
     assert "1 pair has no verdict that most people gave and counts nowhere" in shown
     assert "one person" in shown
+    assert "Who reads nothing reaches ½" in shown
     assert 'aria-current="page">On compared pairs' in shown
     table = json.loads(command("--json"))
     answer = client.get(API).json()
