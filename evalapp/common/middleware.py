@@ -10,9 +10,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from .errors import EvalappError, TooLarge
+from .errors import BadInput, EvalappError, TooLarge
 from .outages import unstorable
-from .pages import came_from
+from .pages import came_from, without_choices
 from .problems import CONTENT_TYPE, from_domain, wait_headers
 
 #: What no page of ours ever asks a browser for.
@@ -54,7 +54,9 @@ class ErrorPages:
             return None
         part = getattr(request, "htmx", False) and not request.htmx.boosted
         template = "errors/_domain.html" if part else "errors/domain.html"
-        response = render(request, template, {"error": error, "back": came_from(request)}, status=error.status)
+        plain = without_choices(request) if isinstance(error, BadInput) else ""
+        context = {"error": error, "back": came_from(request), "plain": plain}
+        response = render(request, template, context, status=error.status)
         for name, value in wait_headers(error).items():
             response.headers[name] = value
         return response

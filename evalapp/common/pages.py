@@ -20,6 +20,12 @@ def came_from(request: HttpRequest) -> str:
     return urlunsplit(("", "", "/" + origin.path.lstrip("/"), origin.query, ""))
 
 
+def without_choices(request: HttpRequest) -> str:
+    """This page without what its address asks for; "" where it asks for nothing."""
+    # Of a path that begins with two slashes browsers make another host.
+    return "/" + request.path.lstrip("/") if request.method == "GET" and request.GET else ""
+
+
 def page(
     request: HttpRequest, template: str, context: dict | None = None, *, fragment: str = "", status: int = 200
 ) -> HttpResponse:

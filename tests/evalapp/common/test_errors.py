@@ -8,7 +8,7 @@ import pytest
 from django.shortcuts import render
 from django.test import RequestFactory
 
-from evalapp.common.errors import BadInput, Fault
+from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.middleware import ErrorPages
 from evalapp.common.pages import came_from
 from tests.cast import make_cast
@@ -66,3 +66,23 @@ def test_a_page_of_an_error_leads_back(method, referer, back):
     answer = ErrorPages(lambda _: None).process_exception(request, BadInput("No."))  # type: ignore[arg-type]
     assert answer is not None
     assert (f'<a class="button" href="{back}">Back</a>' in answer.content.decode()) == bool(back)
+
+
+@pytest.mark.parametrize(
+    ("address", "method", "error", "plain"),
+    [
+        ("/board/?evaluators=nobody", "get", BadInput("No."), "/board/"),
+        ("//elsewhere/?x=1", "get", BadInput("No."), "/elsewhere/"),
+        ("/board/", "get", BadInput("No."), ""),
+        ("/board/?x=1", "post", BadInput("No."), ""),
+        ("/board/?x=1", "get", NotThere("No."), ""),
+    ],
+)
+def test_an_address_that_asks_for_what_is_not_there_has_a_way_out(address, method, error, plain):
+    request = getattr(RequestFactory(), method)(address)
+    request.path = address.partition("?")[0]
+    answer = ErrorPages(lambda _: None).process_exception(request, error)  # type: ignore[arg-type]
+    assert answer is not None
+    shown = answer.content.decode()
+    assert ("This page without these choices" in shown) == bool(plain)
+    assert not plain or f'href="{plain}"' in shown
