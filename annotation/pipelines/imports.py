@@ -267,6 +267,9 @@ class _Import:
             file = check.staging.name(self.dataset_file)
             for name in changed:
                 self.faults.add(file, None, name, other_content(f"The project's {name}"))
+        elif "name" in changed:
+            was, name = current["name"], self.dataset.fields["name"]
+            self.context.log(f"dataset.json gives the project the name “{name}”; it was “{was}”.")
         same = not changed and not aspects
         return {"rows": 1, "added": int(not same and not taken_in), "same": int(same),
                 "replaced": int(not same and taken_in), "faulty": 0}  # fmt: skip

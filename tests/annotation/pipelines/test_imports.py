@@ -16,7 +16,7 @@ from django.conf import settings
 from annotation.models import Aspect, Comparison, CorpusPair, Item, Output, Rating, Reference, System, Upload
 from annotation.services.uploads import Incoming, folder_of, receive_upload, store_checked
 from evalapp.common.errors import BadInput, TooLarge
-from evalapp.common.models import AuditEvent, Run
+from evalapp.common.models import AuditEvent, Run, RunLog
 from evalapp.common.queue import cancel_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
 from tests.taking import COMPARISONS, DATASET, ITEMS, OUTPUTS, RATINGS, WHOLE, faults_of, row_counts, take_in, written
@@ -319,6 +319,17 @@ def test_a_description_that_differs_needs_replace(project):
     assert (project.name, Aspect.objects.get().high) == ("Beta", 7)
     narrower = {**other, "aspects": [{"name": "quality", "min": 3, "max": 7}]}
     assert "lie outside its new range" in faults_of(take_in(project, {"dataset.json": narrower}, replace=True))[0]
+
+
+def test_a_new_name_of_the_project_is_told(project):
+    was = project.name
+    renamed = {**DATASET, "name": "Beta"}
+    upload = take_in(project, {**WHOLE, "dataset.json": renamed})
+    assert project.name == "Beta"
+    told = "\n".join(RunLog.objects.filter(run=upload.run).values_list("text", flat=True))
+    assert f"dataset.json gives the project the name “Beta”; it was “{was}”." in told
+    again = take_in(project, {"dataset.json": renamed})
+    assert not RunLog.objects.filter(run=again.run, text__contains="gives the project the name").exists()
 
 
 # ---- the finer points of the format -----------------------------------------------------------------------
