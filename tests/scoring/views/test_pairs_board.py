@@ -144,6 +144,13 @@ def test_empty_states_say_what_is_missing(cast, client, score):
     assert "1 pair of outputs" in client.get(PAGE).content.decode()
 
 
+def test_the_main_table_leads_here_where_few_systems_rank_nothing(compared, client):
+    client.force_login(compared.viewer)
+    shown = client.get("/projects/alpha/evaluation/").content.decode()
+    assert "With 3 systems the system level ranks nothing" in shown
+    assert f'<a href="{PAGE}?aspect=better">How often each evaluator is right on single pairs</a>' in shown
+
+
 def test_large_tables_are_left_to_a_run(compared, monkeypatch):
     query = parse_query(PairsQuery, {}, compared.project)
     assert not is_large(compared.project, query)
