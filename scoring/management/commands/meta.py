@@ -107,12 +107,7 @@ class Command(commands.Command):
             self.stdout.write(
                 f"People's scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
             )
-        self._show_chosen(found)
-        if found.get("filter"):
-            self.stdout.write(filter_line(found["filter"]))
-        if found["n_simulated"]:
-            self.stdout.write("Simulated judgements are among these figures.")
-        self._show_stale(found)
+        self._show_what_counts(found)
         extra = [name for name in ("accuracy", "pa", "spa", "calibrated") if found["rows"] and name in found["rows"][0]]
         rows = [
             [
@@ -149,6 +144,15 @@ class Command(commands.Command):
             self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
 
+    def _show_what_counts(self, found: dict[str, Any]) -> None:
+        """What a reader must know before the figures: what was left out by wish, simulated or out of date."""
+        self._show_chosen(found)
+        if found.get("filter"):
+            self.stdout.write(filter_line(found["filter"]))
+        if found["n_simulated"]:
+            self.stdout.write("Simulated judgements are among these figures.")
+        self._show_stale(found)
+
     def _show_chosen(self, found: dict[str, Any]) -> None:
         if found["evaluators"]:
             self.stdout.write(f"Only chosen evaluators are compared: {', '.join(found['evaluators'])}.")
@@ -181,12 +185,7 @@ class Command(commands.Command):
             f"Evaluators of {found['project']} on {found['n_pairs']:,} compared pairs ({found['n_decided']:,} decided, "
             f"{found['n_tied']:,} tied): {found['aspect']}, systems {found['systems']}"
         )
-        self._show_chosen(found)
-        if found.get("filter"):
-            self.stdout.write(filter_line(found["filter"]))
-        if found["n_simulated"]:
-            self.stdout.write("Simulated judgements are among these figures.")
-        self._show_stale(found)
+        self._show_what_counts(found)
         if found["n_excluded"]:
             self.stdout.write(
                 f"{found['n_excluded']:,} comparisons are left out, since some evaluator learned from their groups."
