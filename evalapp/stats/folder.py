@@ -179,10 +179,14 @@ class ExportFolder:
         )  # fmt: skip
         return made, items.names
 
-    def comparisons(self, aspect: str, *, turing: bool, filter: str = "") -> tuple[Comparisons, tuple[str, ...]]:
+    def comparisons(
+        self, aspect: str, *, turing: bool, filter: str = "", may_lack: bool = False
+    ) -> tuple[Comparisons, tuple[str, ...]]:
         """Comparisons of two outputs, or (`turing`) of an output with a reference, for one aspect, and the names of the
-        items by their numbers. Outputs are numbers by item and system; side a stood first on the page."""
-        self.must_have("comparisons")
+        items by their numbers. Outputs are numbers by item and system; side a stood first on the page. No file of them
+        is an error, unless it `may_lack` since there were none."""
+        if not may_lack:
+            self.must_have("comparisons")
         out = self.left_out(filter)
         units, items, groups, raters = self.units(), Labels(), Labels(), Labels()
         found, n_filtered = [], 0

@@ -130,10 +130,10 @@ def _by_ranking(
 
 
 def _compared(
-    folder: ExportFolder, aspect: str, settings: Mapping[str, Any], *, turing: bool
+    folder: ExportFolder, aspect: str, settings: Mapping[str, Any], *, turing: bool, may_lack: bool = False
 ) -> tuple[Compared, list[Place]]:
     """The outputs that people compared, and where in the folder each is."""
-    found, items = folder.comparisons(aspect, turing=turing, filter=settings.get("filter") or "")
+    found, items = folder.comparisons(aspect, turing=turing, filter=settings.get("filter") or "", may_lack=may_lack)
     compared = Compared(found, subset=settings["systems"], turing=turing)
     units = compared.units.units
     pairs = zip(compared.item.tolist(), compared.system.tolist(), strict=True)
@@ -241,7 +241,9 @@ def _aspects(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) ->
 
 def _pairs(folder: ExportFolder, entry: Entry, settings: Mapping[str, Any]) -> Table:
     aspect, names = entry["table"]["aspect"], entry["sets"]
-    compared, places = _compared(folder, aspect, settings, turing=False)
+    # Where nobody compared anything there is a table that says so, and an export without a file of comparisons.
+    none = entry["table"].get("n_ratings") == 0
+    compared, places = _compared(folder, aspect, settings, turing=False, may_lack=none)
     outside = outside_training(folder, names, places)
     return pairs_table(
         compared,

@@ -201,6 +201,26 @@ def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.
     assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
 
 
+def test_a_table_of_compared_pairs_where_nobody_compared_anything_is_equal(exported: Path, tmp_path: Path) -> None:
+    params = {"aspect": "quality", "systems": "all", "references": "original", "test": "perm-both", "filter": ""}
+    entry = {"kind": "pairs", "params": params, "sets": ["len", "ref@original"]}
+    tables = data()
+    del tables["comparisons"]  # an export has no file of what there is none of
+    folder = copied(exported, tmp_path / "uncompared", tables)
+    asked = {**entry, "table": {"aspect": "quality", "n_ratings": 0, "rows": []}}
+    table = COMPUTED["pairs"](ExportFolder(folder), asked, params)
+    assert (table["n_ratings"], table["n_pairs"]) == (0, 0)
+    assert "has been compared" in table["note"]
+    (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [{**entry, "table": table}]}))
+    (outcome,) = recompute_folder(folder)
+    assert (outcome.is_equal, outcome.problem) == (True, "")
+    # One that stands on comparisons misses them.
+    table["n_ratings"] = 30
+    (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [{**entry, "table": table}]}))
+    (outcome,) = recompute_folder(folder)
+    assert outcome.problem == "comparisons: the folder holds no judgements by rater; export them per rater"
+
+
 def test_a_damaged_table_or_one_of_a_newer_kind_is_told_and_the_others_are_computed(
     exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
