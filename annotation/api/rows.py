@@ -16,7 +16,7 @@ from annotation.models import Comparison, Dialogue, Item, Output, Rating, Refere
 from annotation.parsers.kinds import SYSTEM_KINDS
 from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import Closed, WholeSerializer
+from evalapp.common.api.fields import PAGES, Closed, WholeSerializer, refuse_unknown
 from evalapp.common.errors import NotThere
 
 
@@ -117,6 +117,7 @@ class ProjectList(generics.ListAPIView):
             return model.objects.none()
         project = get_project(user=self.request.user, slug=self.kwargs["slug"], need="read")
         rows = model.objects.filter(**{self.project_field: project}).select_related(*self.related)
+        refuse_unknown(self.request.query_params, (*self.filters, *PAGES))
         wanted = {
             self.filters[name]: value for name, value in self.request.query_params.items() if name in self.filters
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -18,6 +19,7 @@ CONTENT_TYPE = "application/problem+json"
 MOST_ERRORS, LONGEST_TEXT = 100, 2000
 #: When to try again what is not there just now.
 RETRY_SECONDS = "5"
+SIGN_IN = "Send a token with the request (Authorization: Bearer TOKEN); make one under Account, Tokens."
 
 
 def problem(code: str, title: str, status_code: int, detail: str, errors: list | None = None, **extra: Any) -> dict:
@@ -71,8 +73,12 @@ def exception_handler(error: Exception, context: dict) -> Response | None:
     elif isinstance(error, exceptions.APIException):
         code = error.get_codes() if isinstance(error.get_codes(), str) else "bad-input"
         title = str(error.default_detail)
+        if "{" in title:  # a pattern of the framework: the title is the same for all of its kind
+            title = f"{HTTPStatus(error.status_code).phrase}."
         errors = _flatten(error.detail) if isinstance(error.detail, (dict, list)) else None
         detail = "See errors." if errors else str(error.detail)
+        if isinstance(error, exceptions.NotAuthenticated):
+            detail = SIGN_IN
         body = problem(str(code).replace("_", "-"), title, error.status_code, detail, errors)
         if getattr(error, "auth_header", None):
             headers["WWW-Authenticate"] = error.auth_header  # type: ignore[attr-defined]

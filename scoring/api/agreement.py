@@ -23,11 +23,12 @@ from evalapp.common.api.fields import (
     TextField,
     TruthField,
     WholeSerializer,
+    refuse_unknown,
 )
 from evalapp.common.pagination import one_page
 
 from ..selectors.leaderboards import CHOICES, AgreementQuery, parse_query
-from ..selectors.planning import EFFECTS, SIDES, TESTS, answer_plan, answer_power, read_question
+from ..selectors.planning import EFFECTS, SIDES, TESTS, PowerQuestion, answer_plan, answer_power, read_question
 from ..services.leaderboards import answer_leaderboard
 from ..services.planning import answer_pilot
 from .boards import board_response
@@ -110,6 +111,7 @@ class Agreement(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """How far people agree: every aspect, or one in detail."""
         project = get_project(user=request.user, slug=slug, need="read")
+        refuse_unknown(request.query_params, AgreementQuery.__dataclass_fields__)
         query = parse_query(AgreementQuery, request.query_params)
         if query.aspect:
             from ..selectors.agreement import choose_asked
@@ -177,6 +179,7 @@ class Power(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """How many judgements are needed to find an effect, with the project's judgements as the pilot."""
         project = get_project(user=request.user, slug=slug, need="read")
+        refuse_unknown(request.query_params, PowerQuestion.__dataclass_fields__)
         question = read_question(request.query_params)
         if question.test != "rating":
             return Response(PowerSerializer(answer_power(question, project)).data)

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import PAGES, refuse_unknown
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.forms import number_in
 from evalapp.common.pagination import KeysetPagination, one_page
@@ -92,6 +93,7 @@ class ScoreList(APIView):
         """The current scores of every output, by evaluator and output."""
         project = get_project(user=request.user, slug=slug, need="read")
         given = request.query_params
+        refuse_unknown(given, ("evaluator", "references", "system", "item", *PAGES))
         if not is_storable(given.dict()):
             raise BadInput(UNSTORABLE)
         sets = current_sets(project, given.get("references", "original"))
@@ -127,6 +129,7 @@ class ScoreSetShow(APIView):
 
 def _board(request: Request, slug: str, shape: Any, serializer: Any) -> Response:
     project = get_project(user=request.user, slug=slug, need="read")
+    refuse_unknown(request.query_params, shape.__dataclass_fields__)
     query = parse_query(shape, request.query_params, project)
     answer = answer_leaderboard(project=project, query=query, user=request.user)
     return board_response(answer, serializer)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models.fields.json import KT
+
 from annotation.models import RaterFilter, Upload, UploadChange
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
@@ -31,8 +33,9 @@ COUNTS = ("n_outputs", "n_ratings", "n_raters", "n_items", "n_clusters", "n_syst
 
 
 def list_snapshots(project: Project) -> list[Snapshot]:
-    """The newest first, without their tables."""
-    return list(Snapshot.objects.filter(project=project).select_related("created_by").defer("table"))
+    """The newest first, without their tables, but each with the `signature` of its own."""
+    rows = Snapshot.objects.filter(project=project).select_related("created_by").defer("table")
+    return list(rows.annotate(signature=KT("table__signature")))
 
 
 def get_snapshot(project: Project, slug: str) -> Snapshot:

@@ -60,7 +60,7 @@ BEYOND_THE_SCHEMA = {
     "POST /api/v1/projects/": "a name has letters a to z, digits and hyphens",
     **{
         f"GET /api/v1/projects/{{slug}}/leaderboards/{name}/": "values that exclude each other; what has been judged"
-        for name in ("systems", "evaluators", "matrix", "slices", "aspects")
+        for name in ("systems", "evaluators", "matrix", "slices", "aspects", "pairs")
     },
 }
 

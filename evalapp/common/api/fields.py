@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import models
@@ -84,6 +84,21 @@ def read_flag(given: Mapping[str, Any], name: str) -> bool:
         text = f"{name} must be 1 or 0."
         raise BadInput(text, faults=[Fault(text, field=name)])
     return _FLAGS[value]
+
+
+#: Of every address: how the answer is written. Of every list: its pages.
+_EVERYWHERE, PAGES = ("format",), ("cursor", "limit")
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises BadInput for parameters of an address that nobody reads: of a misspelt one the answer would be to another
+    question."""
+    names = tuple(known)
+    unknown = sorted(set(given) - {*names, *_EVERYWHERE})
+    there = f"There are: {', '.join(names)}." if names else "There are none."
+    faults = [Fault(f"{name} is not known here. {there}", field=name) for name in unknown]
+    if faults:
+        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
 
 
 class OnePageSerializer(serializers.Serializer):

@@ -95,7 +95,8 @@ def described(row: Any) -> dict[str, Any]:
     """A snapshot without its table, as plain values."""
     return {
         "name": row.slug, "title": row.title, "note": row.note, "board": row.kind, "params": row.params,
-        "signature": row.table.get("signature", "") if "table" in row.__dict__ else "",
+        # Those of a list are without their tables.
+        "signature": (row.table.get("signature") if "table" in row.__dict__ else row.signature) or "",
         "computed_at": row.computed_at.isoformat(), "created_at": row.created_at.isoformat(),
         "created_by": row.created_by.username if row.created_by else None,
     }  # fmt: skip

@@ -35,6 +35,13 @@ def rows(api, name: str, **query) -> list[dict]:
     return answer.json()["results"]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_misspelt_filter_is_refused_and_not_left_out(api, name):
+    answer = api.get(f"/api/v1/projects/alpha/{name}/", {"sytem": "s", "limit": 5})
+    assert answer.status_code == 400
+    assert [fault["field"] for fault in answer.json()["errors"]] == ["sytem"]
+
+
 def test_values(api):
     assert rows(api, "items")[0] | {"id": 0} == {
         "id": 0, "key": "i1", "context": ["Hello?"], "source": None, "group": "g", "meta": {"d": "x"},

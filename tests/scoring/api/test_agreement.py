@@ -27,6 +27,8 @@ def test_every_aspect_and_one_in_detail(api):
     assert [row["rater"] for row in one["raters"]] == ["r0", "r1"]
     assert {row["system"] for row in one["calibration"]["systems"]} == {"sys-a", "sys-b"}
     assert api.get(BASE + "agreement/?aspect=nonsense").status_code == 404
+    assert api.get(BASE + "agreement/?aspekt=quality").json()["errors"][0]["field"] == "aspekt"
+    assert api.get(BASE + "power/?efect=0.7").json()["errors"][0]["field"] == "efect"
 
 
 def test_a_filter_from_making_to_withdrawal(api):

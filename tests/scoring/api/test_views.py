@@ -62,6 +62,23 @@ def test_wrong_parameter_is_a_problem_document(viewer):
     assert response.json()["errors"][0]["field"] == "method"
 
 
+@pytest.mark.parametrize("board", ["systems", "evaluators", "aspects", "matrix", "pairs", "slices"])
+def test_a_misspelt_parameter_of_a_table_is_refused(viewer, board):
+    # Left out, the answer would be the figures of another question, such as of another aspect.
+    response = viewer.get(f"{API}/leaderboards/{board}/?sistems=machine")
+    assert response.status_code == 400
+    (fault,) = response.json()["errors"]
+    assert fault["field"] == "sistems"
+    assert fault["message"].startswith("sistems is not known here. There are: ")
+    assert "systems" in fault["message"]
+
+
+def test_a_misspelt_filter_of_scores_is_refused(viewer):
+    response = viewer.get(f"{API}/scores/?evaluater=length")
+    assert response.json()["errors"][0]["field"] == "evaluater"
+    assert viewer.get(f"{API}/scores/?evaluator=length&format=json").status_code == 200
+
+
 def test_scoring_is_a_run(client, scored):
     client.force_login(scored.researcher)
     body = {"kind": "score", "evaluator": "bleu-4", "options": {"lowercase": True}}

@@ -215,3 +215,11 @@ def test_agreement_and_power(cast):
     assert "are judged for quality" in text_of("power", "alpha", "--effect", ".3", "--test", "correlation")
     with pytest.raises(CommandError, match="true share"):
         command("power", "--effect", "much")
+
+
+def test_a_list_of_snapshots_has_the_signatures_of_its_tables(scored):
+    taken = command("snapshot", "alpha", "take", "--name", "first")
+    shown = command("snapshot", "alpha", "show", "first")
+    (listed,) = command("snapshot", "alpha", "list")["results"]
+    assert listed["signature"] == taken["signature"] == shown["signature"]
+    assert listed["signature"].startswith("method:mean|")
