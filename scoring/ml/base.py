@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.signature import VERSION, SignatureField, render
-from scoring.ml.types import Record
+from scoring.ml.types import Record, check_records
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -145,6 +145,7 @@ class Evaluator(ABC):
 
         `progress(done, total)` counts distinct records; an exception it raises ends the work.
         """
+        check_records(records, "score()")
         values = np.full(len(records), np.nan)
         components = {name: np.full(len(records), np.nan) for name in self.component_names}
         reasons = [""] * len(records)

@@ -43,6 +43,18 @@ class InvalidOption(ScoringError):
         return (self,)
 
 
+class InvalidCall(InvalidOption):
+    """A call that fits no evaluator of this kind, or no data given with it; `option` is the name of the call."""
+
+    def __init__(self, evaluator: str, call: str, message: str) -> None:
+        super().__init__(evaluator, call, message)
+        self.args = (f"{evaluator}: {call}() {message}",)
+
+
+class InvalidRecords(ScoringError, TypeError):
+    """Something else than the records, or than the dataset, that a call takes."""
+
+
 class InvalidOptions(InvalidOption):
     """Several of them, told at once; `option` is the first."""
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from scoring.ml.errors import InvalidRecords
+
 Verdict: TypeAlias = Literal["a", "b", "tie", "both_bad", "cannot_decide"]
 SystemKind: TypeAlias = Literal["machine", "human", "reference", "control"]
 Meta: TypeAlias = Mapping[str, Any]
@@ -98,7 +100,8 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an evaluator scores: a text with everything it may be measured against."""
+    """What an evaluator scores: a text with everything it may be measured against. References and context are texts
+    in a list or tuple. Raises `InvalidRecords` for a single text, whose characters would be taken for them."""
 
     text: str
     references: tuple[str, ...] = ()
@@ -108,6 +111,38 @@ class Record:
     system: str = ""
     step: int | None = None
     group: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("references", "context"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise InvalidRecords(f"{name} of a record is a list of texts, not one text: {name}=[{given!r:.40}]")
+            if not isinstance(given, tuple):
+                object.__setattr__(self, name, tuple(given))
+
+
+def check_records(records: object, call: str) -> None:
+    """Raises `InvalidRecords`, which says how to make some, for anything but a list of records or of what has their
+    members."""
+    if isinstance(records, str | bytes | Mapping) or not (hasattr(records, "__len__") and hasattr(records, "__iter__")):
+        wrong = f"found {type(records).__name__}"
+    else:
+        place, odd = next(((k, row) for k, row in enumerate(records) if not hasattr(row, "text")), (-1, None))
+        if place < 0:
+            return
+        wrong = f"found {type(odd).__name__} at place {place}"
+    raise InvalidRecords(
+        f"{call} takes a list of records, {wrong}. scoring.ml.Record(text=..., context=[...], references=[...]) makes "
+        "one, read_dataset(folder).outputs_with_context() those of a folder."
+    )
+
+
+def check_dataset(data: object, call: str) -> None:
+    """Raises `InvalidRecords` for anything but a dataset."""
+    if not isinstance(data, Dataset):
+        raise InvalidRecords(
+            f"{call} takes a dataset, found {type(data).__name__}: read_dataset(folder) gives that of a folder."
+        )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from scoring.ml.engine import Dtype
 from scoring.ml.errors import InvalidOption, ScoringError
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.word_ngrams import HEADER, WordNgrams
-from scoring.ml.types import Record
+from scoring.ml.types import Record, check_records
 
 # Records between two reports of progress.
 _CHUNK = 2048
@@ -147,6 +147,7 @@ class Perplexity(Evaluator):
     def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
         if not self.depends_on_batch or self.cross is not None:
             return super().evaluate(records, progress=progress)
+        check_records(records, "score()")
         fitted = copy.copy(self)  # so that calls in several threads do not meet
         fitted.cross = CrossFit(
             records,

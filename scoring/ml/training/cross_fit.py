@@ -20,7 +20,7 @@ from scoring.ml.training.claim import claim_folder
 from scoring.ml.training.fit import make_job, run_job
 from scoring.ml.training.job import Report, TrainingProgress, silent
 from scoring.ml.training.store import write_folder
-from scoring.ml.types import Dataset, Record, training_names
+from scoring.ml.types import Dataset, Record, check_dataset, training_names
 
 DEV_SHARE = 0.125
 
@@ -223,6 +223,7 @@ def cross_fit(
     Arguments as `fit`. Raises `TrainingDataError` when there are fewer than two groups per fold.
     """
     entry = get_entry(name)
+    check_dataset(data, "cross_fit()")
     members = []
     for number, (train, dev) in enumerate(fold_parts(name, data, folds, seed)):
         place = Path(folder) / f"fold-{number}"

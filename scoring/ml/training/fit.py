@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from scoring.ml.base import Evaluator, Progress
 from scoring.ml.catalogue import RECOMMENDED
-from scoring.ml.errors import InvalidOption, TrainingDiverged
+from scoring.ml.errors import InvalidCall, InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.job import FitJob, Plan, Report, TrainingProgress, silent
-from scoring.ml.types import Comparison, Dataset, Rating
+from scoring.ml.types import Comparison, Dataset, Rating, check_dataset
 
 if TYPE_CHECKING:
     from scoring.ml.artefact import Artefact
@@ -200,7 +200,10 @@ def make_job(
     """
     entry = get_entry(name)
     if not entry.learns:
-        raise InvalidOption(name, "fit", f"needs no training: load({name!r}) gives it")
+        raise InvalidCall(name, "fit", f"is not for it: it needs no training, load({name!r}) gives it")
+    check_dataset(train, "fit()")
+    if dev is not None:
+        check_dataset(dev, "dev=")
     seed = checked_seed(name, seed)
     if aspect is not None and entry.aspect == "none":
         raise InvalidOption(name, "aspect", "is not for it: it learns no aspect")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.ml import Record, catalogue, load
+from scoring.ml import Record, ScoringError, catalogue, load
 
 LIGHT = [entry for entry in catalogue() if "encoder" not in entry.needs]
 # Perplexity learns from references instead of measuring against them.
@@ -120,3 +120,19 @@ def test_progress_reaches_the_end_and_may_stop_the_work():
 
     with pytest.raises(KeyboardInterrupt):
         load("bleu-star").score(rows, progress=stop)
+
+
+@pytest.mark.parametrize("name", ["length", "bleu-4", "perplexity"])
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["a text"], "found str at place 0"),
+        ([Record("a"), {"text": "b"}], "found dict at place 1"),
+        ("a text", "found str"),
+        (Record("a"), "found Record"),
+        ((Record(text) for text in "ab"), "found generator"),
+    ],
+)
+def test_what_is_no_list_of_records_is_refused_with_the_way_to_one(name, given, found):
+    with pytest.raises(ScoringError, match=f"takes a list of records, {found}.*Record.text=.*outputs_with_context"):
+        load(name).score(given)

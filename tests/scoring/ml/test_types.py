@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from scoring.ml.types import Comparison, Dataset, Dialogue, Item, Output, Rating, assign_groups
+from scoring.ml.errors import InvalidRecords
+from scoring.ml.types import Comparison, Dataset, Dialogue, Item, Output, Rating, Record, assign_groups
 
 
 def make_dataset(n_groups: int = 20) -> Dataset:
@@ -67,3 +68,12 @@ def test_outputs_with_context_carry_their_item():
     record = make_dataset(2).outputs_with_context()[1]
     assert (record.text, record.item, record.system, record.group) == ("i0 b", "i0", "b", "g0")
     assert (record.context, record.references) == (("hi",), ("ref",))
+
+
+def test_one_text_is_no_list_of_references_or_turns():
+    # Its characters would be taken for them, and the score would be a number.
+    with pytest.raises(InvalidRecords, match="references of a record is a list of texts, not one text"):
+        Record("the cat", references="the cat")
+    with pytest.raises(InvalidRecords, match="context of a record"):
+        Record("the cat", context="Where is it?")
+    assert Record("x", references=["a", "b"], context=["c"]) == Record("x", ("a", "b"), ("c",))

@@ -15,7 +15,7 @@ from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue
 from scoring.ml.engine import Engine
-from scoring.ml.errors import ArtefactError, InvalidOption
+from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import both_note, counted_note
@@ -40,7 +40,7 @@ from scoring.ml.training.checks import cut_note
 from scoring.ml.training.estimate import judged_texts, scoring_seconds, training_seconds
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
-from scoring.ml.types import Dataset, Record
+from scoring.ml.types import Dataset, Record, check_records
 
 if TYPE_CHECKING:
     from scoring.ml.training.cross_fit import CrossFitted
@@ -241,8 +241,10 @@ class Comparative(TrainedEvaluator, PairJudge):
 
         A blank text is worse than any other, two blank ones are tied. `progress(done, total)` counts pairs.
         """
+        check_records(a, "compare()")
+        check_records(b, "compare()")
         if len(a) != len(b):
-            raise InvalidOption(self.name, "compare", f"needs two lists of one length, found {len(a)} and {len(b)}")
+            raise InvalidCall(self.name, "compare", f"needs two lists of one length, found {len(a)} and {len(b)}")
         pairs = list(zip(a, b, strict=True))
         probabilities = np.zeros((len(pairs), 3))
         truncated = np.zeros(len(pairs), dtype=np.bool_)

@@ -13,7 +13,7 @@ from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, signs_of
 from scoring.ml.training.cross_fit import CrossFitted
-from scoring.ml.types import Record
+from scoring.ml.types import Record, check_records
 
 
 class CrossFittedComparative(CrossFitted, PairJudge):
@@ -66,6 +66,8 @@ class CrossFittedComparative(CrossFitted, PairJudge):
 
     def _rows_of(self, a: Sequence[Record], b: Sequence[Record]) -> list[list[int]]:
         """For each model the pairs that it judges. Raises `InvalidOption` for lists of two lengths, as a model does."""
+        check_records(a, "compare()")
+        check_records(b, "compare()")
         if len(a) != len(b):
             self.judges[0].judge(a, b)
         rows: list[list[int]] = [[] for _ in self.judges]

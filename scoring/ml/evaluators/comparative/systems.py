@@ -13,9 +13,9 @@ import numpy as np
 from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
 from scoring.ml.base import Progress
-from scoring.ml.errors import InvalidOption
+from scoring.ml.errors import InvalidCall
 from scoring.ml.evaluators.comparative.verdicts import Floats, Outcome, Signs, Verdicts, expected_scores
-from scoring.ml.types import Record
+from scoring.ml.types import Record, check_records
 
 Systems: TypeAlias = Mapping[str, Sequence[Record]]
 
@@ -101,11 +101,14 @@ class PairJudge(ABC):
         """Every system against every other on the items both have, each pair of texts compared once.
 
         `max_items` items at most that two systems or more have, drawn by seed, the same for all. Raises
-        `InvalidOption` for fewer than two systems, a system with two texts for an item, or when no two share an item.
+        `InvalidCall` for fewer than two systems, a system with two texts for an item, or when no two share an item.
         """
+        if not isinstance(systems, Mapping):
+            message = f"takes the records of each system by its name, {{name: [...]}}, not {type(systems).__name__}"
+            raise InvalidCall(self.name, "rank", message)
         names = sorted(systems)
         if len(names) < 2:
-            raise InvalidOption(self.name, "rank", f"needs at least two systems, found {len(names)}")
+            raise InvalidCall(self.name, "rank", f"needs at least two systems, found {len(names)}")
         texts = {name: _by_item(self.name, name, systems[name]) for name in names}
         times = Counter(item for own in texts.values() for item in own)
         items = drawn_items([item for item, n in times.items() if n > 1], max_items, seed)
@@ -120,7 +123,8 @@ class PairJudge(ABC):
                         a.append(texts[one][item])
                         b.append(texts[other][item])
         if not rows:
-            raise InvalidOption(self.name, "rank", "no two of these systems have an output for the same item")
+            message = "needs outputs for the same items: no two of these systems have an output for the same item"
+            raise InvalidCall(self.name, "rank", message)
         first, second, of = zip(*rows, strict=True)
         verdicts = self.judge_from_either_side(a, b, seed, progress)
         return Encounters(tuple(names), first, second, of, verdicts, self.counted(verdicts))
@@ -164,11 +168,11 @@ def drawn_items(items: Iterable[str], most: int | None, seed: int) -> list[str]:
 
 
 def _by_item(evaluator: str, system: str, records: Sequence[Record]) -> dict[str, Record]:
+    check_records(records, "rank()")
     found: dict[str, Record] = {}
     for record in records:
         if record.item in found:
-            raise InvalidOption(
-                evaluator, "rank", f"system {system!r} has two texts for item {record.item!r}: make two systems of it"
-            )
+            message = f"takes one text for an item: system {system!r} has two texts for item {record.item!r}"
+            raise InvalidCall(evaluator, "rank", f"{message}: make two systems of it")
         found[record.item] = record
     return found

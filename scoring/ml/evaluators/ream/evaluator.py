@@ -17,7 +17,7 @@ from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, references_of
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import resolve_device
-from scoring.ml.errors import InvalidOption, ScoringError, TrainingDataError
+from scoring.ml.errors import InvalidOption, InvalidRecords, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.annotate import Annotation, choose_references
 from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample
@@ -149,6 +149,8 @@ class Ream(TrainedEvaluator):
     def reliabilities(self, query: Record, sets: Sequence[Sequence[str]]) -> Floats:
         """(n,) s(q, R) of several sets of references for one query, whose text does not matter. Texts that were read
         before cost no pass of the encoder. Blank and repeated references do not count."""
+        if any(isinstance(texts, str) for texts in sets):
+            raise InvalidRecords("references are a list of texts, not one text")
         cleaned = [list(dict.fromkeys(text for text in texts if text.strip())) for texts in sets]
         if any(not texts for texts in cleaned):
             raise ScoringError("a reliability needs at least one reference that is not blank")

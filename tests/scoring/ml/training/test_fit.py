@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import ArtefactError, InvalidOption, NotTrained, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml import (
+    ArtefactError,
+    InvalidOption,
+    NotTrained,
+    ScoringError,
+    TrainingDataError,
+    TrainingProgress,
+    cross_fit,
+    fit,
+    load,
+    plan,
+)
 from scoring.ml.catalogue import Option
 from scoring.ml.errors import TrainingDiverged
 from scoring.ml.training import finetune as finetune_module
@@ -245,7 +257,10 @@ def test_what_is_missing_is_said_before_training() -> None:
         fit("toy", toy_data(), profile="paper")
     with pytest.raises(NotTrained, match="has to be trained first"):
         load("toy")
-    with pytest.raises(InvalidOption, match="needs no training"):
+    for call in (fit, plan, partial(cross_fit, folder="somewhere")):
+        with pytest.raises(ScoringError, match=r"takes a dataset, found str: read_dataset\(folder\) gives"):
+            call("toy", "my-folder")
+    with pytest.raises(InvalidOption, match=r"fit\(\) is not for it: it needs no training"):
         fit("length", toy_data())
     assert plan("toy", toy_data(), epochs=5).steps == 30
 

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import ArtefactError, EncoderError, InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
+from scoring.ml import (
+    ArtefactError,
+    EncoderError,
+    InvalidOption,
+    ScoringError,
+    TrainingDataError,
+    TrainingProgress,
+    fit,
+    load,
+    plan,
+)
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative import training
 from scoring.ml.evaluators.comparative.evaluator import Comparative
@@ -339,6 +349,10 @@ def test_the_verdict_table_is_made_of_shared_items(trained):
         trained.rank({"x": two["x"][:2], "y": two["y"][3:]})
     with pytest.raises(InvalidOption, match="two texts for item"):
         trained.rank({"x": two["x"] * 2, "y": two["y"]})
+    with pytest.raises(InvalidOption, match=r"rank\(\) takes the records of each system by its name"):
+        trained.rank(two["x"])
+    with pytest.raises(ScoringError, match=r"compare\(\) takes a list of records, found str at place 0"):
+        trained.compare(["a"], ["b"])
 
 
 def test_saved_and_loaded(trained, tmp_path):

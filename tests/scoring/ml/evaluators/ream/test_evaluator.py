@@ -85,6 +85,8 @@ def test_reliability_ignores_order_repeats_and_blanks(trained: Ream) -> None:
     assert trained.reliability(("no",), references) != pytest.approx(value, abs=1e-6)
     with pytest.raises(ScoringError, match="at least one reference"):
         trained.reliability(context, [" "])
+    with pytest.raises(ScoringError, match="a list of texts, not one text"):
+        trained.reliability(context, "its letters would be read")
 
 
 def test_edge_lists_give_the_same(trained: Ream) -> None:
