@@ -56,6 +56,9 @@ class TsvParser(_BodyParser):
     ending = "tsv"
 
 
+BODY_TYPES = tuple(parser.media_type for parser in (NdjsonParser, CsvParser, TsvParser))
+
+
 class FaultSerializer(serializers.ModelSerializer):
     class Meta:
         model = UploadFault
@@ -125,6 +128,8 @@ def _incoming(request: Request, kind: str) -> list[Incoming]:
             text = f"Say what the rows are: ?kind= one of {', '.join(BODY_KINDS)}."
             raise BadInput(text, faults=[Fault(text, field="kind")])
         return [Incoming(f"{kind}.{data['ending']}", _chunks(data["stream"]))]
+    if (request.content_type or "").partition(";")[0].strip() in BODY_TYPES:
+        raise BadInput("The body has no rows.")
     found = [file for name in request.FILES for file in request.FILES.getlist(name)]
     if not found:
         raise BadInput("The form has no file. Send each file as a part with its file name.")

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalapp.client.errors import ClientError, expecting
+from evalapp.client.errors import ClientError, InvalidArgument, expecting
 from evalapp.client.rows import need_pandas, to_frame
 from evalapp.client.runs import OnProgress, Progress, Run
 from evalapp.client.session import Session, plain_name, segment
+from evalapp.client.uploads import is_table
 
 if TYPE_CHECKING:
     import pandas
@@ -57,11 +58,22 @@ class Export:
 
     def download(self, folder: str | Path, *, progress: OnProgress | None = None) -> list[Path]:
         """Write the files into `folder`, which is made if need be; returns their paths. A file appears when it is
-        whole; files of the same names are replaced. Waits for the export first if need be."""
+        whole; files of the same names are replaced. Waits for the export first if need be.
+
+        Raises InvalidArgument, before anything is written, where the folder has tables that are not of this export:
+        those of another format or project would be read together with it.
+        """
         if self.state != "succeeded":
             self.wait(progress=progress)
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
+        with expecting("the files of an export"):
+            mine = {str(entry["name"]) for entry in self.files}
+        others = sorted(path.name for path in target.iterdir() if is_table(path.name) and path.name not in mine)
+        if others:
+            raise InvalidArgument(
+                f"{target} holds {', '.join(others)}, not of this export: name another folder, lest tables mix"
+            )
         return [self._fetch(entry, target, progress) for entry in self.files]
 
     def _fetch(self, entry: Mapping[str, Any], target: Path, progress: OnProgress | None) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -60,9 +60,19 @@ class Leaderboard:
         return bool(self.table["is_current"])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row each; nested estimates become columns such as `pearson.value`, `pearson.low`."""
+        """One row each; nested estimates become columns such as `pearson.value`, `pearson.low`, and cells those of the
+        part, aspect, evaluator or figure they are of: `news.value`."""
         need_pandas("to_pandas()")
-        return to_frame([_flat(row) for row in self.rows])
+        names = self._cells()
+        return to_frame([_flat(row) | _flat_cells(row, names) for row in self.rows])
+
+    @expecting("a leaderboard")
+    def _cells(self) -> list[str]:
+        """What the cells of its rows are of, in their order; nothing where rows have none."""
+        if self.table.get("kind") == "matrix":
+            return [str(row["evaluator"]) for row in self.rows]
+        heads = self.table.get("parts") or self.table.get("aspects") or self.table.get("columns") or []
+        return [str(head["name"] if "name" in head else head["aspect"]) for head in heads]
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,9 +80,15 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         if isinstance(value, Mapping):
             flat |= {f"{name}.{inner}": one for inner, one in value.items()}
-        else:
+        elif name != "cells":
             flat[name] = value
     return flat
+
+
+def _flat_cells(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    # A cell that does not exist, such as that of an evaluator against itself, is missing in its columns.
+    cells = zip(names, row.get("cells") or (), strict=False)
+    return {f"{name}.{inner}": one for name, cell in cells if cell for inner, one in cell.items()}
 
 
 @dataclass
@@ -216,9 +232,18 @@ class Project:
         )
         return Run.from_wire(self._session, row)
 
-    def score(self, evaluator: str, *, options: Mapping[str, Any] | None = None, references: str | None = None) -> Run:
-        """Apply an evaluator to every output that has no score of it yet."""
-        wishes: dict[str, Any] = {"options": dict(options) if options else None, "references": references}
+    def score(
+        self,
+        evaluator: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        references: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Run:
+        """Apply an evaluator to every output that has no score of it yet. `idempotency_key`: as in `start`."""
+        wishes: dict[str, Any] = {
+            "options": dict(options) if options else None, "references": references, "idempotency_key": idempotency_key,
+        }  # fmt: skip
         return self.start("score", evaluator=evaluator, **{k: v for k, v in wishes.items() if v is not None})
 
     def train(self, evaluator: str, **wishes: Any) -> Run:
@@ -267,8 +292,10 @@ class Project:
         self, of: str = "systems", *, progress: OnProgress | None = None, timeout: float | None = None, **query: Any
     ) -> Leaderboard:
         """The leaderboard of `systems` (aspect, method, ratings, systems, by, references) or of `evaluators` (aspect,
-        level, grouping, systems, references, ratings). One that is large is computed by a run, which is waited for.
-        Raises UnexpectedAnswer where there is neither a table of rows nor such a run.
+        level, grouping, systems, references, ratings), or of evaluators by part of the items (`slices`), by aspect
+        (`aspects`), against each other (`matrix`) or on compared pairs (`pairs`). One that is large is computed by a
+        run, which is waited for. Raises BadRequest, which lists them, for a choice that the table does not have, and
+        UnexpectedAnswer where there is neither a table of rows nor such a run.
         """
         path = f"{self._path}leaderboards/{segment(of)}/"
         began = time.monotonic()

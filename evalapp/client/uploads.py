@@ -147,7 +147,7 @@ def files_of(paths: Sequence[str | Path]) -> list[Path]:
     found: list[Path] = []
     for given in map(Path, paths):
         if given.is_dir():
-            inside = [path for path in sorted(given.iterdir()) if path.is_file() and _is_table(path.name)]
+            inside = [path for path in sorted(given.iterdir()) if path.is_file() and is_table(path.name)]
             if not inside:
                 raise MissingFile(f"{given} has no file of the interchange format, such as outputs.jsonl")
             found += inside
@@ -160,7 +160,8 @@ def files_of(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def _is_table(name: str) -> bool:
+def is_table(name: str) -> bool:
+    """Whether a file has a name of the interchange format."""
     name = name.lower().removesuffix(".gz")
     return name.startswith(TABLES) and name.endswith(ENDINGS)
 

@@ -161,6 +161,8 @@ def test_what_cannot_be_sent_is_said_before(rita, installation, tmp_path):
 def test_an_unknown_kind_is_refused_by_the_server(rita):
     with pytest.raises(BadRequest, match="no kind"):
         rita.project("alpha").upload_rows("songs", [{"id": "x"}])
+    with pytest.raises(BadRequest, match="The body has no rows"):
+        rita.project("alpha").upload_rows("outputs", [])
 
 
 def test_undo_is_refused_with_the_list_once_something_rests_on_it(filled):
@@ -208,6 +210,7 @@ def test_a_run_whose_answer_was_lost_is_not_begun_twice(filled, installation):
     again = filled.start("score", evaluator="chrf", idempotency_key="night")
     again.wait()
     assert filled.start("score", evaluator="chrf", idempotency_key="night").id == again.id
+    assert filled.score("chrf", idempotency_key="night").id == again.id
     with pytest.raises(Conflict, match="belongs to another request"):
         filled.start("score", evaluator="length", idempotency_key="night")
     installation.loses = 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from evalapp.client import Client, Leaderboard, UnexpectedAnswer
+from evalapp.client import Client, InvalidArgument, Leaderboard, UnexpectedAnswer
 
 RUN = {"id": 7, "project": "p", "kind": "rank", "title": "Rank", "state": "succeeded", "attempt": 1}
 TABLE = {"rows": [], "signature": "s", "is_current": True}
@@ -75,3 +75,50 @@ def test_two_downloads_of_one_file_do_not_meet(tmp_path):
         thread.join(30)
     assert faults == []
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("items.jsonl", b"first second")]
+
+
+CELL = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "note": ""}
+
+
+@pytest.mark.parametrize(
+    ("heads", "names"),
+    [
+        ({"kind": "matrix"}, ["a", "b"]),
+        ({"kind": "aspects", "aspects": [{"aspect": "quality"}, {"aspect": "signature"}]}, ["quality", "signature"]),
+        ({"kind": "slices", "parts": [{"name": "news", "n": 5}, {"name": "chat", "n": 4}]}, ["news", "chat"]),
+        ({"kind": "pairs", "columns": [{"name": "decided pairs"}, {"name": "less length"}]}, None),
+    ],
+)
+def test_the_cells_of_a_table_become_columns_by_name(heads, names):
+    pandas = pytest.importorskip("pandas")
+    rows = [
+        {"evaluator": "a", "signature": "a|v:1", "cells": [None, CELL]},
+        {"evaluator": "b", "signature": "b|v:1", "cells": [CELL, None]},
+    ]
+    frame = board({**TABLE, **heads, "rows": rows}).to_pandas()
+    first, second = names or ["decided pairs", "less length"]
+    assert "cells" not in frame.columns
+    assert frame["signature"].tolist() == ["a|v:1", "b|v:1"]
+    assert frame[f"{second}.value"][0] == frame[f"{first}.value"][1] == 0.5
+    assert pandas.isna(frame[f"{first}.value"][0])
+    assert frame[f"{first}.n"][1] == 9
+
+
+def test_a_download_does_not_mix_with_tables_of_something_else(tmp_path):
+    files = [{"name": "items.jsonl", "bytes": 3}]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "/files/" in request.url.path:
+            return httpx.Response(200, content=b"{}\n")
+        return httpx.Response(200, json={"id": 7, "format": "jsonl", "state": "succeeded", "files": files, "slug": "p"})
+
+    with client(answer) as here:
+        export = here.project("p").export(wait=False)
+        (tmp_path / "notes.txt").write_text("mine")
+        assert export.download(tmp_path) == export.download(tmp_path) == [tmp_path / "items.jsonl"]
+        # Comparisons of another project would be taken for those of this one.
+        (tmp_path / "comparisons.jsonl").write_text("")
+        (tmp_path / "items.jsonl").write_text("kept")
+        with pytest.raises(InvalidArgument, match=r"holds comparisons\.jsonl, not of this export: name another folder"):
+            export.download(tmp_path)
+        assert (tmp_path / "items.jsonl").read_text() == "kept"
