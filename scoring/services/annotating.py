@@ -179,7 +179,7 @@ def _checked(project: Project, wishes: AnnotateWishes) -> dict[str, Any]:
 
 def _why_not(evaluator: Evaluator) -> str:
     if evaluator.name != "ream":
-        return f"{evaluator.slug} is a {evaluator.name}; only a trained ream says how reliable references are."
+        return f"{evaluator.slug} was trained as {evaluator.name}; only ream says how reliable references are."
     return ""
 
 

@@ -99,7 +99,9 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
     if not 2 <= len(parts) <= MOST_PARTS:
         faults.append(Fault(f"Name from 2 to {MOST_PARTS} different evaluators.", field="parts"))
     kinds = dict(Evaluator.objects.filter(project=project, slug__in=parts).values_list("slug", "kind"))
-    scored = {s.evaluator.slug for s in current_sets(project, wishes.references)}
+    sets = current_sets(project, wishes.references)
+    scored = {s.evaluator.slug for s in sets}
+    defined = {s.evaluator.slug for s in sets if s.n_undefined < s.n_scores}
     unknown = deleted_among(project, (part for part in parts if part not in scored))
     for part in parts:
         if kinds.get(part) == Evaluator.Kind.COMBINED:
@@ -109,6 +111,9 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
         elif part not in scored:
             way = f"manage.py score {part} --project {project.slug}"
             faults.append(Fault(f"{part} has no scores against “{wishes.references}”: {way}", field="parts"))
+        elif part not in defined:
+            text = f"{part} is undefined for every output here, and so would the combination be: leave it out."
+            faults.append(Fault(text, field="parts"))
     if wishes.method not in METHODS:
         faults.append(Fault(f"method is one of {', '.join(METHODS)}, not “{wishes.method}”.", field="method"))
     if wishes.ratings not in RATINGS:

@@ -45,7 +45,7 @@ def start_curves(*, project: Project, user: Any = None, wishes: CurveWishes, sen
     for field in ("evaluator", "other"):
         slug = getattr(wishes, field)
         if slug and (found := find_trained(project, slug)).name != "ream":
-            faults.append(Fault(f"{slug} is a {found.name}; only a trained ream predicts reliability.", field=field))
+            faults.append(Fault(f"{slug} was trained as {found.name}; only ream predicts reliability.", field=field))
     if wishes.other == wishes.evaluator:
         faults.append(Fault("Name another evaluator for the transfer.", field="other"))
     if not 1 <= wishes.sample <= MOST_ITEMS:

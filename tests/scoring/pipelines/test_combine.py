@@ -14,7 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from annotation.models import Output, System
+from annotation.models import Item, Output, System
 from annotation.services.judging import next_assignment, submit_answer
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
@@ -146,6 +146,13 @@ def test_what_cannot_be_combined_says_why(scored, settings, tmp_path):
     make_trained(scored.project, "ream-1", name="ream")
     with pytest.raises(BadInput, match="seed is a whole number from 0"):
         start_curves(project=scored.project, wishes=CurveWishes("ream-1", seed=-1), send=False)
+
+
+def test_a_part_without_any_score_is_refused_and_not_taken_into_a_combination_without_any(scored, score):
+    Item.objects.filter(project=scored.project).update(context=[], source=None)
+    assert score(scored.project, "overlap").result["undefined"] == 24
+    with pytest.raises(BadInput, match="overlap is undefined for every output here, and so would the combination be"):
+        start_combination(project=scored.project, wishes=CombineWishes(("length", "overlap")), send=False)
 
 
 def test_the_signature_of_very_many_parts_still_fits():
