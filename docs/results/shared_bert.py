@@ -176,7 +176,7 @@ def page(given: Given, store: Store) -> list[str]:
     lines += ["", "## Sentinels", "", *sentinels(given, store)]
     lines += ["", "## Verdict", "", *verdict(given, store)]
     if given.items and given.items < ALL_ITEMS and not given.quick:
-        lines += all_items(replace(given, items=ALL_ITEMS))
+        lines += all_items(replace(given, items=ALL_ITEMS, again=()))
     return lines
 
 
