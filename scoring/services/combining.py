@@ -101,7 +101,7 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
     kinds = dict(Evaluator.objects.filter(project=project, slug__in=parts).values_list("slug", "kind"))
     sets = current_sets(project, wishes.references)
     scored = {s.evaluator.slug for s in sets}
-    defined = {s.evaluator.slug for s in sets if s.n_undefined < s.n_scores}
+    defined = {s.evaluator.slug for s in sets if not s.n_scores or s.n_undefined < s.n_scores}
     unknown = deleted_among(project, (part for part in parts if part not in scored))
     for part in parts:
         if kinds.get(part) == Evaluator.Kind.COMBINED:

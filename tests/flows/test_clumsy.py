@@ -49,7 +49,9 @@ def reads(monkeypatch):
 
     def read(client, path):
         names.clear()
-        assert client.get(path, {"nothing-knows-this": "1"}).status_code < 500, path
+        # What is asked for something unknown may refuse that before it looks for anything.
+        for given in ({"nothing-knows-this": "1"}, {}):
+            assert client.get(path, given).status_code < 500, path
         return names - {"nothing-knows-this"}
 
     return read
