@@ -106,11 +106,9 @@ def tell_apart(
     have scored, one column each in the order given (names are their places); or why nothing was tested."""
     test: Any = settings.get("test") or "perm-both"
     coefficient: Any = settings.get("coefficient") or "pearson"
-    if test == "none":
-        return "no test was asked for"
-    usable = {str(k): column for k, column in enumerate(columns) if np.isfinite(column).any()}
-    if len(usable) < 2:
-        return "there are not two evaluators to be compared"
+    usable = usable_columns(columns)
+    if why_not := untested(test, usable):
+        return why_not
     if test == "williams" and (
         coefficient != "pearson" or settings["level"] != "segment" or settings["grouping"] != "none"
     ):
@@ -128,6 +126,18 @@ def tell_apart(
         coefficient=coefficient, cluster=cluster, test=test, k=needed_draws(len(usable)),
         block=0 if coefficient in _FAST else BLOCK,
     )  # fmt: skip
+
+
+def usable_columns(columns: Sequence[FloatArray]) -> dict[str, FloatArray]:
+    """Those that have a value, by their places."""
+    return {str(place): column for place, column in enumerate(columns) if np.isfinite(column).any()}
+
+
+def untested(test: str, usable: Mapping[str, FloatArray]) -> str:
+    """Why these are not tested against each other, whatever the test; empty where they are."""
+    if test == "none":
+        return "no test was asked for"
+    return "there are not two evaluators to be compared" if len(usable) < 2 else ""
 
 
 def described(found: AllPairs | str, names: Sequence[str]) -> Table:

@@ -15,7 +15,7 @@ from evalapp.stats.estimate import Estimate
 from evalapp.stats.judged import people_of
 from evalapp.stats.letters import needed_draws
 from evalapp.stats.meta_tables import Scored, chosen_of, chosen_part, nothing_left, said_of, tested_part, with_missing
-from evalapp.stats.meta_tests import by_place, described
+from evalapp.stats.meta_tests import by_place, described, untested, usable_columns
 from evalapp.stats.ranked_tables import Compared
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
 from evalapp.stats.significance import AllPairs, compare_verdicts
@@ -40,7 +40,6 @@ DECIDED, DIFFERENCE, VERDICTS = "decided pairs", f"less {BASELINE}", "all pairs"
 FOLDS = 5
 SEED = 13
 NO_BASELINE = f"{BASELINE} has no scores on these pairs"
-NOT_COMPARED = "no test was asked for"
 
 Settings = Mapping[str, Any]
 Table = dict[str, Any]
@@ -123,7 +122,7 @@ def pairs_table(
     """
     kept = compared.found if outside.all() else compared.outside(outside)
     pairs = _Pairs.of(compared, kept)
-    draws = {"seed": SEED, **draws_of(settings)}
+    draws: dict[str, int] = {"seed": SEED, **draws_of(settings)}
     of_pairs = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
     right = [outcomes(margin, pairs.sign) for margin in of_pairs]
     baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
@@ -138,7 +137,7 @@ def pairs_table(
         rows.append(row)
     test = described(tested, [one.evaluator for one in scored])
     test["note"] = test["note"].replace("outputs", "pairs")
-    decided, verdicts = one_against_others(pairs.all, pairs.clusters, **_of_draws(draws))
+    decided, verdicts = one_against_others(pairs.all, pairs.clusters, **draws)
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
     persons_there = persons(pairs.kept.rater, pairs.kept.raters)
@@ -176,17 +175,11 @@ def pairs_table(
     }
 
 
-def _of_draws(draws: Mapping[str, int]) -> dict[str, int]:
-    return {name: draws[name] for name in ("resamples", "seed") if name in draws}
-
-
 def _tell_apart(right: Sequence[FloatArray], cluster: IntArray, settings: Settings, seed: int) -> AllPairs | str:
     test: Any = settings.get("test") or "perm-both"
-    if test == "none":
-        return NOT_COMPARED
-    usable = {str(place): column for place, column in enumerate(right) if np.isfinite(column).any()}
-    if len(usable) < 2:
-        return "there are not two evaluators to be compared"
+    usable = usable_columns(right)
+    if why_not := untested(test, usable):
+        return why_not
     return compare_verdicts(usable, cluster, test=test, k=needed_draws(len(usable)), seed=seed)
 
 
@@ -198,7 +191,7 @@ def _row(
     pairs: _Pairs,
     draws: Mapping[str, int],
 ) -> Table:
-    found = agree_on_pairs(margin, pairs.sign, pairs.cluster, folds=FOLDS, **_of_draws(draws))
+    found = agree_on_pairs(margin, pairs.sign, pairs.cluster, folds=FOLDS, **draws)
     calibration = found.calibration
     validated = calibration.cross_validated
     cells: list[Table | None] = [

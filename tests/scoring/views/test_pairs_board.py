@@ -61,6 +61,7 @@ def test_the_same_table_by_page_api_and_command(compared, client):
     assert "1 pair has no verdict that most people gave and counts nowhere" in shown
     assert "one person" in shown
     assert "Who reads nothing reaches ½" in shown
+    assert shown.count("validated 0.") == 3
     assert 'aria-current="page">On compared pairs' in shown
     table = json.loads(command("--json"))
     answer = client.get(API).json()
