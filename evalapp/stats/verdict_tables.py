@@ -140,7 +140,8 @@ def pairs_table(
     decided, verdicts = one_against_others(pairs.all, pairs.clusters, **draws)
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
-    persons_there = persons(pairs.kept.rater, pairs.kept.raters)
+    # What is told of people is of the pairs that count, without those on which they were divided.
+    behind = pairs.kept.only(pairs.all.agreed[pairs.all.of])
     return {
         "kind": "pairs",
         "aspect": aspect,
@@ -164,12 +165,12 @@ def pairs_table(
         "n_split": len(pairs.all) - len(pairs),
         "n_outputs": len(np.union1d(pairs.first, pairs.second)),
         "n_excluded": len(compared.found) - len(kept),
-        "n_ratings": len(pairs.kept),
-        "n_raters": len(np.unique(persons_there)),
-        "n_systems": len(np.unique(np.concatenate([pairs.kept.system_a, pairs.kept.system_b]))),
-        "n_items": len(np.unique(pairs.kept.item)),
+        "n_ratings": len(behind),
+        "n_raters": len(np.unique(persons(behind.rater, behind.raters))),
+        "n_systems": len(np.unique(np.concatenate([behind.system_a, behind.system_b]))),
+        "n_items": len(np.unique(behind.item)),
         "n_clusters": len(np.unique(pairs.cluster)),
-        "n_simulated": int(pairs.kept.simulated.sum()),
+        "n_simulated": int(behind.simulated.sum()),
         "note": with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows),
         "rows": sorted(rows, key=_order),
     }

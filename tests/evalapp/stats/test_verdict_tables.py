@@ -75,6 +75,7 @@ def test_the_table_has_the_figures_of_its_parts():
     decided = [key for key, sign in people.items() if sign]
     assert (table["n_pairs"], table["n_decided"], table["n_split"]) == (len(people), len(decided), split)
     assert split > 0
+    assert table["n_ratings"] == sum(len(votes[key]) for key in people)
     shares = {}
     for one in metrics:
         row = next(row for row in table["rows"] if row["evaluator"] == one.evaluator)
