@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.models import Output
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput
+from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
 
 from ..models import Evaluator
@@ -55,6 +55,20 @@ def find_judge(project: Project, name: str = "") -> Evaluator:
     if row is None and get_entry(name).compares:
         raise BadInput(f"{name} must be trained before it can compare. {way}")
     raise BadInput(f"{name} gives scores and compares no texts. {way}")
+
+
+def refuse_draws(judge: Evaluator, options: Mapping[str, Any]) -> None:
+    """A rule of draws where the evaluator counts expected outcomes, by these options or as it was trained: said when it
+    is asked for, not once a worker has loaded it."""
+    if options.get("tie_rule") is None:
+        return
+    counts = options.get("outcome") or ("expected" if "|outcome:expected|" in f"{judge.signature}|" else "verdict")
+    if counts == "expected":
+        text = (
+            f"{judge.slug}: tie_rule says what a draw counts, and of expected outcomes none is a draw: leave it out, "
+            "or give outcome=verdict with it."
+        )
+        raise BadInput(text, faults=[Fault(text, field="options.tie_rule")])
 
 
 def wanted_outputs(project: Project, subset: str) -> QuerySet[Output]:

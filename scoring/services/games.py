@@ -13,7 +13,7 @@ from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from ..selectors.catalogue import get_entry, parse_options
-from ..selectors.games import KIND, check_systems, find_judge
+from ..selectors.games import KIND, check_systems, find_judge, refuse_draws
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import SUBSETS
 from .wishes import GREATEST_SEED, LEAST_SEED, read_wishes
@@ -62,6 +62,7 @@ def start_games(*, project: Project, user: Any = None, wishes: GamesWishes, send
         references = wishes.references or ORIGINAL
         get_reference_set(project, references)
     options = parse_options(entry, wishes.options)
+    refuse_draws(judge, options)
     check_systems(project, wishes.systems)
     params = {**asdict(wishes), "evaluator": judge.slug, "references": references, "options": options}
     title = f"Games by {judge.slug}"

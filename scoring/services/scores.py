@@ -24,6 +24,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, parse_options
+from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.training import refuse_away, refuse_unfinished, trained_of
 from .leaderboards import renew_leaderboards
@@ -72,7 +73,9 @@ def apply_evaluator(
     entry = get_entry(trained.name) if trained else _applicable(project, evaluator)
     parsed = parse_options(entry, {**_from_project(entry, project), **(options or {})})
     encoder = None if trained else parsed.get("encoder")
-    if not trained and not any_encoder:
+    if trained:
+        refuse_draws(trained, parsed)
+    elif not any_encoder:
         check_models(entry.options, parsed)
     references = references or ORIGINAL
     against = get_reference_set(project, references) if "references" in entry.needs else None

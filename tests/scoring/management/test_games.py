@@ -27,6 +27,7 @@ from scoring.selectors.datasets import build_dataset
 from scoring.selectors.games import LEFT_OUT
 from scoring.selectors.training import artefact_folder
 from scoring.services.games import GamesWishes, request_games, start_games
+from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs
 from tests.scoring.ml.evaluators.comparative.data import untrained
 from tests.scoring.ml.tiny import tiny_encoder
@@ -76,6 +77,8 @@ def make_judge(project, source, slug="judge", folds=((0,), (1,)), outcome="") ->
     ]
     found = members[0] if len(members) == 1 else Comparative.join(members[0].entry, members)
     found.save_pretrained(artefact_folder(row))
+    row.signature = found.signature
+    row.save(update_fields=["signature"])
     return row
 
 
@@ -197,8 +200,15 @@ def test_games_count_what_is_expected_where_the_evaluator_does(filled, source):
     values = [{row["label"]: row["value"] for row in table["rows"]} for table in (found, by_verdict)]
     assert values[0] != values[1]
     assert play("--set", "outcome=verdict", "--set", "tie_rule=paper")["table"]["signature"].count("tie:paper") == 1
+    # Said before anything is queued.
+    runs = Run.objects.count()
+    with refused(BadInput, "judge: tie_rule says what a draw counts, and of expected outcomes none is a draw"):
+        start_games(project=filled.project, wishes=GamesWishes(options={"tie_rule": "paper"}))
+    with refused(BadInput, "give outcome=verdict with it"):
+        apply_evaluator(project=filled.project, evaluator="judge", options={"by": "skill", "tie_rule": "paper"})
     with refused(CommandError, "give outcome=verdict with it"):
         play("--set", "tie_rule=paper")
+    assert Run.objects.count() == runs
 
 
 def test_items_that_it_learned_from_are_marked(filled, source):
