@@ -1,4 +1,4 @@
-"""A project as a program sees it: its rows, uploads, runs, scores, leaderboards, exports and campaigns."""
+"""A project as a program sees it: its rows, uploads, runs, scores, tables, exports and campaigns."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ MOST_RUNS = 5
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A leaderboard: `rows` best first, each with its estimate and interval; `table` is the whole answer, with the
-    signature, how many items and raters it stands on, and whether the data have changed since."""
+    """A leaderboard: `rows` best first, each with its estimate and interval (of agreement one for every aspect or
+    coefficient); `table` is the whole answer, with the signature, how many items and raters it stands on, and whether
+    the data have changed since."""
 
     table: dict[str, Any]
 
@@ -60,7 +61,7 @@ class Leaderboard:
         return bool(self.table["is_current"])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row each; nested estimates become columns such as `pearson.value`, `pearson.low`, and cells those of the
+        """One row each; nested estimates become columns such as `pearson.value`, `alpha.low`, and cells those of the
         part, aspect, evaluator or figure they are of: `news.value`."""
         need_pandas("to_pandas()")
         names = self._cells()
@@ -80,6 +81,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         if isinstance(value, Mapping):
             flat |= {f"{name}.{inner}": one for inner, one in value.items()}
+        elif name == "coefficients":  # of agreement, a list of them in each row
+            flat |= {f"{one['name']}.{inner}": part for one in value for inner, part in one.items() if inner != "name"}
         elif name != "cells":
             flat[name] = value
     return flat
@@ -297,18 +300,39 @@ class Project:
         run, which is waited for. Raises BadRequest, which lists them, for a choice that the table does not have, and
         UnexpectedAnswer where there is neither a table of rows nor such a run.
         """
-        path = f"{self._path}leaderboards/{segment(of)}/"
+        return Leaderboard(self._computed(f"leaderboards/{segment(of)}/", query, "rows", progress, timeout))
+
+    def agreement(
+        self, *, progress: OnProgress | None = None, timeout: float | None = None, **query: Any
+    ) -> Leaderboard:
+        """How far people agree: a row for every aspect with its coefficients, or, with `aspect`, one for each
+        coefficient; what stands beside them (prevalence, pairs of raters, calibration) is in `table`. Waits and raises
+        as `leaderboard` does."""
+        return Leaderboard(self._computed("agreement/", query, "rows", progress, timeout))
+
+    def power(
+        self, *, progress: OnProgress | None = None, timeout: float | None = None, **question: Any
+    ) -> dict[str, Any]:
+        """How many judgements find an effect (test, effect, power, alpha, sides, ties, aspect), with the project's own
+        as the pilot: `needed`, the `curve`, for ratings the `designs`. Waits and raises as `leaderboard` does."""
+        return self._computed("power/", question, "curve", progress, timeout)
+
+    def _computed(
+        self, of: str, query: Mapping[str, Any], member: str, progress: OnProgress | None, timeout: float | None
+    ) -> dict[str, Any]:
+        """An answer that has this member, waiting for the run that computes it where there is one."""
+        path = f"{self._path}{of}"
         began = time.monotonic()
         for _ in range(MOST_RUNS):
-            table = self._session.get(path, query)
-            if isinstance(table, Mapping) and "rows" in table:
-                return Leaderboard(dict(table))
-            if not isinstance(table, Mapping) or table.get("run") is None:
+            answer = self._session.get(path, query)
+            if isinstance(answer, Mapping) and member in answer:
+                return dict(answer)
+            if not isinstance(answer, Mapping) or answer.get("run") is None:
                 break
-            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(table['run'])}/"))
+            run = Run.from_wire(self._session, self._session.get(f"runs/{segment(answer['run'])}/"))
             left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
             run.wait(progress=progress, timeout=left)
-        raise UnexpectedAnswer(f"{path} answers with neither rows nor a run that leads to them")
+        raise UnexpectedAnswer(f"{path} answers with neither {member} nor a run that leads to them")
 
     def export(
         self,

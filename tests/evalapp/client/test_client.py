@@ -324,6 +324,38 @@ def test_a_large_leaderboard_is_waited_for(filled, monkeypatch):
     assert filled.runs().first().kind == "rank"
 
 
+def test_agreement_and_power(filled):
+    filled.upload_rows("ratings", [
+        {"item": item, "system": "s", "rater": rater, "aspect": "quality", "value": value}
+        for item, rater, value in (("i1", "q", 4), ("i1", "p", 3), ("i2", "p", 2), ("i2", "q", 2))
+    ])  # fmt: skip
+    every = filled.agreement()
+    assert [(row["aspect"], row["judged"]) for row in every.rows] == [
+        ("quality", "ratings"), ("quality", "comparisons"),
+    ]  # fmt: skip
+    alpha = next(one for one in every.rows[0]["coefficients"] if one["name"] == "alpha")
+    frame = every.to_pandas()
+    assert frame.loc[0, "alpha.value"] == alpha["value"] > 0
+    assert frame.loc[0, "alpha.low"] == alpha["low"]
+    one = filled.agreement(aspect="quality", judged="ratings")
+    assert one.rows[0]["name"] == "alpha"
+    assert one.rows[0]["value"] == alpha["value"]
+    assert {"pairs", "prevalence"} <= set(one.table)
+    with pytest.raises(BadRequest, match="aspekt"):
+        filled.agreement(aspekt="quality")
+    found = filled.power(test="preference", effect=0.7)
+    assert found["needed"] > 1
+    assert found["curve"]
+
+
+def test_agreement_in_a_large_project_is_waited_for(filled, monkeypatch):
+    from scoring.services import leaderboards
+
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 0)
+    assert filled.agreement().rows[0]["n_judgements"] == 2
+    assert filled.runs().first().kind == "rank"
+
+
 def test_export_to_a_folder_and_to_dataframes(filled, tmp_path):
     seen = []
     paths = filled.download(tmp_path / "out", progress=seen.append)
