@@ -36,6 +36,8 @@ from evalapp.demo.build import build
 from evalapp.demo.ngram import NgramModel, Sample
 from evalapp.stats import kendall, rank_by_win_rate, spearman
 from scoring.ml import Dataset, Item, Output, Record, System, fit, load, read_dataset
+from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.selection import selection_report
 from scoring.ml.training.cross_fit import merge
 from scoring.ml.training.gold import compared_records, key_of
@@ -77,7 +79,8 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
 @dataclass(frozen=True)
 class Setting:
     """One aspect of one set; `most` groups at most of each part, None is all; `learns` of the training part, where that
-    is another number. The first so many `folds` are computed."""
+    is another number. The first so many `folds` are computed. A pair is read up to `max_length` tokens, None is as
+    many as the encoder takes."""
 
     name: str
     folder: str
@@ -88,15 +91,19 @@ class Setting:
     folds: int = FOLDS
     max_length: int | None = None
     poolings: tuple[str, ...] = ("sides",)
+    of: str = ""
 
 
 SETTINGS = (
     Setting("pandalm", "pandalm", "overall", 6, max_length=128),
+    # What reading the texts to their end and more steps bring.
+    Setting("pandalm-read-whole", "pandalm", "overall", 6, of="pandalm"),
+    Setting("pandalm-read-whole-longer", "pandalm", "overall", 12, folds=1, of="pandalm"),
     Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),
     # What more pairs and more steps bring: the same test part.
-    Setting("e2e-quality-from-more", "e2e", "quality", 2, most=60, learns=360, folds=1),
+    Setting("e2e-quality-from-more", "e2e", "quality", 2, most=60, learns=360, folds=1, of="e2e-quality"),
 )
 
 
@@ -610,6 +617,41 @@ def verdicts_in_words(computed: Computed) -> list[str]:
     return lines
 
 
+def variants_in_words(given: Given, computed: Computed) -> list[str]:
+    """What reading more, or more steps, bring on the same held-out pairs with the same first seeds of training."""
+    lines = []
+    for setting in SETTINGS:
+        seeds = computed[setting.name]
+        if not setting.of or not seeds or len(computed[setting.of]) < len(seeds):
+            continue
+        numbers = {fold.number for fold in seeds[0]}
+        whole = computed[setting.of][: len(seeds)]
+        others = Verdicts.of([[fold for fold in folds if fold.number in numbers] for folds in whole])
+        found = Verdicts.of(seeds)
+        each, _, own = found.forced()
+        decided = (each - others.forced()[0]).mean(axis=1)
+        every = (found.right - others.right).mean(axis=1)
+        lines.append(
+            f"- {setting.name} beside {setting.of}, on the same {len(decided)} decided and {len(every)} pairs of all, "
+            f"{len(seeds)} seed{'s' * (len(seeds) > 1)}: {cell(decided, own, '+')} and "
+            f"{cell(every, found.groups, '+')} right."
+        )
+    cut = {setting.name: share_cut(given, setting, computed[setting.name]) for setting in SETTINGS}
+    said = [f"{share:.0%} of the held-out pairs of {name}" for name, share in cut.items() if share]
+    if said:
+        lines.append(f"- Longer than what is read of a pair, so that its end is cut off: {', '.join(said)}.")
+    return lines
+
+
+def share_cut(given: Given, setting: Setting, seeds: Sequence[Sequence[Fold]]) -> float:
+    """The share of held-out pairs whose end is cut off before they are read."""
+    if not seeds:
+        return 0.0
+    reader = PairReader(find_encoder(given.encoder), max_length=setting.max_length)
+    sides = [pair for fold in seeds[0] for pair in fold.sides]
+    return float(np.mean(reader.pairs([a for a, _ in sides], [b for _, b in sides]).truncated))
+
+
 def against(low: float, high: float) -> str:
     """What an interval of a difference says."""
     return "above" if low > 0 else "**below**" if high < 0 else "not told apart from"
@@ -793,7 +835,7 @@ def page(given: Given, store: Store) -> list[str]:
         "",
         "## Trained on people's comparisons",
         "",
-        *(comparison_lines(computed, store) if any(computed.values()) else [ABSENT]),
+        *(comparison_lines(given, computed, store) if any(computed.values()) else [ABSENT]),
         *(["", "How far these figures move with the seed of training alone:", "", *seeds] if seeds else []),
         "",
         "## Strong and weak supervision alone",
@@ -804,8 +846,8 @@ def page(given: Given, store: Store) -> list[str]:
     ]
 
 
-def comparison_lines(computed: Computed, store: Store) -> list[str]:
-    compared = comparison_table(computed, store)
+def comparison_lines(given: Given, computed: Computed, store: Store) -> list[str]:
+    compared, tried_more = comparison_table(computed, store), variants_in_words(given, computed)
     rates = "; ".join(f"{name} {rate} ({row['dev_loss']:.3f})" for name, rate, row in tried(store, "/rate/"))
     lines = [
         f"Cross-fitted over {FOLDS} folds of whole groups (of e2e 60 groups of each part{from_more(compared)}). An "
@@ -822,6 +864,7 @@ def comparison_lines(computed: Computed, store: Store) -> list[str]:
         "",
         *verdicts_in_words(computed),
         "",
+        *(["What else was tried:", "", *tried_more, ""] if tried_more else []),
         f"Learning rates tried on dev: {rates} (least dev loss in brackets). Where a figure is not above its floor the "
         "likely reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences "
         "that has to become a reader of pairs. Tried, and of little help while the tokens of both texts were pooled "
@@ -829,7 +872,8 @@ def comparison_lines(computed: Computed, store: Store) -> list[str]:
         "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
         "and larger encoders.",
     ]
-    systems, outcomes = system_table(computed), outcome_table(computed)
+    orders = {setting.name: computed[setting.name] for setting in SETTINGS if not setting.of}
+    systems, outcomes = system_table(orders), outcome_table(orders)
     if systems:
         lines += [
             "",
@@ -846,7 +890,7 @@ def comparison_lines(computed: Computed, store: Store) -> list[str]:
             "",
             *outcomes,
             "",
-            outcome_in_words(computed),
+            outcome_in_words(orders),
         ]
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from scipy import stats
 
 from scoring.ml import Dataset, Item, Output, Record
+from tests.scoring.ml.tiny import tiny_encoder
 
 
 @pytest.fixture(scope="module")
@@ -245,3 +247,30 @@ def test_a_seed_that_gives_no_order_of_systems_is_counted(comparative: ModuleTyp
     tied = pages(rate, *rows(first, **right), *rows(first + 1, a=1.0, b=1.0, c=1.0))
     said = "1.000 (defined on 1 of 2 seeds)"
     assert f"| pandalm | 2 | 2 | 3 | {said} | {said} | -1.000 | -1.000 | 1.00 |" in tied
+
+
+def test_what_was_tried_stands_beside_what_it_varies(comparative: ModuleType, pages: Callable[..., str]) -> None:
+    """On the same pairs with the same seeds, of folds only those that both have."""
+    rate, (_, seed, fold) = results(comparative, "pandalm")
+    # One of six is right by lean, none by verdict; the other two folds are all right.
+    usual = [(f"pandalm/fold/{n}", seed + n, {**fold, "lean": TRUTH.tolist()}) for n in (1, 2)]
+    usual += [("pandalm/fold/0", seed, {**fold, "said": [0] * 6, "lean": [TRUTH[0], *-TRUTH[1:]]})]
+    name = "pandalm-read-whole-longer"
+    tried = [(f"{name}/rate/5e-05", seed, {"dev_loss": 0.7, "steps": 3}), (f"{name}/fold/0", seed, fold)]
+    assert "What else was tried:" not in pages(rate, *usual)
+    page = pages(rate, *usual, *tried)
+    # Three of six by lean and all by verdict: a gain of two and of six.
+    said = f"- {name} beside pandalm, on the same 6 decided and 6 pairs of all, 1 seed: +0.333 [+0.000, +0.500] and"
+    assert said in page
+    assert "and +1.000 [+1.000, +1.000] right." in page
+
+
+def test_the_share_of_pairs_that_is_cut_off(comparative: ModuleType, tmp_path: Path) -> None:
+    source = tiny_encoder("bert", tmp_path / "encoder")
+    given = comparative.Given(tmp_path, tmp_path, (13,), source, False, True, (), None)
+    sides = [(Record("a " * n), Record("b")) for n in (1, 2, 16, 20)]
+    fold = comparative.Fold(0, {"said": [1] * 4}, ["g"] * 4, np.ones(4), np.ones(4), {}, sides)
+    cut = comparative.Setting("pandalm", "pandalm", "overall", 1, max_length=16)
+    assert comparative.share_cut(given, cut, [[fold]]) == 0.5
+    assert comparative.share_cut(given, replace(cut, max_length=None), [[fold]]) == 0.0
+    assert comparative.share_cut(given, cut, []) == 0.0
