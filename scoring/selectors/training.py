@@ -101,6 +101,16 @@ def trained_of(project: Project) -> QuerySet[Evaluator]:
     return rows.select_related("run").order_by("-pk")
 
 
+def readings_of(trained: Evaluator, entry: Entry, n_outputs: int) -> dict[str, int]:
+    """How much an evaluator that compares texts reads to score so many: at most `references` texts beside each, of
+    recommended ones from either side. Empty for what reads a text once."""
+    references = trained.options.get("references")
+    if not entry.compares or not references or trained.options.get("comparison") is False:
+        return {}
+    ways = 1 if trained.record.get("profile") == "paper" else 2
+    return {"references": references, "ways": ways, "readings": references * ways * n_outputs}
+
+
 def names_in_making(project: Project) -> dict[str, Run]:
     """The names that runs under way will give to evaluators."""
     rows = Run.objects.filter(project=project, kind__in=MAKING, state__in=Run.ACTIVE).order_by("pk")

@@ -34,6 +34,7 @@ from ..selectors.training import (
     facts_of,
     files_of,
     missing_for,
+    readings_of,
     refuse_unfinished,
     trained_of,
     trainings_under_way,
@@ -103,9 +104,10 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         else:
             messages.success(request, f"{run.title}: in the queue.")
             return redirect("run", project.slug, run.pk)
+    n_outputs = count_outputs(project)
     context = {
-        "project": project, "entry": entry, "form": form, "n_outputs": count_outputs(project), "trained": trained,
-        "title": name,
+        "project": project, "entry": entry, "form": form, "n_outputs": n_outputs, "trained": trained, "title": name,
+        "reads": readings_of(trained, entry, n_outputs) if trained else {},
     }  # fmt: skip
     return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
 

@@ -14,6 +14,7 @@ from evalapp.common.models import Run
 from scoring.models import Leaderboard, Score, ScoreSet
 from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
 from scoring.services.leaderboards import compute_leaderboard
+from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
 
@@ -131,6 +132,26 @@ def test_scores_that_are_under_way_are_not_called_out_of_date(researcher, scored
         assert reverse("run", args=["alpha", run.pk]) in text
     Run.objects.filter(pk=run.pk).update(state="failed")
     assert "not complete" in researcher.get(address("evaluator-list")).content.decode()
+
+
+def test_applying_what_compares_says_how_much_it_reads(researcher, scored):
+    """A hundred readings of each output took an hour where nothing had been said."""
+    row = make_trained(scored.project, "judge", "comparative")
+    assert "readings in all" not in researcher.get(address("evaluator-apply", "judge")).content.decode()
+    row.options = {"references": 50, "comparison": True}
+    row.save()
+    n = Output.objects.filter(project=scored.project).count()
+    text = researcher.get(address("evaluator-apply", "judge")).content.decode()
+    assert f"with up to 50 texts of machines, from either side: up to {100 * n:,} readings in all" in text
+    row.record["profile"] = "paper"
+    row.save()
+    text = researcher.get(address("evaluator-apply", "judge")).content.decode()
+    assert f"with up to 50 texts of machines: up to {50 * n:,} readings in all" in text
+    # One text after the other, and what compares nothing.
+    row.options["comparison"] = False
+    row.save()
+    assert "readings in all" not in researcher.get(address("evaluator-apply", "judge")).content.decode()
+    assert "readings in all" not in researcher.get(address("evaluator-apply", "bleu-4")).content.decode()
 
 
 def test_viewer_may_not_apply(client, scored):
