@@ -97,8 +97,7 @@ class Setting:
 SETTINGS = (
     Setting("pandalm", "pandalm", "overall", 6, max_length=128),
     # What reading the texts to their end and more steps bring.
-    Setting("pandalm-read-whole", "pandalm", "overall", 6, of="pandalm"),
-    Setting("pandalm-read-whole-longer", "pandalm", "overall", 12, folds=1, of="pandalm"),
+    Setting("pandalm-read-whole", "pandalm", "overall", 6, folds=1, of="pandalm"),
     Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),

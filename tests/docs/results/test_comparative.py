@@ -255,7 +255,7 @@ def test_what_was_tried_stands_beside_what_it_varies(comparative: ModuleType, pa
     # One of six is right by lean, none by verdict; the other two folds are all right.
     usual = [(f"pandalm/fold/{n}", seed + n, {**fold, "lean": TRUTH.tolist()}) for n in (1, 2)]
     usual += [("pandalm/fold/0", seed, {**fold, "said": [0] * 6, "lean": [TRUTH[0], *-TRUTH[1:]]})]
-    name = "pandalm-read-whole-longer"
+    name = "pandalm-read-whole"
     tried = [(f"{name}/rate/5e-05", seed, {"dev_loss": 0.7, "steps": 3}), (f"{name}/fold/0", seed, fold)]
     assert "What else was tried:" not in pages(rate, *usual)
     page = pages(rate, *usual, *tried)
