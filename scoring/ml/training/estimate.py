@@ -45,6 +45,17 @@ def judged_texts(dataset: Dataset | None, aspect: str | None) -> int:
     return len({(r.item, r.system, r.step) for r in rows if r.item and aspect in (None, r.aspect)})
 
 
+def compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tuple[_Key, _Key]]:
+    """The pairs of outputs of a held-out part that people compared, in an aspect or in any: the card says what the
+    evaluator says of each of them."""
+    rows = dataset.comparisons if dataset is not None else ()
+    return {
+        ((row.item, row.system_a, row.step_a), (row.item, row.system_b, row.step_b))
+        for row in rows
+        if row.system_b is not None and aspect in (None, row.aspect)
+    }
+
+
 def held_out_seconds(job: FitJob) -> float:
     """Seconds to score the judged texts of the held-out part for the card, and the fixtures: each is read with its
     references and its context. One that was rated and compared is read for both; what compares reads each pair from
@@ -55,12 +66,7 @@ def held_out_seconds(job: FitJob) -> float:
     readings: Counter[_Key] = Counter(
         {(r.item, r.system, r.step) for r in dev.ratings if r.item and job.aspect in (None, r.aspect)}
     )
-    pairs = {
-        ((c.item, c.system_a, c.step_a), (c.item, c.system_b, c.step_b))
-        for c in dev.comparisons
-        if c.system_b is not None and job.aspect in (None, c.aspect)
-    }
-    compared = [key for pair in pairs for key in pair]
+    compared = [key for pair in compared_pairs(dev, job.aspect) for key in pair]
     readings.update(compared * 2 if job.entry.compares else set(compared))
     beside = {item.id: sum(map(_tokens, (*item.references, *item.context))) for item in dev.items}
     tokens = [

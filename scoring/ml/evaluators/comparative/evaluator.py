@@ -37,7 +37,7 @@ from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import cut_note
-from scoring.ml.training.estimate import judged_texts, scoring_seconds, training_seconds
+from scoring.ml.training.estimate import compared_pairs, judged_texts, scoring_seconds, training_seconds
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import TrainingRecord, data_hash, groups_of, library_versions
 from scoring.ml.types import Dataset, Record, check_records
@@ -86,11 +86,12 @@ class Comparative(TrainedEvaluator, PairJudge):
             tokens += float(lengths.mean()) * phase.steps * phase.batch_size
             longest = max(longest, float(lengths.mean()))
         device = job.text("train_device")
-        # Afterwards each held-out text meets each reference, both ways: often longer than the training itself.
-        meetings = (
-            judged_texts(job.dev, material.aspect) * job.integer("references") * (1 if job.profile == PAPER else 2)
-        )
-        after = scoring_seconds(job.encoder, longest * meetings, device)
+        # Afterwards each held-out text meets each reference, both ways: often longer than the training itself. And each
+        # pair that people compared is read.
+        meetings = judged_texts(job.dev, material.aspect) * job.integer("references")
+        if job.flag("comparison"):
+            meetings += len(compared_pairs(job.dev, material.aspect))
+        after = scoring_seconds(job.encoder, longest * meetings * (1 if job.profile == PAPER else 2), device)
         seconds = training_seconds(job.encoder, tokens, device) + after
         steps = sum(phase.steps for phase in phases)
         words = job.optional_integer("words")

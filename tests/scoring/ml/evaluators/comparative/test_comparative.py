@@ -22,6 +22,7 @@ from scoring.ml import (
     plan,
 )
 from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.comparative import evaluator as evaluator_module
 from scoring.ml.evaluators.comparative import training
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
@@ -429,10 +430,26 @@ def test_plan_counts_the_time_of_scoring_the_held_out_part(encoder):
     bare = seconds()
     few, many = (seconds(dev=make(6), references=n) - bare for n in (5, 50))
     assert few > 0
-    assert many == pytest.approx(10 * few)
+    # 36 rated texts beside each reference, and six compared pairs.
+    assert many / few == pytest.approx((36 * 50 + 6) / (36 * 5 + 6))
     # Compared pairs are read for the card, too; references and rated texts are more.
     assert bare < seconds(dev=replace(make(6), ratings=())) < bare + few
     assert seconds(dev=replace(make(6), ratings=(), comparisons=())) == pytest.approx(bare)
+
+
+def test_the_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
+    """Seconds are tokens here. Beside each of two references, both ways, ten rated texts of each of six outputs; and
+    each of ten compared pairs."""
+    monkeypatch.setattr(evaluator_module, "scoring_seconds", lambda encoder, n_tokens, device="auto": n_tokens)
+
+    def after(**more):
+        dev = make(10, prefix="d", **more)
+        found = plan("comparative", make(), dev=dev, encoder=encoder, aspect="fluency", references=2)
+        return found.afterwards
+
+    rated, compared = after(comparisons=False), after(ratings=False)
+    assert rated / compared == pytest.approx(10 * 6 * 2 / 10)
+    assert after() == pytest.approx(rated + compared)
 
 
 def test_plan_says_what_will_be_learned(encoder):
