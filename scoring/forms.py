@@ -92,10 +92,14 @@ def _option_field(option: Any, default: Any) -> forms.Field:
         default_choice = [] if option.needed else [("", "the default")]
         choices = [*default_choice, *((name, name) for name in settings.ENCODERS)]
         return forms.ChoiceField(choices=choices, **common)
+    # What is left open must not be decided by a box that nobody ticked or a list that nobody opened.
+    left_open = [("", "as it was trained")] if default is None else []
+    if option.type == "bool" and left_open:
+        return forms.ChoiceField(choices=[*left_open, ("true", "yes"), ("false", "no")], **common)
     if option.type == "bool":
         return forms.BooleanField(initial=default, **common)
     if option.choices:
-        choices = [(choice, choice) for choice in option.choices]
+        choices = [*left_open, *((choice, choice) for choice in option.choices)]
         return forms.ChoiceField(choices=choices, initial=default, **common)
     if option.type == "int":
         return forms.IntegerField(initial=default, min_value=_whole(option.minimum), **common)

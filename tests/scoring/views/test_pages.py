@@ -8,10 +8,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from lxml import html
 
 from annotation.models import Output, Rating
 from evalapp.common.models import Run
 from scoring.models import Leaderboard, Score, ScoreSet
+from scoring.selectors.catalogue import get_entry
 from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
 from scoring.services.leaderboards import compute_leaderboard
 from tests.scoring.training import make_trained
@@ -152,6 +154,26 @@ def test_applying_what_compares_says_how_much_it_reads(researcher, scored):
     row.save()
     assert "readings in all" not in researcher.get(address("evaluator-apply", "judge")).content.decode()
     assert "readings in all" not in researcher.get(address("evaluator-apply", "bleu-4")).content.decode()
+
+
+def test_what_the_form_leaves_open_stays_as_it_was_trained(researcher, scored):
+    """Its lists began with their first word and its box was not ticked: verdicts, and pairs read one way, for all who
+    applied by page what was trained to count expected outcomes both ways."""
+    make_trained(scored.project, "judge", "comparative")
+
+    def applied(**chosen):
+        place = address("evaluator-apply", "judge")
+        forms = html.fromstring(researcher.get(place).content.decode()).forms
+        sent = next(dict(form.form_values()) for form in forms if any(key.startswith("option_") for key in form.fields))
+        assert researcher.post(place, sent | chosen).status_code == 302
+        return Run.objects.filter(kind="score").latest("pk").params["options"]
+
+    untouched = applied()
+    assert [untouched[name] for name in ("symmetric", "outcome", "tie_rule", "n_references")] == [None] * 4
+    assert untouched == get_entry("comparative").parse_options({})
+    chosen = applied(option_symmetric="false", option_outcome="verdict", option_tie_rule="paper")
+    assert (chosen["symmetric"], chosen["outcome"], chosen["tie_rule"]) == (False, "verdict", "paper")
+    assert applied(option_symmetric="true")["symmetric"] is True
 
 
 def test_viewer_may_not_apply(client, scored):
