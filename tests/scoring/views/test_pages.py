@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from lxml import html
 
 from annotation.models import Output, Rating
 from evalapp.common.models import Run
+from scoring.forms import ApplyForm
 from scoring.models import Leaderboard, Score, ScoreSet
-from scoring.selectors.catalogue import get_entry
+from scoring.selectors.catalogue import entries, get_entry
 from scoring.selectors.leaderboards import EvaluatorsQuery, SlicesQuery
 from scoring.services.leaderboards import compute_leaderboard
+from scoring.services.scores import defaults_of
 from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
@@ -174,6 +178,19 @@ def test_what_the_form_leaves_open_stays_as_it_was_trained(researcher, scored):
     chosen = applied(option_symmetric="false", option_outcome="verdict", option_tie_rule="paper")
     assert (chosen["symmetric"], chosen["outcome"], chosen["tie_rule"]) == (False, "verdict", "paper")
     assert applied(option_symmetric="true")["symmetric"] is True
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in entries()])
+def test_a_form_that_nobody_touched_asks_for_the_defaults(name, scored, settings):
+    settings.ENCODERS = {"mine": "/nowhere"}
+    entry, project = get_entry(name), scored.project
+    (form,) = html.fromstring(f"<body><form>{ApplyForm(project=project, entry=entry)}</form></body>").forms
+    sent = ApplyForm(QueryDict(urlencode(form.form_values())), project=project, entry=entry)
+    assert sent.is_valid() or not sent.fields, sent.errors
+    given = sent.options if sent.fields else {}
+    named = {option.name: given[option.name] for option in entry.options if option.needed}
+    defaults = defaults_of(entry, project) | named
+    assert entry.parse_options({**defaults, **given}) == entry.parse_options(defaults)
 
 
 def test_viewer_may_not_apply(client, scored):
