@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -40,7 +41,17 @@ def progress_of(run: Run) -> str:
 
 
 def follow_run(run: Run, say: Callable[[str], None]) -> Run:
-    """Say what happens until the run ends: log lines at once, progress every few seconds."""
+    """Say what happens until the run ends: log lines at once, progress every few seconds. Ctrl-C ends only the
+    following, and says so: the work is a worker's."""
+    try:
+        return _follow(run, say)
+    except KeyboardInterrupt:
+        stop = f"Stop it with: manage.py cancel {run.pk}. Follow it again with: manage.py run {run.pk} --follow"
+        say(f"No longer followed, but not stopped: run {run.pk} goes on in its queue. {stop}")
+        sys.exit(130)
+
+
+def _follow(run: Run, say: Callable[[str], None]) -> Run:
     seen, spoken, told = 0, 0.0, ""
     warned = False
     while True:

@@ -108,9 +108,11 @@ def key_name(key: str) -> str:
 
 @register.filter
 def per_second(rate: float | None) -> str:
-    """A rate with about three figures: 0.42, 7.3, 1,250."""
+    """A rate with two figures or more: 0.0048, 0.42, 7.3, 1,250. What is slow is not said to stand still."""
     if rate is None or not math.isfinite(rate):
         return "-"
+    if 0 < rate < 0.1:
+        return f"{rate:.2g}" if rate >= 1e-4 else "<0.0001"
     return f"{rate:.2f}" if rate < 1 else f"{rate:.1f}" if rate < 100 else thousands(rate)
 
 

@@ -35,6 +35,8 @@ def test_undefined_is_a_dash():
     assert [tags.figure(math.nan), tags.figure(None), tags.percent(math.nan), tags.per_second(None)] == ["-"] * 4
     assert tags.figure(-0.5, 2) == "−0.50"
     assert [tags.per_second(x) for x in (0.424, 7.34, 1250.0)] == ["0.42", "7.3", "1,250"]
+    # A slow step goes on, too: “0.00/s” says that it stands still.
+    assert [tags.per_second(x) for x in (0.0048, 0.00013, 0.00001, 0.0)] == ["0.0048", "0.00013", "<0.0001", "0.00"]
 
 
 def test_options_are_written_as_in_signatures():

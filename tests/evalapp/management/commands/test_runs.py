@@ -47,6 +47,25 @@ def test_run(failed):
         told("run", "999")
 
 
+def test_interrupted_following_says_that_the_run_goes_on(cast, monkeypatch):
+    """Ctrl-C ends the following alone; “stopped”, which it said once, was untrue of the run."""
+    run = enqueue_run(kind="test-count", project=cast.project, params={"steps": 1}, title="Count", send=False)
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evalapp.common.run_lines.time.sleep", interrupt)
+    err = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("run", str(run.pk), "--follow", stdout=io.StringIO(), stderr=err)
+    assert ended.value.code == 130
+    assert f"manage.py cancel {run.pk}" in err.getvalue()
+    assert f"manage.py run {run.pk} --follow" in err.getvalue()
+    assert "stopped\n" not in err.getvalue()
+    run.refresh_from_db()
+    assert run.is_active
+
+
 def test_retry_and_cancel(failed):
     assert "waits in the queue again" in told("retry", str(failed.pk))
     assert json.loads(told("cancel", str(failed.pk), "--json"))["state"] == "cancelled"
