@@ -98,6 +98,7 @@ SETTINGS = (
     Setting("pandalm", "pandalm", "overall", 6, max_length=128),
     # What reading the texts to their end and more steps bring.
     Setting("pandalm-read-whole", "pandalm", "overall", 6, folds=1, of="pandalm"),
+    Setting("pandalm-longer", "pandalm", "overall", 12, folds=1, max_length=128, of="pandalm"),
     Setting("scratchplot", "scratchplot", "ending", 8),  # the whole text: what is judged stands at its end
     Setting("e2e-naturalness", "e2e", "naturalness", 2, most=60),
     Setting("e2e-quality", "e2e", "quality", 2, most=60),
@@ -866,10 +867,10 @@ def comparison_lines(given: Given, computed: Computed, store: Store) -> list[str
         *(["What else was tried:", "", *tried_more, ""] if tried_more else []),
         f"Learning rates tried on dev: {rates} (least dev loss in brackets). Where a figure is not above its floor the "
         "likely reason is how little there is to learn from: some hundred pairs, and an encoder of single sentences "
-        "that has to become a reader of pairs. Tried, and of little help while the tokens of both texts were pooled "
-        "together: five times the steps (below) and, on e2e, six times the groups. What helped was pooling them apart "
-        "([why](../decisions/comparative-evaluator.md)). Not tried: more than that with the texts pooled apart, "
-        "and larger encoders.",
+        "that has to become a reader of pairs. Tried, and of little help: while the tokens of both texts were pooled "
+        "together, five times the steps (below) and, on e2e, six times the groups; with the texts pooled apart, on "
+        "pandalm, reading them to their end and twice the steps (above). What helped was pooling them apart "
+        "([why](../decisions/comparative-evaluator.md)). Not tried: larger encoders.",
     ]
     orders = {setting.name: computed[setting.name] for setting in SETTINGS if not setting.of}
     systems, outcomes = system_table(orders), outcome_table(orders)

@@ -133,6 +133,8 @@ class Monitor:
     ) -> None:
         if not inputs:
             raise InvalidArgument("there are no inputs to generate for")
+        if isinstance(inputs, str):  # else each of its characters would be one
+            raise InvalidArgument("inputs is a list of inputs, not one text: write [text]")
         if previous < 1 or timeout <= 0:
             raise InvalidArgument("previous must be at least 1 and timeout greater than 0")
         self.comparer = load_comparer(comparer)

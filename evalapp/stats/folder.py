@@ -40,6 +40,8 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "scores": ("set", "item", "system"),
 }
 _NUMBERS = ("value",)
+#: Of a file that others refer to: an export writes it, so it was lost on the way.
+_LOST = "the folder has no such file, and others refer to it; copy every file of the export"
 #: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
 _GUARD = "'"
 #: What a campaign appends to a rater whose judgement is a repeat.
@@ -124,6 +126,8 @@ class ExportFolder:
 
     @cached_property
     def kinds(self) -> dict[str, str]:
+        if self.has("outputs") and not self.has("systems"):
+            raise FolderError("systems", _LOST)
         return {row["id"]: row.get("kind") or "machine" for row in self.rows("systems")}
 
     def units(self) -> Units:
@@ -311,12 +315,19 @@ class ExportFolder:
     def _known_set(self, score_set: str) -> None:
         if score_set not in self.score_sets:
             raise FolderError("score_sets", f"there is no set of scores “{score_set}”; export with scores")
+        # Without outputs there are no scores, and of what there is none there is no file.
+        if not self.has("scores") and self.has("outputs"):
+            raise FolderError("scores", _LOST)
 
     def group(self, item: str) -> str:
         try:
             return self.groups[item]
         except KeyError:
-            raise FolderError("items", f"there is no item “{item}”") from None
+            raise FolderError("items", f"there is no item “{item}”" if self.has("items") else _LOST) from None
+
+    def lost(self, *tables: str) -> str:
+        """What to say of the first of these tables that has no file; empty where all have."""
+        return next((str(FolderError(table, _LOST)) for table in tables if not self.has(table)), "")
 
 
 def _fault(table: str, row: Row) -> str:

@@ -90,7 +90,8 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
     except ValueError as error:  # `FolderError`, or what the statistics say of columns and settings
         return Outcome(title, kept, None, problem=str(error))
     except LookupError as error:
-        return Outcome(title, kept, None, problem=f"{error} is not found in the files of the folder")
+        problem = folder.lost("outputs") or f"{error} is not found in the files of the folder"
+        return Outcome(title, kept, None, problem=problem)
     if kept.get("filter"):
         found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"
     comparison = _Comparison()

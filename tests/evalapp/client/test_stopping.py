@@ -272,6 +272,8 @@ def test_what_is_no_comparer(tmp_path):
         load_comparer(object())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no inputs"):
         Monitor(ByNumber(), [])
+    with pytest.raises(ValueError, match="not one text"):
+        Monitor(ByNumber(), "a text")
     with pytest.raises(ValueError, match="greater than 0"):
         Monitor(ByNumber(), ["x"], timeout=0)
 

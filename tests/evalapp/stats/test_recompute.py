@@ -201,6 +201,17 @@ def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.
     assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("table", ["items", "scores", "systems"])
+def test_a_file_that_was_not_copied_is_named(exported: Path, tmp_path: Path, table: str) -> None:
+    """Else the figures of an incomplete copy look as if they were wrong."""
+    tables = data()
+    del tables[table]
+    outcomes = recompute_folder(copied(exported, tmp_path / "part", tables))
+    problem = f"{table}: the folder has no such file, and others refer to it; copy every file of the export"
+    found = {outcome.problem for outcome in outcomes if not outcome.is_equal}
+    assert found == {problem}
+
+
 def test_a_table_of_compared_pairs_where_nobody_compared_anything_is_equal(exported: Path, tmp_path: Path) -> None:
     params = {"aspect": "quality", "systems": "all", "references": "original", "test": "perm-both", "filter": ""}
     entry = {"kind": "pairs", "params": params, "sets": ["len", "ref@original"]}
