@@ -1,6 +1,6 @@
 """perception on e2e (21 systems): do P_sys and people order the systems alike? And its robustness on dailydialog_pp.
 
-    python docs/results/perception.py --out FOLDER [--only choice shared per_system ablations robustness]
+    python docs/results/perception.py --out FOLDER [--only choice shared per_system ablations longer robustness]
 
 One model for all systems, cross-fitted in five folds by group, gradient penalty at every fourth step; the learning rate
 is chosen on the dev part of the first fold. Texts are never made up: each kind of the robustness report is
@@ -76,6 +76,13 @@ LONGER: dict[str, dict[str, Any]] = {
     "n-gram models, 5 times the steps": {},
     "n-gram models, 5 times the steps, without penalty": {"penalty": "none"},
 }
+#: The same of e2e: so many items and steps, where trainings are short, at the first seed in the folds of the ablations.
+#: Without the penalty a step takes half as long, so that rates are tried anew there.
+MORE_ITEMS, MORE_STEPS = 160, 240
+MORE: dict[str, dict[str, Any]] = {
+    "with penalty": {},
+    "without penalty": {"penalty": "none", "learning_rates": DIALOGUE_RATES},
+}
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
 #: Contexts to learn from and to test on: with `--items`, and without.
 ROBUSTNESS_FEW, ROBUSTNESS_ALL = (400, 80), (3000, 1000)
@@ -83,7 +90,7 @@ BASELINES = ("bleu-avg", "bertscore")
 RESAMPLES = 1000
 #: Of 20 that are usual: every text is read once more in each.
 PASSES = 5
-PARTS = ("choice", "shared", "per_system", "ablations", "robustness")
+PARTS = ("choice", "shared", "per_system", "ablations", "longer", "robustness")
 
 
 def main() -> None:
@@ -94,6 +101,8 @@ def main() -> None:
     if not given.page_only:
         if not given.only or set(given.only) - {"robustness"}:
             compute_e2e(given, store, data)
+        if given.wants("longer") and given.items:
+            compute_longer(given, store)
         if given.wants("robustness"):
             compute_robustness(given, store)
     publish(given, "perception", page(given, store))
@@ -112,9 +121,10 @@ def e2e(given: Given) -> Dataset:
 
 
 def trial(given: Given) -> dict[str, Any]:
-    """Options of every training; in a trial run a few steps only."""
+    """Options of every training; in a trial run a few steps only. The penalty is no choice of each fold's: what it does
+    is a question of its own here."""
     more = {"epochs": 1, "max_steps": 3, "batch_size": 8} if given.quick else SHORT if given.items else {}
-    return {"encoder": given.encoder, **more}
+    return {"encoder": given.encoder, "penalty": "pair", **more}
 
 
 def compute_e2e(given: Given, store: Store, data: Dataset) -> None:
@@ -146,6 +156,23 @@ def compute_e2e(given: Given, store: Store, data: Dataset) -> None:
                 f"ablation/{name}", first,
                 lambda name=name, options=options: crossed(given, data, name, first, ABLATION_FOLDS, rate, options),
             )  # fmt: skip
+
+
+def compute_longer(given: Given, store: Store) -> None:
+    """More items of e2e and more steps, with the penalty and without."""
+    first = given.seeds[0]
+    wide = replace(given, items=MORE_ITEMS)
+    data = e2e(wide)
+    store.once("longer/human", 0, lambda: people(data), data=True)
+    for name in FLOORS:
+        store.once(f"longer/floor/{name}", 0, lambda name=name: floor(data, name))
+    rate = chosen_rate(store, first)
+    for name, options in MORE.items():
+        asked = options if given.quick else {"max_steps": MORE_STEPS, **options}
+        store.once(
+            f"longer/{name}", first,
+            lambda name=name, asked=asked: crossed(wide, data, f"longer {name}", first, ABLATION_FOLDS, rate, asked),
+        )  # fmt: skip
 
 
 def places(data: Dataset) -> tuple[list[str], dict[str, int]]:
@@ -238,6 +265,7 @@ def crossed(
             columns[key] += column.tolist()
     forget(folder)
     figures = [member.record.metrics for member in found.members]
+    rates = [rate for member in found.members for rate in member.artefact.state["learning_rates"].values()]
     dev = {k: float(np.mean([f[k] for f in figures])) for k in ("loss", "accuracy", "calibration_error", "confidence")}
     return {
         **{key: matrix(data, records, column) for key, column in columns.items()},
@@ -246,6 +274,7 @@ def crossed(
         "train_seconds": sum(member.record.seconds for member in found.members),
         "folds": len(found.members),
         "rate": rate,
+        **({"rates": rates} if options.get("learning_rates") else {}),
     }
 
 
@@ -457,6 +486,7 @@ def page(given: Given, store: Store) -> list[str]:
         f"System order, one model, {FOLDS} folds": lambda: order(given, store, human),
         "One model per system": lambda: per_system(given, store, known),
         "Ablations": lambda: ablations(given, store, human),
+        **({"More items and more steps": lambda: longer(given, store)} if given.items else {}),
     }
     for title, part in parts.items():
         lines += ["", f"## {title}", "", *part()]
@@ -590,6 +620,34 @@ def ablations(given: Given, store: Store, human: Mapping[str, np.ndarray]) -> li
         f"Seed {given.seeds[0]}, {ABLATION_FOLDS} folds (half of the data each, so the full model stands here again)."
     )
     return [text, "", *table(["model", *HEAD, "dev accuracy", "minutes"], rows)]
+
+
+def longer(given: Given, store: Store) -> list[str]:
+    """Whether more to learn from and more steps change the order, with the penalty and without."""
+    found = {name: one for name in MORE for one in store.of(f"longer/{name}", given.seeds[:1])}
+    if not found:
+        return [ABSENT]
+    human = {aspect: array(store.rows["longer/human", 0][aspect]) for aspect in ASPECTS}
+    rows = []
+    for name, result in found.items():
+        cells = columns_of(array(result["p"]), weights_of(result, ("c", "m")), human)
+        rates = ", ".join(dict.fromkeys(f"{rate:g}" for rate in result.get("rates", [result["rate"]])))
+        rows.append([f"perception, {name}", *cells, number(result["dev"]["accuracy"]), rates, minutes([result])])
+    for name in FLOORS:
+        for result in store.of(f"longer/floor/{name}", [0]):
+            values = array(result["values"])
+            rows.append([name, *columns_of(values, np.ones_like(values), human), "-", "-", "-"])
+    n_systems, n_items = human["quality"].shape
+    text = (
+        f"{n_systems} systems, {n_items} items, {MORE_STEPS} steps of {SHORT['batch_size']} pairs, seed "
+        f"{given.seeds[0]}, {ABLATION_FOLDS} folds; learning rates by dev log-loss, with the penalty in the short "
+        f"training, without it of {DIALOGUE_RATES} in each fold."
+    )
+    best = max(found, key=lambda name: found[name]["dev"]["accuracy"])
+    kept = (
+        f"Of the two `penalty=auto` keeps the one by which more dev pairs are right: {best}." if len(found) > 1 else ""
+    )
+    return [text, kept, "", *table(["score", *HEAD, "dev accuracy", "rate", "minutes"], rows)]
 
 
 def robust_page(given: Given, store: Store) -> list[str]:

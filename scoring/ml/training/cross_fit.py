@@ -100,9 +100,15 @@ class CrossFitted(Evaluator):
         return first.of_aspect(self.details, aspect)
 
     def signature_fields(self) -> list[SignatureField]:
-        first = [field for field in self.members[0].signature_fields() if field.key not in ("w", "train")]
+        every = [member.signature_fields() for member in self.members]
         weights = text_hash(member.weights for member in self.members)
-        return [*first, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
+        # What each fold chose for itself, such as a penalty, need not be the same in all.
+        values = {field.key: dict.fromkeys(f.value for fields in every for f in fields if f.key == field.key)
+                  for field in every[0]}  # fmt: skip
+        common = [
+            replace(field, value="+".join(values[field.key])) for field in every[0] if field.key not in ("w", "train")
+        ]
+        return [*common, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
 
     def undefined(self, record: Record) -> str:
         # Of those that score it: a member may lack the system that another one knows.

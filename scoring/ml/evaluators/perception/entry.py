@@ -48,10 +48,11 @@ OPTIONS = (
     Option(
         "penalty",
         "str",
-        "pair",
-        "Gradient penalty: on the embeddings of both texts (equation 5); between the two (as WGAN-GP); on the pooled "
-        "vectors (cheap, only bounds the last layer); none.",
-        choices=("pair", "interpolate", "pooled", "none"),
+        "auto",
+        "Gradient penalty: on the embeddings of both texts (pair, equation 5); between the two (as WGAN-GP); on the "
+        "pooled vectors (cheap, only bounds the last layer); none. auto trains with pair and with none, and keeps pair "
+        "where more held-out pairs are right by it; without held-out texts it is pair.",
+        choices=("auto", "pair", "interpolate", "pooled", "none"),
     ),
     Option("penalty_weight", "float", 10.0, "Weight of the gradient penalty (WGAN-GP's 10).", minimum=0),
     Option(
@@ -111,6 +112,6 @@ ENTRIES = (
         implementation="scoring.ml.evaluators.perception.evaluator:Perception",
         train_options=OPTIONS,
         train_needs=("outputs", "references"),
-        profile_defaults={PAPER: {"models": "per_system", "pooling": "cls", "penalty_every": 1}},
+        profile_defaults={PAPER: {"models": "per_system", "pooling": "cls", "penalty": "pair", "penalty_every": 1}},
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -43,6 +43,10 @@ LEAST_PAIRS = 8
 DEV_SHARE = 0.1
 # A penalised step takes 1.4 times as long as one without (benchmarks/perception_step.py).
 PENALISED = 1.4
+# Whose kernels cannot be the fused ones, which cannot be differentiated twice.
+TWICE = ("pair", "interpolate")
+# What `auto` is where there is nothing to choose by.
+UNCHOSEN = ("pair",)
 # So many texts tell how long a text is, in the dry check.
 PROBED = 64
 # So many references each held-out text of an unconditional model meets.
@@ -90,7 +94,8 @@ class Perception(TrainedEvaluator):
         whole = learnable_of(job, job.train)
         _checked_systems(job, whole)
         check_architecture(job.encoder)
-        _check_rates(job, *_parts(job))
+        learned, held_out = _parts(job)
+        _check_rates(job, learned, held_out)
         _, texts = kept_apart(job, whole)
         if _n_different(texts) == 1:
             raise TrainingDataError(
@@ -108,10 +113,12 @@ class Perception(TrainedEvaluator):
         longest = job.optional_integer("max_steps")
         each = [-(-n // batch) * job.integer("epochs") for n in towers]
         steps = sum(n if longest is None else min(n, longest) for n in each) * rates
-        cost = (
-            1 + (PENALISED - 1) / job.integer("penalty_every") if job.text("penalty") in ("pair", "interpolate") else 1
-        )
+        penalties = _penalties(job, learned, held_out)
+        more = (PENALISED - 1) / job.integer("penalty_every")
+        cost = sum(1 + more if penalty in TWICE else 1 for penalty in penalties)
         notes = _left_out(whole)
+        if penalties == UNCHOSEN and job.text("penalty") == "auto":
+            notes.append("no held-out texts to choose by: it learns with the gradient penalty (penalty=pair)")
         if texts.n_same:
             notes.append(f"{texts.n_same} texts that equal their only reference are left out: nothing tells them apart")
         few = [name for name, n in counts.items() if n < 100]
@@ -130,7 +137,7 @@ class Perception(TrainedEvaluator):
         notes += cut_note(cut, "texts and references", f"{longest_read} tokens")
         tokens = float(looked_at.generated.lengths.mean() + looked_at.references.lengths.mean()) * steps * batch
         seconds = cost * training_seconds(job.encoder, tokens, job.text("train_device"))
-        return Plan(examples, steps, seconds, tuple(notes))
+        return Plan(examples, steps * len(penalties), seconds, tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
@@ -142,7 +149,7 @@ class Perception(TrainedEvaluator):
         # Without those all of whose texts are held out.
         systems = texts.systems
         trainer = _Trainer(job, texts, dev, kept)
-        network, found = trainer.train(systems)
+        network, found = trainer.best_of(_penalties(job, learned, held_out), systems)
         record = TrainingRecord(
             dataset=job.train.name,
             data_hash=data_hash(job.train),
@@ -156,13 +163,16 @@ class Perception(TrainedEvaluator):
             notes=(
                 "A system's score falls as the reader gets stronger: compare systems only under one signature.",
                 *_left_out(whole),
+                *_penalty_kept(trainer.accuracies, network),
                 *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(found) else []),
             ),
             versions=library_versions(),
             log=found.log,
         )
         per_system = job.text("models") == "per_system"
-        state = {"systems": systems if per_system else [], "learning_rates": trainer.chosen}
+        state: dict[str, Any] = {"systems": systems if per_system else [], "learning_rates": trainer.chosen}
+        if len(trainer.accuracies) > 1:
+            state["penalties"] = trainer.accuracies
         if not job.flag("conditional"):
             state["references"] = kept
         return Artefact(job.name, job.profile, job.seed, (), job.options, state, record, network, job.encoder)
@@ -178,7 +188,8 @@ class Perception(TrainedEvaluator):
         return [
             SignatureField("models", "mo", str(self.settings["models"])),
             SignatureField("pool", "pl", str(self.settings["pooling"])),
-            SignatureField("gp", "gp", f"{self.settings['penalty']}/{self.settings['penalty_every']}"),
+            # What was kept where it was chosen.
+            SignatureField("gp", "gp", f"{self.net.settings['penalty']}/{self.settings['penalty_every']}"),
             SignatureField("cond", "cd", "yes" if self.settings["conditional"] else "no"),
             SignatureField("ml", "ml", str(source.max_length(cast("int | None", self.settings["max_length"])))),
             SignatureField("unc", "un", f"{self.options['uncertainty']}/{passes}/{self.options['p_gen']}"),
@@ -359,7 +370,7 @@ class Encoded:
 
 
 class _Trainer:
-    """The trainings of one job: a tower, or one per system, at each learning rate asked for."""
+    """The trainings of one job: a tower, or one per system, with each penalty and at each learning rate asked for."""
 
     def __init__(self, job: FitJob, texts: Texts, dev: Texts | None, kept: list[str]) -> None:
         self.job, self.texts, self.dev, self.kept = job, texts, dev, kept
@@ -367,29 +378,43 @@ class _Trainer:
         self.tokenizer.tick = job.tell
         self.seconds, self.steps = 0.0, 0
         self.chosen: dict[str, float] = {}
+        self.accuracies: dict[str, float | None] = {}
 
-    def train(self, systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
-        """The network that is kept, with the curve of its training."""
+    def best_of(self, penalties: Sequence[str], systems: list[str]) -> tuple[PerceptionNetwork, FinetuneResult]:
+        """The network that is kept, with the curve of its training: of several penalties, which come least first, the
+        one by which most held-out pairs are right; of equals the least. One for all systems: theirs are compared."""
+        # All before the first step: from then on the steps are told.
+        parts = [(self.texts, self.dev)]
+        if self.job.text("models") == "per_system":
+            parts = [(self.texts.of_system(name), self.dev and self.dev.of_system(name)) for name in systems]
+        encoded = [self._encoded(*part) for part in parts]
+        tried = []
+        for penalty in penalties:
+            self.chosen = {}
+            network, found = self._train(
+                systems, encoded, penalty, " without penalty" if penalty != penalties[-1] else ""
+            )
+            self.accuracies[penalty] = _accuracy(found)
+            tried.append((penalty, network, found, self.chosen))
+        _, network, found, self.chosen = max(tried, key=lambda one: _or_least(self.accuracies[one[0]]))
+        return _for_scoring(network, self.job.encoder), replace(found, steps=self.steps, seconds=self.seconds)
+
+    def _train(
+        self, systems: Sequence[str], encoded: Sequence[Encoded], penalty: str, how: str
+    ) -> tuple[PerceptionNetwork, FinetuneResult]:
         if self.job.text("models") == "shared":
-            network, found = self._best("training", self._encoded(self.texts, self.dev))
-            return _for_scoring(network, self.job.encoder), found
-        whole = self._network(len(systems))
+            return self._best(f"training{how}", encoded[0], penalty)
+        whole = self._network(len(systems), penalty)
         log: list[dict[str, Any]] = []
         metrics: dict[str, list[float]] = {}
-        # All before the first step: from then on the steps are told.
-        encoded = [
-            self._encoded(self.texts.of_system(system), None if self.dev is None else self.dev.of_system(system))
-            for system in systems
-        ]
         for tower, system in enumerate(systems):
-            network, found = self._best(f"training {system}", encoded[tower])
+            network, found = self._best(f"training {system}{how}", encoded[tower], penalty)
             _move(network, whole, tower)
             log += [{**row, "system": system} for row in found.log]
             for name, value in found.metrics.items():
                 metrics.setdefault(name, []).append(value)
         means = {name: float(np.mean(values)) for name, values in metrics.items()}
-        result = FinetuneResult(tuple(log), means, self.steps, self.seconds)
-        return _for_scoring(whole.eval(), self.job.encoder), result
+        return whole.eval(), FinetuneResult(tuple(log), means, self.steps, self.seconds)
 
     def _encoded(self, texts: Texts, dev: Texts | None) -> Encoded:
         """Texts to learn from, and those to choose by where there are any, as the network reads them."""
@@ -399,21 +424,23 @@ class _Trainer:
             reading = Reading(_sides(self.job, self.tokenizer, self._met(dev)))
         return Encoded(sides, [label_of(record) for record in texts.records], reading)
 
-    def _best(self, phase: str, encoded: Encoded) -> tuple[PerceptionNetwork, FinetuneResult]:
+    def _best(self, phase: str, encoded: Encoded, penalty: str) -> tuple[PerceptionNetwork, FinetuneResult]:
         rates = _learning_rates(self.job)
         tried = []
         for rate in rates:
             name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
-            tried.append((rate, *self._finetune(name, encoded, rate)))
+            tried.append((rate, *self._finetune(name, encoded, rate, penalty)))
         # A rate at which the training diverged has no loss.
         rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
         self.chosen[phase] = rate
         return network, found
 
-    def _finetune(self, phase: str, encoded: Encoded, rate: float) -> tuple[PerceptionNetwork, FinetuneResult]:
+    def _finetune(
+        self, phase: str, encoded: Encoded, rate: float, penalty: str
+    ) -> tuple[PerceptionNetwork, FinetuneResult]:
         job, reading = self.job, encoded.held_out
         batches = PairBatches(encoded.sides, encoded.systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
-        network = self._network(1)
+        network = self._network(1, penalty)
         judge = None
         if reading is not None:
 
@@ -447,14 +474,14 @@ class _Trainer:
         chosen = self.job.rng("dev references").permutation(len(others))[:DEV_REFERENCES]
         return replace(dev, pool=tuple(others[int(place)] for place in chosen) or tuple(self.kept))
 
-    def _network(self, towers: int) -> PerceptionNetwork:
+    def _network(self, towers: int, penalty: str) -> PerceptionNetwork:
         job = self.job
         torch.manual_seed(job.torch_seed("network"))
-        names = ("pooling", "confidence", "penalty", "penalty_weight", "penalty_every")
-        settings = {**{name: job.options[name] for name in names}, "towers": towers}
-        # The fused attention kernels cannot be differentiated twice.
-        eager = job.text("penalty") in ("pair", "interpolate")
-        return PerceptionNetwork.from_source(job.encoder, settings, attention="eager" if eager else None)
+        names = ("pooling", "confidence", "penalty_weight", "penalty_every")
+        settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "towers": towers}
+        return PerceptionNetwork.from_source(
+            job.encoder, settings, attention="eager" if penalty in TWICE else None
+        )  # fmt: skip
 
 
 def learnable_of(job: FitJob, dataset: Dataset) -> Texts:
@@ -549,14 +576,51 @@ def _split(job: FitJob) -> tuple[Dataset, Dataset | None]:
 
 def _check_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:
     """Raises `TrainingDataError` where a model has several learning rates and no held-out texts to choose by."""
-    if len(_learning_rates(job)) < 2:
-        return
-    dev = Texts([], 0) if held_out is None else learnable_of(job, held_out)
-    per_system = job.text("models") == "per_system"
-    lacking = [name for name in learnable_of(job, learned).systems if name not in dev.systems] if per_system else []
-    if lacking or not dev.records:
-        of = f" with texts of {', '.join(lacking)}" if lacking and dev.records else ""
+    lacking = _lacking(job, learned, held_out)
+    if lacking is not None and len(_learning_rates(job)) > 1:
+        of = f" with texts of {', '.join(lacking)}" if lacking else ""
         raise TrainingDataError(job.name, f"learning_rates are chosen on held-out data: give a dev part{of}")
+
+
+def _lacking(job: FitJob, learned: Dataset, held_out: Dataset | None) -> list[str] | None:
+    """The systems whose model has no held-out texts to choose by, none of them named where nothing is held out; None
+    where there are texts for every model."""
+    dev = Texts([], 0) if held_out is None else learnable_of(job, held_out)
+    if not dev.records:
+        return []
+    if job.text("models") != "per_system":
+        return None
+    return [name for name in learnable_of(job, learned).systems if name not in dev.systems] or None
+
+
+def _penalties(job: FitJob, learned: Dataset, held_out: Dataset | None) -> tuple[str, ...]:
+    """The penalties to train with, of which one is kept; the last is what `auto` begins from."""
+    asked = job.text("penalty")
+    if asked != "auto":
+        return (asked,)
+    return UNCHOSEN if _lacking(job, learned, held_out) is not None else ("none", *UNCHOSEN)
+
+
+def _accuracy(found: FinetuneResult) -> float | None:
+    """The share of held-out pairs that are right; None where a training diverged and left no weights."""
+    lost = any(row.get("diverged") and row["kept"] is None for row in found.log)
+    return None if lost else found.metrics.get("accuracy")
+
+
+def _or_least(value: float | None) -> float:
+    return -math.inf if value is None else value
+
+
+def _penalty_kept(accuracies: Mapping[str, float | None], network: PerceptionNetwork) -> list[str]:
+    """Of a penalty that was chosen, which it is, and by what."""
+    if len(accuracies) < 2:
+        return []
+    said = ", ".join(
+        f"{'diverged' if value is None else f'{value:.3f}'} {'without it' if name == 'none' else 'with it'}"
+        for name, value in accuracies.items()
+    )
+    kept = "left out" if network.settings["penalty"] == "none" else "kept"
+    return [f"The gradient penalty was {kept}: share of held-out pairs that are right {said}."]
 
 
 def _drops(source: EncoderSource) -> bool:

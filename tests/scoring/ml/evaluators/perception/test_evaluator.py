@@ -377,20 +377,107 @@ def test_a_rate_that_diverges_is_not_the_best(encoder: str, tmp_path: Path, monk
     job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, given)
     trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
     losses: dict[float, dict[str, float]] = {0.1: {"loss": 0.7}, 0.2: {"loss": 0.6}, 0.3: {}}
-    made = {rate: (trainer._network(1), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()}
-    monkeypatch.setattr(trainer, "_finetune", lambda phase, encoded, rate: made[rate])
-    assert trainer._best("training", trainer._encoded(trainer.texts, trainer.dev))[0] is made[0.2][0]
+    made = {
+        rate: (trainer._network(1, "none"), FinetuneResult((), metrics, 1, 0.0)) for rate, metrics in losses.items()
+    }
+    monkeypatch.setattr(trainer, "_finetune", lambda phase, encoded, rate, penalty: made[rate])
+    assert trainer._best("training", trainer._encoded(trainer.texts, trainer.dev), "none")[1] is made[0.2][1]
     assert trainer.chosen == {"training": 0.2}
 
 
 def test_a_reader_whose_answers_are_no_numbers_has_no_loss(encoder: str, tmp_path: Path) -> None:
     job = make_job("perception", data(), data(4), "recommended", encoder, 13, None, tmp_path, silent, {})
     trainer = _Trainer(job, learnable(data()), learnable(data(4)), [])
-    network = trainer._network(1).eval()
+    network = trainer._network(1, "none").eval()
     reading = Reading(encode_sides(trainer.tokenizer, learnable(data(4)).records, with_context=True))
     assert np.isfinite(list(_judge(network, reading, trainer.tokenizer.pad_id).values())).all()
     network.l1[0].weight.data.fill_(float("inf"))
     assert np.isnan(_judge(network, reading, trainer.tokenizer.pad_id)["loss"])
+
+
+SHORT = {"epochs": 1, "batch_size": 8, "max_steps": 2}
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "kept"),
+    [((0.8, 0.7), "none"), ((0.7, 0.8), "pair"), ((0.7, 0.7), "none"), ((0.6, None), "none"), ((None, 0.4), "pair")],
+    ids=["hinders", "profits", "equal", "pair diverged", "none diverged"],
+)
+def test_the_penalty_stays_where_held_out_pairs_profit(
+    encoder: str, monkeypatch: pytest.MonkeyPatch, accuracies: tuple[float | None, float | None], kept: str
+) -> None:
+    """EVALUATORS 3.3: beta = 0 where the accuracy on held-out pairs does not profit; which is recorded."""
+    told = dict(zip(("none", "pair"), accuracies, strict=True))
+    seen: dict[str, torch.Tensor] = {}
+    train = _Trainer._train
+
+    def measured(self: _Trainer, systems: Any, encoded: Any, penalty: str, how: str) -> Any:
+        network, found = train(self, systems, encoded, penalty, how)
+        seen[penalty] = network.l1[0].weight.detach().clone()
+        metrics = {"loss": 0.5} if told[penalty] is None else {"loss": 0.5, "accuracy": told[penalty]}
+        return network, replace(found, metrics=metrics)
+
+    monkeypatch.setattr(_Trainer, "_train", measured)
+    found = fit("perception", data(12), dev=data(5, seed=4), encoder=encoder, **SHORT)
+    assert list(seen) == ["none", "pair"]
+    assert torch.equal(found.artefact.network.l1[0].weight, seen[kept])  # type: ignore[index]
+    assert not torch.equal(seen["none"], seen["pair"])
+    assert found.artefact.state["penalties"] == told
+    assert list(found.artefact.state["learning_rates"]) == ["training" + " without penalty" * (kept == "none")]
+    assert f"|gp:{kept}/4|" in found.signature
+    (note,) = [note for note in found.record.notes if "penalty" in note]
+    assert ("left out" in note) == (kept == "none")
+    assert all(("diverged" if value is None else f"{value:.3f}") in note for value in accuracies)
+    assert found.record.steps == 4
+
+
+def test_a_reader_that_chose_its_penalty_is_kept_as_it_is(encoder: str, tmp_path: Path) -> None:
+    """Really trained twice: the accuracies are those of the two trainings by themselves."""
+    given = {"dev": data(5, seed=4), "encoder": encoder, "epochs": 2, "batch_size": 8, "learning_rate": 2e-3}
+    found = fit("perception", data(12), **given)
+    alone = {penalty: fit("perception", data(12), penalty=penalty, **given) for penalty in ("none", "pair")}
+    # Each draws its own batches and hints, of the same data: `pair` under the same name as alone.
+    assert found.artefact.state["penalties"]["pair"] == alone["pair"].record.metrics["accuracy"]
+    assert found.record.steps == sum(one.record.steps for one in alone.values())
+    assert plan("perception", data(12), **given).steps == found.record.steps
+    records = data(6, seed=9).outputs_with_context()
+    found.save_pretrained(tmp_path / "kept")
+    again = load(str(tmp_path / "kept"))
+    np.testing.assert_allclose(again.score(records), found.score(records), atol=1e-6)
+    assert again.signature == found.signature
+
+
+def test_without_held_out_texts_the_penalty_stays(encoder: str) -> None:
+    few = data(8)  # too few groups to hold any out
+    said = "no held-out texts to choose by"
+    assert any(said in note for note in plan("perception", few, encoder=encoder, **SHORT).notes)
+    found = fit("perception", few, encoder=encoder, **SHORT)
+    assert "|gp:pair/4|" in found.signature
+    assert "penalties" not in found.artefact.state
+    assert not any(said in note for note in plan("perception", data(12), encoder=encoder, **SHORT).notes)
+    # A model of each system is chosen on its own texts, one penalty for all.
+    dev = data(5, seed=4)
+    near = replace(dev, outputs=tuple(output for output in dev.outputs if output.system == "near"))
+    apart = {"encoder": encoder, "models": "per_system", **SHORT}
+    assert any(said in note for note in plan("perception", data(12), dev=near, **apart).notes)
+    whole = fit("perception", data(12), dev=dev, **apart)
+    assert set(whole.artefact.state["penalties"]) == {"none", "pair"}
+    assert len(whole.artefact.state["learning_rates"]) == 2
+
+
+def test_folds_that_kept_different_penalties_say_so(encoder: str, tmp_path: Path) -> None:
+    one, other = (
+        fit("perception", data(12), encoder=encoder, penalty=penalty, **SHORT) for penalty in ("pair", "none")
+    )
+    assert "|gp:pair/4+none/4|" in Perception.join(one.entry, [one, other]).signature
+    assert "|gp:pair/4|" in Perception.join(one.entry, [one, one]).signature
+
+
+def test_the_papers_profile_has_the_penalty_at_every_step(encoder: str) -> None:
+    found = plan("perception", data(12), dev=data(5, seed=4), encoder=encoder, profile="paper", **SHORT)
+    assert found.steps == 2 * 2  # two systems, two steps each
+    with pytest.raises(InvalidOption, match="penalty"):
+        plan("perception", data(12), encoder=encoder, penalty="choose")
 
 
 def test_the_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
@@ -401,6 +488,9 @@ def test_the_dry_check_counts_tokens_and_penalised_steps(encoder: str) -> None:
     assert cut.seconds == pytest.approx(plain.seconds / plain.steps)
     whole = {**given, "penalty": "pair", "penalty_every": 1}
     assert plan("perception", data(12), encoder=encoder, **whole).seconds == pytest.approx(1.4 * plain.seconds)
+    both = plan("perception", data(12), encoder=encoder, **{**given, "penalty": "auto"})
+    assert both.steps == 2 * plain.steps
+    assert both.seconds == pytest.approx((1 + 1.1) * plain.seconds)
 
 
 def test_same_seed_same_weights_with_the_penalty(encoder: str) -> None:
