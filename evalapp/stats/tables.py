@@ -16,7 +16,8 @@ from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, nor
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.fragility import fragility
-from evalapp.stats.ranking import Ranking, rank_by_m1, rank_by_mean, rank_by_win_rate
+from evalapp.stats.own_values import DRAWN, places_by_ends
+from evalapp.stats.ranking import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
 from evalapp.stats.separation import separating
 
 #: What a query asks for, as plain values. Where `resamples` and `seed` are absent the usual ones are meant.
@@ -209,26 +210,30 @@ def draws_of(settings: Settings) -> dict[str, Any]:
 
 
 def _use_system_scores(table: Table, own: SystemValues) -> None:
-    """An evaluator that looks at all outputs of a system at once gives the value itself; then there is no interval, so
-    that any system may have any place."""
-    values = {(row["system"], row["step"]): row["value"] for row in own}
+    """An evaluator that looks at all outputs of a system at once gives the value itself, with its interval where it is
+    made of sums over texts; places follow from the ends. One without an interval may have any place."""
+    values = {(row["system"], row["step"]): row for row in own}
     for row in table["rows"]:
-        row.update(value=values.get((row["system"], row["step"])), low=None, high=None)
-        row["note"] = (
-            "one value for all outputs of the system, without an interval"
-            if row["value"] is not None
-            else "the evaluator has no value for this system"
-        )
+        found = values.get((row["system"], row["step"]), {})
+        row.update({name: found.get(name) for name in ("value", "low", "high")})
+        row["note"] = "the evaluator has no value for this system"
+        if row["value"] is not None:
+            row["note"] = found.get("note", "one value for all outputs of the system, without an interval")
     table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
-    known = [row for row in table["rows"] if row["value"] is not None]
-    for row in table["rows"]:
-        better = sum(other["value"] > row["value"] for other in known) if row["value"] is not None else 0
-        row.update(
-            rank=None if row["value"] is None else 1 + better, rank_low=1, rank_high=len(table["rows"]), tier=1
-        )  # fmt: skip
-    table["groups"] = [[row["label"] for row in known]] if len(known) > 1 else []
-    table["n_clusters"] = 0  # nothing was resampled
-    table["signature"] = f"method:evaluator|boot:none|by:{table['by']}|systems:{table['systems']}"
+    low, high = (np.array([row[end] for row in table["rows"]], dtype=np.float64) for end in ("low", "high"))
+    best, worst = places_by_ends(low, high)
+    tiers = link_tiers(list(range(len(low))), best, worst)
+    known = [row["value"] for row in table["rows"] if row["value"] is not None]
+    for place, row in enumerate(table["rows"]):
+        rank = None if row["value"] is None else 1 + sum(value > row["value"] for value in known)
+        row.update(rank=rank, rank_low=int(best[place]), rank_high=int(worst[place]), tier=tiers[place])
+    table["groups"] = _groups(table["rows"])
+    drawn = not np.isnan(low).all()
+    table["extras"] = {**table["extras"], "ranks": "ends"} if drawn else table["extras"]
+    table["n_clusters"] = table["n_clusters"] if drawn else 0
+    table["signature"] = (
+        f"method:evaluator|{DRAWN if drawn else 'boot:none'}|by:{table['by']}|systems:{table['systems']}"
+    )
 
 
 def systems_table(

@@ -202,6 +202,15 @@ class Evaluator(ABC):
         defined = values[~np.isnan(values)]
         return float(defined.mean()) if defined.size else float("nan")
 
+    def system_statistics(self, records: Sequence[Record]) -> Floats | None:
+        """(n, k) statistics of the texts of a system whose sums give its score by `from_sums`, so that texts can be
+        drawn anew; None for the mean of scores, and for a score that is not made of sums."""
+        return None
+
+    def from_sums(self, sums: Floats) -> Floats:
+        """(...) scores of systems from sums (..., k) of `system_statistics`, nan where there is nothing to score."""
+        raise NotImplementedError(f"the score of a system by {self.name} is not made of sums")
+
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `evaluator.json`; `load(folder)` then gives the same scores."""
         path = Path(folder)
@@ -283,6 +292,21 @@ def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n:
     for matrix, rows in zip(matrices, places, strict=True):
         values[list(rows)] = matrix.max(axis=1)
     return values
+
+
+def weighted_statistics(values: Floats, weights: Floats) -> Floats:
+    """(n, 4) w v, w, v and 1 of each text, zeros where v is nan: what a weighted mean is made of."""
+    defined = ~np.isnan(values)
+    values, weights = np.where(defined, values, 0.0), np.where(defined, weights, 0.0)
+    return np.column_stack([weights * values, weights, values, defined])
+
+
+def weighted_mean(sums: Floats) -> Floats:
+    """sum w v / sum w from sums (..., 4) of `weighted_statistics`; the plain mean where nothing weighs anything, nan
+    without any value."""
+    weighted = sums[..., 1] > 0
+    above, below = np.where(weighted, sums[..., 0], sums[..., 2]), np.where(weighted, sums[..., 1], sums[..., 3])
+    return np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
 
 
 def _silent(done: int, total: int) -> None:

@@ -40,11 +40,13 @@ from ..services.scores import NewScore, finish_score_set, open_score_set, store_
 from ..services.training import mark_damaged, mark_ready
 
 if TYPE_CHECKING:
+    from evalapp.stats import Estimate
     from scoring.ml import Evaluator as Scorer
     from scoring.ml import Record
 
 log = logging.getLogger(__name__)
 
+NO_SUMS = "one value for all outputs of the system, without an interval: it is not made of sums over texts"
 #: Seconds that a run waits for another at the same sets.
 PATIENCE = 60.0
 
@@ -207,6 +209,8 @@ def _take(context: RunContext, open_all: Callable[[], list[Target]]) -> list[Tar
 def _finish(work: _Work, target: Target) -> None:
     score_set = target.score_set
     unchanged = bool(score_set.scored_at) and not work.n_scored and work.data.text == score_set.data_hash
+    # Values of systems from before they had intervals are computed anew.
+    unchanged = unchanged and all("low" in row for row in score_set.systems)
     if unchanged:
         systems, summary = score_set.systems, score_set.summary
     else:
@@ -274,6 +278,17 @@ class _Work:
             known = [old if stored.get(row.output) == old else None for row, old in zip(chunk, known, strict=True)]
         return known
 
+    def _own_value(self, records: Sequence[Record]) -> Estimate:
+        from evalapp.stats.estimate import Estimate
+        from evalapp.stats.own_values import interval_of_sums
+
+        statistics = self.measure.system_statistics(records)
+        if statistics is None:
+            return Estimate.point(self.measure.system_score(records), len(records), NO_SUMS)
+        value = float(self.measure.from_sums(statistics.sum(axis=0)))
+        groups = [record.group or record.item for record in records]
+        return interval_of_sums(value, statistics, groups, self.measure.from_sums)
+
     def _identity(self, record: Record) -> Hashable:
         """What a stored score depends on: for a trained evaluator also whether it learned from the item's group."""
         identity = self.measure.identity(record)
@@ -315,7 +330,8 @@ class _Work:
         return report
 
     def score_systems(self) -> list[dict[str, Any]]:
-        """The evaluator's own score of each system (at each step) that has outputs."""
+        """The evaluator's own score of each system (at each step) that has outputs, with its interval over groups of
+        items where it is made of sums over texts."""
         pairs = list(
             Output.objects.filter(project=self.context.project)
             .order_by("system", "step")
@@ -328,14 +344,7 @@ class _Work:
             self.context.progress(done, len(pairs), "systems", "systems")
             chunks = iterate_inputs(self.context.project, references=self.against, only=(system, step))
             records = [row.record for chunk in chunks for row in chunk]
-            value = self.measure.system_score(records)
-            rows.append(
-                {
-                    "system": names[system],
-                    "step": step,
-                    "value": value if value == value else None,
-                    "n": len(records),
-                }
-            )
+            found = self._own_value(records).as_dict()
+            rows.append({"system": names[system], "step": step, **found, "n": len(records)})
         self.context.progress(len(pairs), len(pairs), "systems", "systems")
         return rows

@@ -147,17 +147,23 @@ class CorpusBleu(SentenceBleu):
 
     def system_score(self, records: Sequence[Record]) -> float:
         """Corpus BLEU over the records that have references; empty texts count with their missing length."""
-        defined = [record for record in records if not self.undefined(record)]
-        if not defined:
-            return float("nan")
-        stats = self.statistics(defined)
-        summed = Statistics(
-            stats.matches.sum(axis=1, keepdims=True),
-            stats.totals.sum(axis=1, keepdims=True),
-            stats.hyp_len.sum(keepdims=True),
-            stats.ref_len.sum(keepdims=True),
-        )
-        return float(self.bleu_of(summed, 4, effective_order=False)[0])
+        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
+
+    def system_statistics(self, records: Sequence[Record]) -> Floats:
+        """(n, 2 orders + 3): matches and totals by order, the lengths of text and reference, 1; zeros without
+        references."""
+        places = [place for place, record in enumerate(records) if not self.undefined(record)]
+        stats = self.statistics([records[place] for place in places])
+        rows = np.zeros((len(records), 2 * len(stats.matches) + 3))
+        lengths = (stats.hyp_len, stats.ref_len, np.ones(len(places)))
+        rows[places] = np.concatenate([stats.matches, stats.totals, np.stack(lengths)]).T
+        return rows
+
+    def from_sums(self, sums: Floats) -> Floats:
+        columns = np.moveaxis(sums, -1, 0).reshape(sums.shape[-1], -1)
+        matches, totals_ = np.split(columns[:-3], 2)
+        found = self.bleu_of(Statistics(matches, totals_, columns[-3], columns[-2]), 4, effective_order=False)
+        return np.where(columns[-1] > 0, found, np.nan).reshape(sums.shape[:-1])
 
 
 PAPINENI = "Papineni et al. 2002, BLEU: a method for automatic evaluation of machine translation"

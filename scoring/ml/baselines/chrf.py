@@ -72,19 +72,29 @@ class Chrf(PairEvaluator):
 
     def system_score(self, records: Sequence[Record]) -> float:
         """chrF of a system: each text's counts against its best reference are added up first (sacrebleu)."""
-        defined = [record for record in records if not self.undefined(record)]
-        if not defined:
-            return float("nan")
-        queries, _ = group_by_references(defined)
+        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
+
+    def system_statistics(self, records: Sequence[Record]) -> Floats:
+        """(n, 3 orders + 1): matches, n-grams of the text and of its best reference, by order; 1. Zeros without
+        references."""
+        orders = self.option_int("char_order") + self.option_int("word_order")
+        rows = np.zeros((len(records), 3 * orders + 1))
+        defined = [place for place, record in enumerate(records) if not self.undefined(record)]
+        queries, places = group_by_references([records[place] for place in defined])
         beta = self.option_float("beta")
-        summed = np.zeros((3, self.option_int("char_order") + self.option_int("word_order")))
-        for matches, hyp_totals, ref_totals in self._counts(queries):
+        for (matches, hyp_totals, ref_totals), of_query in zip(self._counts(queries), places, strict=True):
             values = chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta)
             for row, best in enumerate(values.argmax(axis=1)):
                 reference = ref_totals[:, best]
                 # An order the reference does not have is no miss of the text.
-                summed += [matches[:, row, best], np.where(reference > 0, hyp_totals[:, row], 0), reference]
-        return float(chrf_score(summed[0], summed[1], summed[2], beta))
+                text = np.where(reference > 0, hyp_totals[:, row], 0)
+                rows[defined[of_query[row]]] = [*matches[:, row, best], *text, *reference, 1]
+        return rows
+
+    def from_sums(self, sums: Floats) -> Floats:
+        matches, texts, references = np.split(np.moveaxis(sums[..., :-1], -1, 0), 3)
+        found = chrf_score(matches, texts, references, self.option_float("beta"))
+        return np.where(sums[..., -1] > 0, found, np.nan)
 
     def _counts(self, queries: Sequence[Query]) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Per query matches (orders, H, R), n-gram counts (orders, H) and (orders, R)."""

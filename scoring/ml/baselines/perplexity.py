@@ -176,12 +176,17 @@ class Perplexity(Evaluator):
 
     def system_score(self, records: Sequence[Record]) -> float:
         """-(sum of NLL) / (sum of tokens) over the texts with a score; nan without any token."""
+        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
+
+    def system_statistics(self, records: Sequence[Record]) -> Floats:
+        """(n, 2): log-likelihood and number of tokens of each text with a score."""
         found = self.evaluate(records)
         tokens = np.nan_to_num(found.components["tokens"])
-        counted = tokens > 0
-        if not counted.any():
-            return float("nan")
-        return float(found.values[counted] @ tokens[counted] / tokens[counted].sum())
+        return np.column_stack([np.where(tokens > 0, found.values, 0.0) * tokens, tokens])
+
+    def from_sums(self, sums: Floats) -> Floats:
+        likelihood, tokens = sums[..., 0], sums[..., 1]
+        return np.divide(likelihood, tokens, out=np.full(tokens.shape, np.nan), where=tokens > 0)
 
     def _log_likelihoods(self, records: Sequence[Record]) -> tuple[Floats, Floats]:
         texts = [record.text for record in records]

@@ -10,7 +10,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from scoring.ml.base import ARTIFACT, Evaluator, Floats, Partial, Progress
+from scoring.ml.base import (
+    ARTIFACT,
+    Evaluator,
+    Floats,
+    Partial,
+    Progress,
+    weighted_mean,
+    weighted_statistics,
+)
 from scoring.ml.catalogue import RECOMMENDED, Entry, OptionValue
 from scoring.ml.errors import ArtefactError, TrainingDataError
 from scoring.ml.registry import get_entry
@@ -145,8 +153,12 @@ class CrossFitted(Evaluator):
 
     def system_score(self, records: Sequence[Record]) -> float:
         """As its members compute it, each text by those that did not see it; by the mean where they take the mean."""
+        statistics = self.system_statistics(records)
+        return super().system_score(records) if statistics is None else float(self.from_sums(statistics.sum(axis=0)))
+
+    def system_statistics(self, records: Sequence[Record]) -> Floats | None:
         if not isinstance(self.members[0], WeightedBySystem):
-            return super().system_score(records)
+            return None
         values, weights, times = np.zeros(len(records)), np.zeros(len(records)), np.zeros(len(records))
         for number, member in enumerate(self.members):
             places = [place for place, record in enumerate(records) if number in self.unseen(record)]
@@ -156,11 +168,10 @@ class CrossFitted(Evaluator):
                 values[places] += value
                 weights[places] += weight
                 times[places] += 1
-        values, weights = values / times, weights / times
-        defined = ~np.isnan(values)
-        if not defined.any() or weights[defined].sum() <= 0:
-            return float("nan")
-        return float(values[defined] @ weights[defined] / weights[defined].sum())
+        return weighted_statistics(values / times, weights / times)
+
+    def from_sums(self, sums: Floats) -> Floats:
+        return weighted_mean(sums)
 
     def unseen(self, record: Record) -> tuple[int, ...]:
         """The members that may score a record: those that did not see its group; all, when each one did."""

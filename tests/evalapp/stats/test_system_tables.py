@@ -143,6 +143,25 @@ def test_a_system_without_a_value_of_its_own_has_no_rank():
     assert table["totals"] == {"scores": 12}
 
 
+def test_own_values_with_intervals_are_told_apart_by_their_ends():
+    units = Units({k: (name, "machine") for k, name in enumerate("abc")})
+    codes = [units.code(k, None) for k in range(3)]
+    items = np.repeat(np.arange(4), 3)
+    scores = Scores(items, items, np.tile(codes, 4), np.arange(12.0), units)
+    ends = {"a": (0.5, 0.4, 0.6), "b": (0.1, 0.0, 0.2), "c": (0.7, 0.55, 0.8)}
+    own = [
+        {"system": name, "step": None, "value": value, "low": low, "high": high, "n": 4, "note": "few"}
+        for name, (value, low, high) in ends.items()
+    ]
+    table = systems_by_evaluator(scores, {**SETTINGS, "by": "w"}, evaluator={"slug": "w", "aspect": ""}, own=own)
+    found = [(row["label"], row["rank"], row["rank_low"], row["rank_high"], row["tier"]) for row in table["rows"]]
+    assert found == [("c", 1, 1, 2, 1), ("a", 2, 1, 2, 1), ("b", 3, 3, 3, 2)]
+    assert [(row["value"], row["low"], row["high"]) for row in table["rows"]] == [ends[name] for name in "cab"]
+    assert table["groups"] == [["c", "a"]]
+    assert table["n_clusters"] == 4
+    assert "|boot:inputs|resamples:1000|seed:0|conf:0.95|ranks:ends|by:w|" in table["signature"]
+
+
 @pytest.mark.parametrize("method", ["win-rate", "davidson"])
 def test_a_simulated_comparison_counts_once(method):
     found = replace(golden(), simulated=np.arange(60) < 4)

@@ -192,7 +192,12 @@ def test_system_level_metric_has_its_own_value(scored, score):
     own = {row["system"]: row["value"] for row in ScoreSet.objects.get(evaluator__slug="bleu-corpus").systems}
     found = command("systems", "alpha", "--by", "bleu-corpus")
     assert {row["system"]: row["value"] for row in found["rows"]} == pytest.approx(own)
-    assert all(row["low"] is None and "without an interval" in row["note"] for row in found["rows"])
+    assert all(row["low"] <= row["value"] <= row["high"] for row in found["rows"])
+    assert all("rests on" in row["note"] for row in found["rows"])  # of few groups
+    assert found["n_clusters"] > 1
+    score(scored.project, "distinct-1")
+    found = command("systems", "alpha", "--by", "distinct-1")
+    assert all(row["low"] is None and "not made of sums" in row["note"] for row in found["rows"])
     rows = {row["evaluator"]: row for row in command("meta", "alpha", "--level", "system")["rows"]}
     assert "held fixed" in rows["bleu-corpus"]["note"]
     assert rows["bleu-corpus"]["pearson"]["n"] == 3

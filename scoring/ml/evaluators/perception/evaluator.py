@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from scoring.ml.artefact import Artefact
-from scoring.ml.base import Floats, Partial, Progress, references_of
+from scoring.ml.base import Floats, Partial, Progress, references_of, weighted_mean, weighted_statistics
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Ints
@@ -23,7 +23,6 @@ from scoring.ml.evaluators.perception.arithmetic import (
     mean_negative_log,
     model_certainty,
     probability_of_generation,
-    system_weights,
 )
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.evaluators.perception.pairs import PairBatches, Sides, encode_pool, encode_sides, meetings_of
@@ -277,11 +276,13 @@ class Perception(TrainedEvaluator):
 
     def system_score(self, records: Sequence[Record]) -> float:
         """P_sys = sum_i w_i P_gen,i (eq 14); nan without any defined text."""
-        values, weights = self.system_weights(records)
-        defined = ~np.isnan(values)
-        if not defined.any():
-            return float("nan")
-        return float(system_weights(weights[defined], None, int(defined.sum())) @ values[defined])
+        return float(self.from_sums(self.system_statistics(records).sum(axis=0)))
+
+    def system_statistics(self, records: Sequence[Record]) -> Floats:
+        return weighted_statistics(*self.system_weights(records))
+
+    def from_sums(self, sums: Floats) -> Floats:
+        return weighted_mean(sums)
 
     def worst_of(self, component: str) -> float:
         return 0.0
