@@ -114,7 +114,9 @@ class CrossFitted(Evaluator):
         values = {field.key: dict.fromkeys(f.value for fields in every for f in fields if f.key == field.key)
                   for field in every[0]}  # fmt: skip
         common = [
-            replace(field, value="+".join(values[field.key])) for field in every[0] if field.key not in ("w", "train")
+            replace(field, value=_of_folds(list(values[field.key])))
+            for field in every[0]
+            if field.key not in ("w", "train")
         ]
         return [*common, SignatureField("folds", "f", str(len(self.members))), SignatureField("w", "w", weights)]
 
@@ -289,6 +291,11 @@ def merge(parts: Sequence[Dataset]) -> Dataset:
         comparisons=tuple(row for part in parts for row in part.comparisons),
         dialogues=tuple(row for part in parts for row in part.dialogues),
     )
+
+
+def _of_folds(values: Sequence[str]) -> str:
+    """One value, two side by side, or the hash of more: a signature has its length."""
+    return "+".join(values) if len(values) < 3 else f"{len(values)}@{text_hash(values)}"
 
 
 def _of_fold(report: Report, number: int, folds: int) -> Report:

@@ -141,8 +141,10 @@ class Adem(TrainedEvaluator):
         )
 
     def own_fields(self) -> list[SignatureField]:
+        longest = self.source.max_length(cast("int | None", self.settings["max_length"]))
         return [
             SignatureField("pool", "pool", str(self.settings["pooling"])),
+            SignatureField("ml", "ml", str(longest)),
             SignatureField("by", "by", str(self.settings["method"])),
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -471,6 +472,10 @@ def test_folds_that_kept_different_penalties_say_so(encoder: str, tmp_path: Path
     )
     assert "|gp:pair/4+none/4|" in Perception.join(one.entry, [one, other]).signature
     assert "|gp:pair/4|" in Perception.join(one.entry, [one, one]).signature
+    # Of many values a hash: a signature has its length.
+    seeds = [replace(one.artefact, seed=seed) for seed in (1, 2, 3)]
+    many = Perception.join(one.entry, [Perception(one.entry, artefact, {}) for artefact in seeds])
+    assert re.search(r"\|seed:3@[0-9a-f]{8}\|", many.signature)
 
 
 def test_the_papers_profile_has_the_penalty_at_every_step(encoder: str) -> None:
