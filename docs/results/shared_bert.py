@@ -204,7 +204,36 @@ def all_items(given: Given) -> list[str]:
         f"rate chosen anew ({rates}). Mean over seeds with its 95 % interval (t), trained a median of",
         f"{minutes(store.of('group/shared', given.seeds))} minutes. {machine_line(every, store.code, store.checks)}",
         "", *table([*head, *(f"AUROC of {name}" for name in FLOORS)], rows), "", *verdict(given, store),
+        *against_three(given, store), *leaks_of_all(given, store),
     ]  # fmt: skip
+
+
+def against_three(given: Given, store: Store) -> list[str]:
+    """Three models learned from all items beside the shared one, of the seeds that have both; nothing without any."""
+    seeds = [seed for seed in given.seeds if all((f"group/{m}", seed) in store.rows for m in ("three", "shared"))]
+    if not seeds:
+        return []
+    three, shared = (store.of(f"group/{model}", seeds) for model in ("three", "shared"))
+    rows = []
+    for aspect in ASPECTS:
+        for name in ("mcc", "auroc"):
+            one, other = values(three, aspect, name), values(shared, aspect, name)
+            rows.append([aspect, name, mean_sd(one), mean_sd(other), *compared(one, other)])
+    many = f"{len(seeds)} seed{'s' * (len(seeds) > 1)}"
+    text = f"Against three models, group split, {many}; training took a median of {minutes(three)} minutes."
+    return [
+        "",
+        text,
+        "",
+        *table(["aspect", "figure", "three", "shared", "shared − three", "p one-way", "p paired"], rows),
+    ]
+
+
+def leaks_of_all(given: Given, store: Store) -> list[str]:
+    """What leaks, where the shared model learned from all items by both splits."""
+    if not store.of("row/shared", given.seeds):
+        return []
+    return ["", *leakage(given, store)]
 
 
 def with_interval(found: Sequence[float | None]) -> str:
