@@ -28,7 +28,7 @@ def interval_of_sums(
     """
     n = len(statistics)
     if np.isnan(value):
-        return Estimate.undefined("the evaluator has no value for this system")
+        return Estimate.undefined("the evaluator has no value for this system", n)
     codes, labels = encode(cluster, "cluster", n)
     sums = resampled_sums(statistics, codes, len(labels), resamples=DEFAULT_RESAMPLES, seed=0)
     return with_interval(Estimate.point(value, n), from_sums(sums), clusters={"groups": len(labels)})

@@ -40,6 +40,8 @@ from ..services.scores import NewScore, finish_score_set, open_score_set, store_
 from ..services.training import mark_damaged, mark_ready
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from evalapp.stats import Estimate
     from scoring.ml import Evaluator as Scorer
     from scoring.ml import Record
@@ -278,15 +280,39 @@ class _Work:
             known = [old if stored.get(row.output) == old else None for row, old in zip(chunk, known, strict=True)]
         return known
 
+    def _summed(self) -> dict[tuple[str, int | None], tuple[NDArray[Any], list[str]]] | None:
+        """What the score of each system is made of and the group of each text, read for all systems together, so that
+        references are read once; None where it is not made of sums."""
+        import numpy as np
+
+        found: dict[tuple[str, int | None], tuple[list[NDArray[Any]], list[str]]] = {}
+        done = 0
+        for chunk in iterate_inputs(self.context.project, references=self.against):
+            self.context.progress(done, self.total, "outputs", "systems")
+            records = [row.record for row in chunk]
+            statistics = self.measure.system_statistics(records)
+            if statistics is None:
+                return None
+            for record, row in zip(records, statistics, strict=True):
+                rows, groups = found.setdefault((record.system, record.step), ([], []))
+                rows.append(row)
+                groups.append(record.group or record.item)
+            done += len(chunk)
+        return {key: (np.array(rows), groups) for key, (rows, groups) in found.items()}
+
     def _own_value(self, records: Sequence[Record]) -> Estimate:
+        """Of an evaluator that must see all texts of a system at once."""
         from evalapp.stats.estimate import Estimate
-        from evalapp.stats.own_values import interval_of_sums
 
         statistics = self.measure.system_statistics(records)
         if statistics is None:
             return Estimate.point(self.measure.system_score(records), len(records), NO_SUMS)
+        return self._interval(statistics, [record.group or record.item for record in records])
+
+    def _interval(self, statistics: NDArray[Any], groups: Sequence[str]) -> Estimate:
+        from evalapp.stats.own_values import interval_of_sums
+
         value = float(self.measure.from_sums(statistics.sum(axis=0)))
-        groups = [record.group or record.item for record in records]
         return interval_of_sums(value, statistics, groups, self.measure.from_sums)
 
     def _identity(self, record: Record) -> Hashable:
@@ -339,12 +365,15 @@ class _Work:
             .distinct()
         )
         names = dict(System.objects.filter(project=self.context.project).values_list("pk", "name"))
+        summed = None if self.measure.depends_on_batch else self._summed()
         rows = []
         for done, (system, step) in enumerate(pairs):
             self.context.progress(done, len(pairs), "systems", "systems")
-            chunks = iterate_inputs(self.context.project, references=self.against, only=(system, step))
-            records = [row.record for chunk in chunks for row in chunk]
-            found = self._own_value(records).as_dict()
-            rows.append({"system": names[system], "step": step, **found, "n": len(records)})
+            if summed is None:
+                chunks = iterate_inputs(self.context.project, references=self.against, only=(system, step))
+                found = self._own_value([row.record for chunk in chunks for row in chunk])
+            else:
+                found = self._interval(*summed[names[system], step])
+            rows.append({"system": names[system], "step": step, **found.as_dict()})
         self.context.progress(len(pairs), len(pairs), "systems", "systems")
         return rows

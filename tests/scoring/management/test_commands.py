@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import defaultdict
 from io import StringIO
 from typing import Any
 
@@ -185,6 +186,25 @@ def test_win_rate_and_m1_by_hand(scored):
     assert by_output["signature"].startswith("method:m1-output|")
     with pytest.raises(CommandError, match="Only m1 takes the majority"):
         command("systems", "alpha", "--per", "output")
+
+
+@pytest.mark.parametrize("name", ["bleu-corpus", "chrf", "perplexity", "distinct-1"])
+def test_the_value_of_a_system_is_what_the_library_gives(scored, score, name):
+    from scoring.ml import load
+    from scoring.selectors.inputs import get_reference_set, iterate_inputs
+
+    project = scored.project
+    score(project, name)
+    stored = {(row["system"], row["step"]): row for row in ScoreSet.objects.get(evaluator__slug=name).systems}
+    records = defaultdict(list)
+    for chunk in iterate_inputs(project, references=get_reference_set(project, "original")):
+        for row in chunk:
+            records[row.record.system, row.record.step].append(row.record)
+    assert set(stored) == set(records)
+    for key, texts in records.items():
+        assert stored[key]["value"] == pytest.approx(load(name).system_score(texts), rel=1e-9)
+        assert stored[key]["n"] == len(texts)
+        assert (stored[key]["low"] is None) == (name == "distinct-1")
 
 
 def test_system_level_metric_has_its_own_value(scored, score):
