@@ -217,6 +217,11 @@ def _evaluators_form(project: Project, query: EvaluatorsQuery, table: Mapping[st
     return form
 
 
+def _is_own(table: Mapping[str, Any]) -> bool:
+    """Whether an evaluator gave the values of systems itself; without intervals nothing was drawn for these."""
+    return table["extras"].get("ranks") == "ends" or not table["n_clusters"]
+
+
 def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the table of systems is drawn from."""
     rows = table["rows"] if table else []
@@ -229,6 +234,7 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "rows": drawn,
         "has_steps": any(row["step"] is not None for row in rows),
+        "is_own": _is_own(table) if table and table["by"] else False,
         "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
         "has_bar": any(row["bar"] for row in drawn),

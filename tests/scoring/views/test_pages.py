@@ -83,10 +83,24 @@ def test_a_system_score_without_interval_claims_none(researcher, scored):
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
     score_set.save(update_fields=["systems"])
     text = " ".join(researcher.get(address("systems") + "?by=length").content.decode().split())
-    assert "Mean score of length</caption>" in text
+    assert "Score of length, one value for all outputs of a system</caption>" in text
     assert "Rank intervals come from" not in text
     assert f'Cannot be told apart: <span dir="auto">{", ".join(reversed(names))}</span>' in text
     assert f'<td class="num">1–{len(names)}</td>' in text
+
+
+def test_a_system_score_with_its_interval(researcher, scored):
+    score_set = ScoreSet.objects.get(evaluator__slug="length")
+    names = sorted({row["system"] for row in score_set.summary})
+    score_set.systems = [
+        {"system": name, "step": None, "value": place, "low": place - 0.4, "high": place + 0.4, "n": 4, "note": ""}
+        for place, name in enumerate(names)
+    ]
+    score_set.save(update_fields=["systems"])
+    text = " ".join(researcher.get(address("systems") + "?by=length").content.decode().split())
+    assert "Score of length, one value for all outputs of a system, with 95 % intervals</caption>" in text
+    assert "all that the ends of the intervals leave open" in text
+    assert "Cannot be told apart" not in text
 
 
 def test_simulated_ratings_are_marked(researcher, scored):
