@@ -250,8 +250,9 @@ def _curves(models: list[dict[str, Any]]) -> tuple[Lines, dict[str, Lines]]:
 
 
 def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
-    own = {(row["system"], row["step"]): row["value"] for row in score_set.systems}
-    return [{**row, "own": own.get((row["system"], row["step"]))} for row in score_set.summary]
+    own = {(row["system"], row["step"]): row for row in score_set.systems}
+    nothing: dict[str, Any] = {"value": None, "low": None}
+    return [{**row, "own": {**nothing, **own.get((row["system"], row["step"]), {})}} for row in score_set.summary]
 
 
 class _Echo:

@@ -341,6 +341,20 @@ def test_many_evaluators_are_correlated_in_a_run_that_tells_its_progress(researc
     assert "token-f1" in researcher.get(address("evaluation")).content.decode()
 
 
+def test_an_evaluators_page_has_the_interval_of_a_systems_score(researcher, scored, score):
+    score(scored.project, "chrf")
+    rows = ScoreSet.objects.get(evaluator__slug="chrf").systems
+    text = researcher.get(address("evaluator", "chrf")).content.decode()
+    assert all(f"[{row['low']:.3f}, {row['high']:.3f}]" in text for row in rows)
+    # Of before there were intervals.
+    ScoreSet.objects.filter(evaluator__slug="chrf").update(
+        systems=[{name: row[name] for name in ("system", "step", "value", "n")} for row in rows]
+    )
+    text = researcher.get(address("evaluator", "chrf")).content.decode()
+    assert all(f"{row['value']:.3f}" in text for row in rows)
+    assert "[" not in text.partition("Scores by system")[2].partition("</table>")[0]
+
+
 def test_overview_shows_the_first_rows(researcher, scored):
     researcher.get(address("systems"))
     with CaptureQueriesContext(connection) as queries:
