@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalapp.client.campaigns import Campaign
-from evalapp.client.errors import UnexpectedAnswer, expecting
+from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
 from evalapp.client.exports import Export
 from evalapp.client.rows import (
     Comparison,
@@ -92,6 +92,16 @@ def _flat_cells(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     # A cell that does not exist, such as that of an evaluator against itself, is missing in its columns.
     cells = zip(names, row.get("cells") or (), strict=False)
     return {f"{name}.{inner}": one for name, cell in cells if cell for inner, one in cell.items()}
+
+
+def _refuse_another(target: Path, files: Sequence[str], slug: str) -> None:
+    """Raises InvalidArgument where `target` has files like these, or models of folds, that these do not replace."""
+    wanted, names = {target / name for name in files}, {name.rpartition("/")[2] for name in files}
+    for path in sorted({*target.glob("fold-*/*"), *(target / name for name in names)}):
+        if path.is_file() and path not in wanted:
+            raise InvalidArgument(
+                f"{target} holds {path.relative_to(target)} of another evaluator than {slug}: name a folder of its own"
+            )
 
 
 @dataclass
@@ -264,7 +274,7 @@ class Project:
 
     def download_evaluator(self, slug: str, folder: str | Path, *, progress: OnProgress | None = None) -> Path:
         """Write a trained evaluator into `folder`, for `scoring.ml.load(folder)`; each file is checked by length and
-        SHA-256. Returns the folder."""
+        SHA-256. Returns the folder. Raises InvalidArgument for a folder that holds files of another evaluator."""
         path = f"{self._path}evaluators/trained/{segment(slug)}/"
         target = Path(folder)
         answer = self._session.get(path)
@@ -273,6 +283,7 @@ class Project:
                 (plain_name(str(entry["name"]), deepest=2), int(entry["bytes"]), str(entry["sha256"]))
                 for entry in answer["files"]
             ]
+        _refuse_another(target, [name for name, _, _ in files], slug)
         for name, size, digest in files:
             place = target / name
             place.parent.mkdir(parents=True, exist_ok=True)

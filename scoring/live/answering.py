@@ -207,13 +207,15 @@ def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check:
     ]
     found = evaluate_in_time(evaluator, records, check)
     values = found.values.tolist()
+    folds = len(getattr(evaluator, "members", ()))
     return {
         "signature": found.signature,
         "scores": [_finite(value) for value in values],
         "reasons": [
             INFINITE if math.isinf(value) else reason for value, reason in zip(values, found.reasons, strict=True)
         ],
-        "notes": list(found.notes),
+        # What is asked here belongs to no item, so that no model has seen its group.
+        "notes": [*([f"each score is the mean of the models of all {folds} folds"] if folds else []), *found.notes],
     }
 
 

@@ -465,6 +465,16 @@ def test_a_trained_evaluator_is_fetched_and_its_content_checked(tmp_path):
     here, _ = client(serve)
     folder = here.project("p").download_evaluator("mine", tmp_path / "mine")
     assert (folder / "fold-0" / "model.safetensors").read_bytes() == b"weights"
+    # Again over itself, but not over what another one left.
+    assert here.project("p").download_evaluator("mine", tmp_path / "mine") == folder
+    for left in ("fold-1/card.md", "model.safetensors"):
+        other = tmp_path / left.replace("/", "-")
+        (other / left).parent.mkdir(parents=True)
+        (other / left).write_bytes(b"another")
+        (other / "notes.txt").write_bytes(b"mine")
+        with pytest.raises(InvalidArgument, match=f"holds {left} of another evaluator than mine"):
+            here.project("p").download_evaluator("mine", other)
+        assert not (other / "evaluator.json").exists()
     files["evaluator.json"] = b"[]"
     with pytest.raises(UnexpectedAnswer, match="another content"):
         here.project("p").download_evaluator("mine", tmp_path / "other")

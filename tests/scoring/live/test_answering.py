@@ -142,3 +142,14 @@ def test_what_is_gone_or_damaged_is_said_without_its_place(folder, tmp_path):
     assert "rater" in gone["detail"]
     assert "its folder is gone" in gone["detail"]
     assert str(tmp_path) not in damaged["detail"] + gone["detail"]
+
+
+def test_the_models_of_all_folds_answer_and_say_so(encoder):
+    raters = [untrained(find_encoder(encoder)), untrained(find_encoder(encoder))]
+    pairs = [{"text": text, "references": ["the cat sat", "a dog"], "context": ["you like"]} for text in ("cat", "dog")]
+    found = answering.score_pairs(CrossFitted(raters[0].entry, raters), pairs)
+    assert found["notes"][0] == "each score is the mean of the models of all 2 folds"
+    alone = answering.score_pairs(raters[0], pairs)
+    assert None not in alone["scores"]
+    assert found["scores"] == pytest.approx(alone["scores"])
+    assert not any("folds" in note for note in alone["notes"])
