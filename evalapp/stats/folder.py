@@ -126,8 +126,6 @@ class ExportFolder:
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        if self.has("outputs") and not self.has("systems"):
-            raise FolderError("systems", _LOST)
         return {row["id"]: row.get("kind") or "machine" for row in self.rows("systems")}
 
     def units(self) -> Units:

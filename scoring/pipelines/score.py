@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_SUMS = "one value for all outputs of the system, without an interval: it is not made of sums over texts"
+#: Read at once for the values of systems: a text may be read twenty times there, and progress is told in between.
+FEW_ITEMS = 16
 #: Seconds that a run waits for another at the same sets.
 PATIENCE = 60.0
 
@@ -287,7 +289,7 @@ class _Work:
 
         found: dict[tuple[str, int | None], tuple[list[NDArray[Any]], list[str]]] = {}
         done = 0
-        for chunk in iterate_inputs(self.context.project, references=self.against):
+        for chunk in iterate_inputs(self.context.project, references=self.against, items=FEW_ITEMS):
             self.context.progress(done, self.total, "outputs", "systems")
             records = [row.record for row in chunk]
             statistics = self.measure.system_statistics(records)

@@ -6,6 +6,7 @@ models are seen by the web process. The database is a file; with BROWSER_DATABAS
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -234,14 +235,37 @@ def browser(chromium_path: str) -> Iterator[Any]:
         found.close()
 
 
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Fixtures learn whether the test failed, so that they can tell what the pages showed."""
+    report: Any = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
+def tell(contexts: list[Any], traffic: list[str]) -> None:
+    """What every open page shows and keeps, and what was asked of the server, beside the report of a failure."""
+    for page in [page for context in contexts for page in context.pages]:
+        print(f"--- {page.url} ({page.title()})")
+        with contextlib.suppress(Exception):
+            print(page.inner_text("body")[:1500])
+            print("kept:", page.evaluate("() => JSON.stringify(localStorage)")[:1500])
+    print("--- asked:", *traffic[-40:], sep="\n")
+
+
 @pytest.fixture
-def page_for(browser: Any, site: Site, db: None) -> Iterator[Callable[..., Any]]:
+def page_for(browser: Any, site: Site, db: None, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """`page_for(user, width=, height=, scheme=)`: a page of a new browser window in which `user` is signed in
     (None: nobody). Paths are relative to the site. Errors of scripts and of the security policy fail the test."""
     from django.test import Client
 
     contexts: list[Any] = []
     troubles: list[str] = []
+    traffic: list[str] = []
 
     def open_page(
         user: Any = None, *, width: int = 1100, height: int = 800, scheme: str = "light", script: bool = True
@@ -263,6 +287,9 @@ def page_for(browser: Any, site: Site, db: None) -> Iterator[Callable[..., Any]]
         return context.new_page()
 
     def watch(page: Any) -> None:
+        page.on("request", lambda asked: traffic.append(f"{asked.method} {asked.url}"))
+        page.on("response", lambda found: traffic.append(f"  {found.status} {found.request.method} {found.url}"))
+        page.on("requestfailed", lambda asked: traffic.append(f"  failed {asked.method} {asked.url} {asked.failure}"))
         page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
         page.on(
             "console",
@@ -270,6 +297,8 @@ def page_for(browser: Any, site: Site, db: None) -> Iterator[Callable[..., Any]]
         )
 
     yield open_page
+    if request.node.stash.get(FAILED, False):
+        tell(contexts, traffic)
     for context in contexts:
         context.close()
     assert troubles == []

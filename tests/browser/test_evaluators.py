@@ -104,7 +104,7 @@ def _apply(page: Any, name: str) -> None:
     page.click("#run-result-link")
     page.wait_for_selector("h2:has-text('Scores by system')")
     assert page.locator("[aria-label='Scores by system'] tbody tr").count() >= 7
-    page.click("a:has-text('The means with their 95 % intervals')")
+    page.click("a:has-text('with their 95 % intervals')")
     page.wait_for_selector(f"text=/core of my-{name}/")
     assert page.locator("table").first.locator("tbody tr").count() >= 7
 

@@ -201,7 +201,7 @@ def test_what_is_missing_is_said(exported: Path, tmp_path: Path, capsys: pytest.
     assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("table", ["items", "scores", "systems"])
+@pytest.mark.parametrize("table", ["items", "scores"])
 def test_a_file_that_was_not_copied_is_named(exported: Path, tmp_path: Path, table: str) -> None:
     """Else the figures of an incomplete copy look as if they were wrong."""
     tables = data()
