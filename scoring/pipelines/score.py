@@ -291,6 +291,8 @@ class _Work:
         done = 0
         for chunk in iterate_inputs(self.context.project, references=self.against, items=FEW_ITEMS):
             self.context.progress(done, self.total, "outputs", "systems")
+            if not chunk:
+                continue
             records = [row.record for row in chunk]
             statistics = self.measure.system_statistics(records)
             if statistics is None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation.models import Comparison, Output, Reference, ReferenceSet, System
+from annotation.models import Comparison, Item, Output, Reference, ReferenceSet, System
 from annotation.services.filters import create_filter
 from evalapp.common.models import Run
 from scoring.models import ScoreSet
@@ -194,6 +194,8 @@ def test_the_value_of_a_system_is_what_the_library_gives(scored, score, name):
     from scoring.selectors.inputs import get_reference_set, iterate_inputs
 
     project = scored.project
+    # Whole chunks of items that nobody wrote for.
+    Item.objects.bulk_create(Item(project=project, key=f"z{k:02}", context=["x"], group=f"z{k}") for k in range(40))
     score(project, name)
     stored = {(row["system"], row["step"]): row for row in ScoreSet.objects.get(evaluator__slug=name).systems}
     records = defaultdict(list)

@@ -63,8 +63,9 @@ def test_of_perplexity(tmp_path: Path) -> None:
     """By a model that does not change with the texts: n-grams of the other items' references do."""
     from tests.scoring.ml.causal import tiny_causal
 
-    found = [record for record in records() if record.text]
-    agrees(load("perplexity", encoder=tiny_causal("gpt2", tmp_path)), found, 1e-6)
+    measure = load("perplexity", encoder=tiny_causal("gpt2", tmp_path))
+    agrees(measure, [record for record in records() if record.text], 1e-6)
+    assert measure.system_statistics([Record(""), Record(" ")]).tolist() == [[0.0, 0.0]] * 2
 
 
 def test_of_perception_and_its_folds(tmp_path: Path) -> None:
@@ -74,6 +75,9 @@ def test_of_perception_and_its_folds(tmp_path: Path) -> None:
     data = Dataset("hand", items=items, outputs=outputs)
     reader = fit("perception", data, encoder=encoder, penalty="none", **QUICK)
     reader.options["mc_passes"] = 3
+    # An empty text's 0 is certain; one without references has no value.
+    assert reader.system_statistics([Record("", ("cat",))]).tolist() == [[0.0, 2.0, 0.0, 1.0]]
+    assert reader.system_statistics([Record("cat")]).tolist() == [[0.0] * 4]
     agrees(reader, data.outputs_with_context(), 1e-6)
     folds = cross_fit("perception", data, folds=2, folder=tmp_path / "f", encoder=encoder, penalty="none", **QUICK)
     for member in folds.members:
