@@ -76,12 +76,12 @@ LONGER: dict[str, dict[str, Any]] = {
     "n-gram models, 5 times the steps": {},
     "n-gram models, 5 times the steps, without penalty": {"penalty": "none"},
 }
-#: The same of e2e: so many items and steps, where trainings are short, at the first seed in the folds of the ablations.
-#: Without the penalty a step takes half as long, so that rates are tried anew there.
+#: The same of e2e: so many items and steps, where trainings are short, at the first seed in the folds of the ablations
+#: and with the rate that the short trainings chose.
 MORE_ITEMS, MORE_STEPS = 160, 240
 MORE: dict[str, dict[str, Any]] = {
     "with penalty": {},
-    "without penalty": {"penalty": "none", "learning_rates": DIALOGUE_RATES},
+    "without penalty": {"penalty": "none"},
 }
 KINDS = ("MGE", "HWE", "LDHWE", "HWEBQ", "AE", "random reply")
 #: Contexts to learn from and to test on: with `--items`, and without.
@@ -265,7 +265,6 @@ def crossed(
             columns[key] += column.tolist()
     forget(folder)
     figures = [member.record.metrics for member in found.members]
-    rates = [rate for member in found.members for rate in member.artefact.state["learning_rates"].values()]
     dev = {k: float(np.mean([f[k] for f in figures])) for k in ("loss", "accuracy", "calibration_error", "confidence")}
     return {
         **{key: matrix(data, records, column) for key, column in columns.items()},
@@ -274,7 +273,6 @@ def crossed(
         "train_seconds": sum(member.record.seconds for member in found.members),
         "folds": len(found.members),
         "rate": rate,
-        **({"rates": rates} if options.get("learning_rates") else {}),
     }
 
 
@@ -631,23 +629,21 @@ def longer(given: Given, store: Store) -> list[str]:
     rows = []
     for name, result in found.items():
         cells = columns_of(array(result["p"]), weights_of(result, ("c", "m")), human)
-        rates = ", ".join(dict.fromkeys(f"{rate:g}" for rate in result.get("rates", [result["rate"]])))
-        rows.append([f"perception, {name}", *cells, number(result["dev"]["accuracy"]), rates, minutes([result])])
+        rows.append([f"perception, {name}", *cells, number(result["dev"]["accuracy"]), minutes([result])])
     for name in FLOORS:
         for result in store.of(f"longer/floor/{name}", [0]):
             values = array(result["values"])
-            rows.append([name, *columns_of(values, np.ones_like(values), human), "-", "-", "-"])
+            rows.append([name, *columns_of(values, np.ones_like(values), human), "-", "-"])
     n_systems, n_items = human["quality"].shape
     text = (
         f"{n_systems} systems, {n_items} items, {MORE_STEPS} steps of {SHORT['batch_size']} pairs, seed "
-        f"{given.seeds[0]}, {ABLATION_FOLDS} folds; learning rates by dev log-loss, with the penalty in the short "
-        f"training, without it of {DIALOGUE_RATES} in each fold."
+        f"{given.seeds[0]}, {ABLATION_FOLDS} folds, the learning rate as above."
     )
     best = max(found, key=lambda name: found[name]["dev"]["accuracy"])
     kept = (
         f"Of the two `penalty=auto` keeps the one by which more dev pairs are right: {best}." if len(found) > 1 else ""
     )
-    return [text, kept, "", *table(["score", *HEAD, "dev accuracy", "rate", "minutes"], rows)]
+    return [text, kept, "", *table(["score", *HEAD, "dev accuracy", "minutes"], rows)]
 
 
 def robust_page(given: Given, store: Store) -> list[str]:
