@@ -640,10 +640,9 @@ def longer(given: Given, store: Store) -> list[str]:
         f"{given.seeds[0]}, {ABLATION_FOLDS} folds, the learning rate as above."
     )
     best = max(found, key=lambda name: found[name]["dev"]["accuracy"])
-    kept = (
-        f"Of the two `penalty=auto` keeps the one by which more dev pairs are right: {best}." if len(found) > 1 else ""
-    )
-    return [text, kept, "", *table(["score", *HEAD, "dev accuracy", "minutes"], rows)]
+    kept = [f"Of the two `penalty=auto` keeps the one by which more dev pairs are right: {best}."]
+    head = ["score", *HEAD, "dev accuracy", "minutes"]
+    return [text, *(kept if len(found) > 1 else []), "", *table(head, rows)]
 
 
 def robust_page(given: Given, store: Store) -> list[str]:
