@@ -41,8 +41,8 @@ ESTIMATES = "estimate"
 ABSENT = "Not computed yet."
 READ = "Encoder: "
 KEPT = "*Of an earlier run, whose rows were not kept."
-#: What is no figure of a result; nor is any name that ends in "seconds".
-ASIDE_FROM_FIGURES = ("load", "code", "resumed")
+#: What is no figure of a result, a signature with the hash of its weights among it; nor is any name with "seconds".
+ASIDE_FROM_FIGURES = ("load", "code", "resumed", "signature")
 #: The sentences of `code_line`.
 CODE_SAID = re.compile(r"Code of the evaluators: state \w+\.|\*\*[^*]+ of these results were computed by .+? since\.")
 

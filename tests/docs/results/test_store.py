@@ -236,3 +236,11 @@ def test_a_result_is_computed_again_to_compare(store: ModuleType, tmp_path: Path
     for other in ({"value": 1.0, "more": 1}, {"value": [1.0]}, {"value": None}):
         with pytest.raises(SystemExit, match="other results than the row has"):
             again("b@13").once("b", 13, lambda other=other: other)
+
+
+def test_weights_are_no_figure_but_what_they_say_is(store: ModuleType) -> None:
+    one = {"signature": "maude|w:3f", "loss": 0.5, "rows": [1.0, 2.0], "wall_seconds": 3, "load": 1, "code": "a"}
+    two = {"signature": "maude|w:c4", "loss": 0.5, "rows": [1.0, 2.5], "wall_seconds": 9, "load": 2, "code": "b"}
+    assert store.farthest(one, two) == 0.5
+    assert store.farthest(one, {**two, "rows": [1.0]}) == float("inf")
+    assert store.farthest(one, {**one, "signature": "maude|w:c4"}) == 0
