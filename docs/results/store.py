@@ -378,7 +378,9 @@ def again_line(checks: Sequence[Result], code: str) -> str:
         return ""
     names = "; ".join(f"{row['setting']} (seed {row['seed']})" for row in ours)
     most = max(row["difference"] for row in ours)
-    said = "every figure came out the same" if most == 0 else f"no figure differs by more than {most:.0e}"
+    said = "every figure came out the same"
+    if most:
+        said = f"no figure differs by more than {most:.0e}, which another processor alone can cause ([how](README.md))"
     return f"Computed again by this page's code, to see whether it still gives the same: {names}; {said}."
 
 
