@@ -209,6 +209,15 @@ def test_the_value_of_a_system_is_what_the_library_gives(scored, score, name):
         assert (stored[key]["low"] is None) == (name == "distinct-1")
 
 
+def test_values_of_before_there_were_intervals_get_them_when_scored_again(scored, score):
+    score(scored.project, "chrf")
+    sets = ScoreSet.objects.filter(evaluator__slug="chrf")
+    rows = sets.get().systems
+    sets.update(systems=[{name: row[name] for name in ("system", "step", "value", "n")} for row in rows])
+    score(scored.project, "chrf")
+    assert sets.get().systems == rows
+
+
 def test_system_level_metric_has_its_own_value(scored, score):
     score(scored.project, "bleu-corpus")
     own = {row["system"]: row["value"] for row in ScoreSet.objects.get(evaluator__slug="bleu-corpus").systems}
