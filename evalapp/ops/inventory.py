@@ -16,6 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from evalapp import __version__
+
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _NEED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -158,7 +160,7 @@ def main(arguments: list[str]) -> int:
         return 2
     found = packages(file)
     if what == "sbom":
-        print(json.dumps(bill(found, name="evalapp", version="0.1.0"), indent=1))
+        print(json.dumps(bill(found, name="evalapp", version=__version__), indent=1))
         return 0
     print(licences(found))
     return 0 if all(is_compatible(package.licence) for package in found) else 1

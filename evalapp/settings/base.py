@@ -12,9 +12,11 @@ import dj_database_url
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from evalapp import __version__
+
 from . import env
 
-VERSION = "0.1.0"
+VERSION = __version__
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 DATA_DIR = env.data_folder()
 UPLOADS_DIR = DATA_DIR / "uploads"

@@ -1,6 +1,6 @@
 """Signatures of scores in the manner of sacrebleu: everything that changes a number, in one line.
 
-`bleu-star|nrefs:var|case:mixed|eff:yes|tok:13a|smooth:exp|v:0.1.0`. Two scores may be compared when their
+`bleu-star|nrefs:var|case:mixed|eff:yes|tok:13a|smooth:exp|v:0.2.0.dev0`. Two scores may be compared when their
 signatures are equal.
 """
 
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-VERSION = "0.1.0"
+from evalapp import __version__
+
+VERSION = __version__
 
 
 @dataclass(frozen=True, slots=True)

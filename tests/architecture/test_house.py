@@ -7,11 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+
+from evalapp import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -53,6 +56,14 @@ def manage(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     whole = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings", **env}
     command = [sys.executable, "manage.py", *arguments]
     return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=120)
+
+
+def test_the_version_stands_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    python_files = [path for name in OURS for path in (ROOT / name).rglob("*.py")]
+    naming = [path for path in python_files if f'"{__version__}"' in path.read_text()]
+    assert naming == [ROOT / "evalapp" / "__init__.py"]
 
 
 def test_imports_go_one_way():

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from evalapp import __version__
 from evalapp.ops import install, inventory
 from tests.security.fuzz_parsers import one_input
 
@@ -68,7 +69,7 @@ def test_the_bill_names_what_is_installed():
     assert all(len(row["content"]) == 64 for row in django["hashes"])
     refs = {part["bom-ref"] for part in bill["components"]}
     edges = {edge["ref"]: edge["dependsOn"] for edge in bill["dependencies"]}
-    assert refs | {"pkg:pypi/evalapp@0.1.0"} == set(edges)
+    assert refs | {f"pkg:pypi/evalapp@{__version__}"} == set(edges)
     assert {need for needs in edges.values() for need in needs} <= refs
     assert any(need.startswith("pkg:pypi/sqlparse@") for need in edges[django["bom-ref"]])
 

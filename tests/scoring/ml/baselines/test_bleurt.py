@@ -115,7 +115,7 @@ def test_signature_and_saving(checkpoint, tmp_path):
     name = Path(checkpoint).name
     assert evaluator.signature == (
         f"bleurt|nrefs:var|enc:{name}@{evaluator.source.weights[:8]}|ml:64|trunc:reference-right|dt:fp32|attn:sdpa"
-        "|v:0.1.0"
+        "|v:0.2.0.dev0"
     )
     evaluator.save_pretrained(tmp_path)
     assert json.loads((tmp_path / "evaluator.json").read_text())["options"]["encoder"] == checkpoint

@@ -93,7 +93,7 @@ def test_a_saved_n_gram_model_scores_texts_one_by_one(tmp_path):
     sums, tokens = model.log_likelihoods([RECORDS[1].text])
     assert together[1] == pytest.approx(sums[0] / tokens[0])
     assert not evaluator.depends_on_batch
-    assert evaluator.signature == f"perplexity|lm:kn2|train:saved@{model.fingerprint[:8]}|case:lc|tok:13a|v:0.1.0"
+    assert evaluator.signature == f"perplexity|lm:kn2|train:saved@{model.fingerprint[:8]}|case:lc|tok:13a|v:0.2.0.dev0"
 
 
 def test_no_text_is_worse_than_none():
@@ -118,7 +118,7 @@ def test_empty_texts_duplicates_and_order():
 
 def test_signatures(folder):
     assert load("perplexity").signature == (
-        "perplexity|lm:kn3|train:references-of-other-groups/5|case:lc|tok:13a|v:0.1.0"
+        "perplexity|lm:kn3|train:references-of-other-groups/5|case:lc|tok:13a|v:0.2.0.dev0"
     )
     name = Path(folder).name
     assert load("perplexity", encoder=folder).signature.startswith(f"perplexity|lm:{name}@")
