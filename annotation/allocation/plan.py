@@ -51,7 +51,7 @@ _FIELDS = {
     "slug", "name", "kind", "aspects", "overlap", "max_per_annotator", "lease_minutes", "seed", "guidelines",
     "items", "systems", "pairs", "steps", "options", "practice", "controls",
 }  # fmt: skip
-_SLUG = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}$")
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ def read_plan(raw: Any) -> tuple[Plan | None, list[Problem]]:
         return None, [("", "A plan is an object with at least name, kind and aspects.")]
     reader = Reader(raw)
     reader.refuse_others(_FIELDS)
-    name = reader.text("name", limit=200)
+    name = reader.name("name", limit=200)
     if not name:
         reader.say("name", "Give the campaign a name; annotators see it.")
     slug = reader.text("slug", limit=63) or slugify(name)
-    if name and not _SLUG.match(slug):
+    if name and not _SLUG.fullmatch(slug):
         reader.say("slug", "Use a-z, 0-9 and hyphens, at most 63 characters.")
     kind = raw.get("kind")
     if kind not in KINDS:
@@ -160,6 +160,7 @@ def _aspect(reader: Reader, row: Any, index: int, kind: str) -> AspectForm | Non
             reader.say(f"{where}.{key}", "An aspect has name, question, low, high, step and labels.")
     name = row["name"].strip()[:100]
     question = str(row.get("question") or "").strip()[:300]
+    reader.check_name(f"{where}.name", name)
     if kind != "likert":
         return AspectForm(name, question or "Which one is better?", step=None)
     low, high, step = row.get("low", row.get("min", 1)), row.get("high", row.get("max", 5)), row.get("step", 1)

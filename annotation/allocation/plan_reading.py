@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from evalapp.names import explain_hidden
+
 from .answers import Problem
 
 #: Members of `items` that are no values in the items' meta.
@@ -54,6 +56,16 @@ class Reader:
             self.say(name, f"Use a text of at most {limit} characters.")
             return ""
         return value.strip()
+
+    def name(self, name: str, limit: int) -> str:
+        """A text of one line, without characters that no name may hold."""
+        value = self.text(name, limit)
+        self.check_name(name, value)
+        return value
+
+    def check_name(self, where: str, value: str) -> None:
+        if fault := explain_hidden(value):
+            self.say(where, fault)
 
     def items(self) -> dict[str, Any]:
         """The choice of items; empty means all, a number alone so many of them."""

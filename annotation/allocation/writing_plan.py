@@ -62,7 +62,7 @@ _FIELDS = {
     "slug", "name", "kind", "guidelines", "items", "start_set", "evaluator", "corpus", "seed", "lease_minutes",
     "max_per_annotator", "options",
 }  # fmt: skip
-_SLUG = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def read_writing_plan(raw: Any) -> tuple[WritingPlan | None, list[Problem]]:
         return None, [("", "A plan is an object with at least name and kind.")]
     reader = Reader(raw)
     reader.refuse_others(_FIELDS)
-    name = reader.text("name", limit=200)
+    name = reader.name("name", limit=200)
     if not name:
         reader.say("name", "Give the campaign a name; annotators see it.")
     slug = reader.text("slug", limit=63) or slugify(name)[:40].strip("-")
-    if name and not _SLUG.match(slug):
+    if name and not _SLUG.fullmatch(slug):
         reader.say("slug", "Use a-z, 0-9 and hyphens, at most 40 characters; the reference sets are named by it.")
     kind = raw.get("kind", "ream")
     if kind not in KINDS:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Literal, cast
 
+from evalapp.names import strip_hidden
+
 from .faults import Limits, StopReading
 from .writer import DERIVED
 
@@ -69,7 +71,9 @@ def _format_of(base: str) -> tuple[Format, bool]:
 
 
 def shorten_name(name: str, longest: int = 200) -> str:
-    """At most `longest` characters by which `name_file` finds the same: beginning and ending stay."""
+    """At most `longest` characters by which `name_file` finds the same: beginning and ending stay. Characters that
+    no name may hold are left out."""
+    name = strip_hidden(name)
     if len(name) <= longest:
         return name
     found = _ENDING.search(name)

@@ -17,7 +17,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 
-_NAME = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}$")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 REASON_LENGTH = 2_000
 
 
@@ -49,7 +49,7 @@ def create_filter(*, project: Project, user: Any, name: str, raters: Iterable[st
 
 def _faults(project: Project, name: str, raters: list[str], reason: str) -> list[Fault]:
     faults = []
-    if not _NAME.match(name):
+    if not _NAME.fullmatch(name):
         faults.append(Fault("Use a-z, 0-9 and hyphens, at most 63 characters.", field="name"))
     if not reason.strip():
         faults.append(Fault("Say why these raters are left out: it stands beside every table.", field="reason"))

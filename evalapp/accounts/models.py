@@ -25,7 +25,9 @@ class User(AbstractUser):
     preferences = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:
-        return self.get_full_name() or self.username
+        """The name people choose, with the user name, which is unique: anybody may call themselves “owner”."""
+        name = self.get_full_name()
+        return self.username if name in ("", self.username) else f"{name} ({self.username})"
 
 
 class ProjectQuerySet(models.QuerySet):

@@ -19,6 +19,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, TooLarge
 from evalapp.common.models import Run
+from evalapp.common.naming import find_name_faults
 from evalapp.common.queue import cancel_run, enqueue_run
 
 from ..models import Corpus, CorpusPart
@@ -63,7 +64,7 @@ def create_corpus(
     from ..index.tokens import tokenizer_for
 
     language = language.strip() or (project.lang if project is not None else "en")
-    faults = _faults(project, name, language, tokenizer, shared)
+    faults = _faults(project, name, language, tokenizer, shared) + find_name_faults(licence=licence, source=source)
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     with transaction.atomic():

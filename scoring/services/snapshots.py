@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.naming import check_names
 
 from ..models import Leaderboard, Snapshot
 from ..selectors.exports import without_raters
@@ -38,6 +39,7 @@ def take_snapshot(
         raise Conflict(f"The table is just being computed in {number}. Keep it when it stands.")
     if not board.table["rows"]:
         raise BadInput(board.table["note"] or "The table has no rows yet.")
+    check_names(title=title)
     now = timezone.now()
     about = board.table.get("aspect") or board.table.get("by") or "all aspects"
     title = title.strip() or f"{board.get_kind_display()}, {about}, {now:%Y-%m-%d}"

@@ -47,7 +47,7 @@ class MemberSerializer(serializers.ModelSerializer):
     """E-mail and pseudonym are for owners."""
 
     username = serializers.CharField(source="user.username", read_only=True)
-    name = serializers.CharField(source="user.__str__", read_only=True)
+    name = serializers.SerializerMethodField()
     email = serializers.SerializerMethodField()
     pseudonym = serializers.SerializerMethodField()
 
@@ -55,6 +55,9 @@ class MemberSerializer(serializers.ModelSerializer):
         model = Membership
         fields = ["id", "username", "name", "email", "role", "pseudonym", "created_at"]
         read_only_fields = ["id", "created_at"]
+
+    def get_name(self, member: Membership) -> str:
+        return member.user.get_full_name() or member.user.username
 
     def get_email(self, member: Membership) -> str | None:
         return member.user.email if self.context.get("manages") else None

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from evalapp.accounts.models import User
 from evalapp.common import audit
+from evalapp.common.naming import check_names
 
 FIELDS = ("first_name", "email", "theme")
 
@@ -16,6 +17,8 @@ FIELDS = ("first_name", "email", "theme")
 def update_account(*, user: User, **changes: str) -> User:
     """Change name, e-mail or colours; equal values are not recorded, and values never are."""
     changed = [name for name in FIELDS if name in changes and getattr(user, name) != changes[name]]
+    if "first_name" in changed:
+        check_names(first_name=changes["first_name"])
     if changed:
         for name in changed:
             setattr(user, name, changes[name])

@@ -18,6 +18,7 @@ from evalapp.accounts.models import Invitation, Membership, Project, User
 from evalapp.accounts.selectors import with_makers
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.common.naming import check_names, find_name_faults
 
 from .members import add_member, check_role
 
@@ -42,6 +43,7 @@ def create_invitation(
 ) -> tuple[Invitation, str]:
     """The invitation and its secret, which is never seen again. `landing` is a page of this site."""
     check_role(role)
+    check_names(label=label, landing=landing)
     if not 1 <= days <= MAX_DAYS:
         raise BadInput("An invitation needs an end.", faults=[Fault(f"From 1 to {MAX_DAYS} days.", field="days")])
     if not 1 <= max_uses <= MAX_USES:
@@ -110,7 +112,7 @@ def join_with_new_account(
     find_invitation(secret=secret)
     # As the form of signing in writes it: else nobody gets in who types full-width letters or a ligature.
     user = User(username=User.normalize_username(username), email=email, first_name=name[:150])
-    faults = []
+    faults = find_name_faults(name=name)
     try:
         user.clean_fields(exclude=["password"])
     except ValidationError as error:

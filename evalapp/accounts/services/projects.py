@@ -11,6 +11,7 @@ from evalapp.accounts.models import SLUG, Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.naming import check_names
 
 from .members import add_member
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 #: Words that are pages themselves under /projects/.
 RESERVED = frozenset({"new"})
 DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
+#: Of these, names of one line.
+NAMES = ("name", "task", "lang")
 
 
 def may_create_projects(user: Any) -> bool:
@@ -44,6 +47,7 @@ def check_slug(slug: str) -> None:
 def create_project(*, slug: str, name: str = "", owner: User | None, **description: Any) -> Project:
     """A new project whose first member is `owner`. `description` takes task, lang, licence, source, notes, meta."""
     check_slug(slug)
+    check_names(name=name, **{field: str(description[field]) for field in NAMES if field in description})
     try:
         with transaction.atomic():
             project = Project.objects.create(slug=slug, name=name or slug, created_by=owner, **description)
@@ -63,6 +67,7 @@ def update_project(*, project: Project, actor: User, **changes: str) -> Project:
     if unknown:
         raise BadInput(f"A project has no field {', '.join(sorted(unknown))}.")
     changed = [name for name, value in changes.items() if getattr(project, name) != value]
+    check_names(**{field: changes[field] for field in changed if field in NAMES})
     if changed:
         for name in changed:
             setattr(project, name, changes[name])

@@ -14,6 +14,7 @@ from evalapp.accounts.models import ApiToken, Project, User
 from evalapp.accounts.roles import SCOPES
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Fault
+from evalapp.common.naming import find_name_faults
 
 MAX_DAYS = 365
 
@@ -23,7 +24,7 @@ def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int = 90, project: Project | None = None
 ) -> tuple[ApiToken, str]:
     """The token and its secret, which is never seen again. It can never do more than its user."""
-    faults = []
+    faults = find_name_faults(name=name)
     if not name.strip():
         faults.append(Fault("Give the token a name that says where it is used.", field="name"))
     if not scopes or set(scopes) - set(SCOPES):

@@ -33,9 +33,13 @@ def account(request: HttpRequest) -> HttpResponse:
     person = User.objects.get(pk=request.user.pk)
     form = AccountForm(request.POST or None, instance=person)
     if request.method == "POST" and form.is_valid():
-        update_account(user=request.user, **form.cleaned_data)
-        messages.success(request, "Saved.")
-        return redirect("accounts:account")
+        try:
+            update_account(user=request.user, **form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            messages.success(request, "Saved.")
+            return redirect("accounts:account")
     memberships = Membership.objects.filter(user=request.user).select_related("project").order_by("project__name")
     context = {"form": form, "memberships": memberships}
     return page(request, "accounts/account/show.html", context, status=422 if form.errors else 200)

@@ -40,9 +40,13 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     # The form works on a second instance, so that a refused value does not show in the header.
     form = ProjectForm(request.POST or None, instance=Project.objects.get(pk=project.pk))
     if request.method == "POST" and form.is_valid():
-        update_project(project=project, actor=request.user, **form.cleaned_data)
-        messages.success(request, "Saved.")
-        return redirect("accounts:project-settings", project.slug)
+        try:
+            update_project(project=project, actor=request.user, **form.cleaned_data)
+        except EvalappError as error:
+            add_faults(form, error)
+        else:
+            messages.success(request, "Saved.")
+            return redirect("accounts:project-settings", project.slug)
     context = {"project": project, "form": form}
     return page(request, "accounts/projects/settings.html", context, status=422 if form.errors else 200)
 

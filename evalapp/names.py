@@ -1,0 +1,49 @@
+"""Which characters a name may hold. PURE: people, projects, campaigns, systems and aspects use this one rule.
+
+A name is one line that reads as it is stored. Refused are control characters and line breaks (they end a comment or a
+row in an export), characters that change the direction of the text around them, and characters that cannot be seen:
+with those, two different names look alike.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+#: Invisible characters that Unicode does not class as "format" (Cf): fillers, joiners, variation selectors, blanks.
+_INVISIBLE = frozenset(
+    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0]
+    + [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+)
+#: Control, format (bidi and zero-width characters among them), half of a surrogate pair, line and paragraph separator.
+_REFUSED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def find_hidden(name: str) -> list[str]:
+    """The characters of `name` that no name may hold, each once, as `U+202E RIGHT-TO-LEFT OVERRIDE`.
+
+    >>> find_hidden("owner\\u200b")
+    ['U+200B ZERO WIDTH SPACE']
+    """
+    if name.isascii() and name.isprintable():
+        return []
+    found = dict.fromkeys(c for c in name if unicodedata.category(c) in _REFUSED or ord(c) in _INVISIBLE)
+    return [f"U+{ord(c):04X} {unicodedata.name(c, _describe(c))}" for c in found]
+
+
+def explain_hidden(name: str) -> str:
+    """What is wrong with the characters of `name` and the way out; empty when nothing is."""
+    found = find_hidden(name)
+    if not found:
+        return ""
+    shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+    return f"A name holds no line breaks, control characters or characters that cannot be seen. Remove: {shown}."
+
+
+def _describe(character: str) -> str:
+    known = {"\n": "LINE FEED", "\r": "CARRIAGE RETURN", "\t": "TAB", "\x00": "NULL"}
+    return known.get(character, "CONTROL CHARACTER")
+
+
+def strip_hidden(name: str) -> str:
+    """`name` without those characters: for names that nobody typed, such as the name of an uploaded file."""
+    return "".join(c for c in name if unicodedata.category(c) not in _REFUSED and ord(c) not in _INVISIBLE)
