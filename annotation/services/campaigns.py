@@ -31,12 +31,10 @@ from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
-from .campaigns_units import choose_units, estimate_units, no_units, write_units
+from .campaigns_units import HERE_AT_MOST, choose_units, estimate_units, no_units, write_units
 from .moves import Move, move_campaign
 from .plans import read_with, refused
 
-#: More units than this are made by a worker.
-HERE_AT_MOST = 20_000
 #: The lock of those who open campaigns, beside the number of the project.
 OPENING = 0x6F70656E
 #: What may still change once people judge.
@@ -261,10 +259,10 @@ def open_campaign(*, campaign: Campaign, user: Any, send: bool = True, here: boo
     unless `here`. With `send` false the caller executes that run."""
     if campaign.state != Campaign.State.DRAFT:
         raise Conflict(f"Only a draft can be opened; this campaign is {campaign.get_state_display().lower()}.")
-    estimate = estimate_units(campaign)
-    if not estimate:
+    rows = estimate_units(campaign).rows
+    if not rows:
         raise no_units()
-    if here or estimate <= HERE_AT_MOST:
+    if here or rows <= HERE_AT_MOST:
         return make_units(campaign_id=campaign.pk, user=user)
     run = enqueue_run(
         kind="open_campaign",

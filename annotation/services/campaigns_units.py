@@ -7,11 +7,12 @@ import io
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import islice
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 
 from annotation.allocation.pairs import choose_pairs, side_flips
@@ -22,6 +23,8 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.errors import BadInput
 
 BATCH = 20_000
+#: A campaign of so many units is opened at once, not by a worker.
+HERE_AT_MOST = 20_000
 #: Adaptive choice of pairs: units that wait in the pool for each that will be judged, at least so many for each pair of
 #: systems, and at most so many in all.
 POOL, POOL_A_PAIR, POOL_AT_MOST = 10, 20, 100_000
@@ -85,14 +88,39 @@ def selected_outputs(campaign: Campaign) -> QuerySet[Output]:
     return rows
 
 
-def estimate_units(campaign: Campaign) -> int:
-    """About how many units opening will make; never too few."""
-    outputs = selected_outputs(campaign).count()
+class Estimate(NamedTuple):
+    """`units` are judged; `rows` are written when the campaign is opened. An adaptive campaign writes a pool of pairs
+    and judges as many of them as its plan asks for."""
+
+    units: int
+    rows: int
+
+
+def estimate_units(campaign: Campaign) -> Estimate:
+    """The counts that opening a draft gives. Exact where it is opened at once; a larger campaign is counted without
+    making its units, so that texts which are also checks are counted twice."""
+    rows = _count_rows(campaign)
+    if rows <= HERE_AT_MOST:
+        draft = copy(campaign)  # choosing notes the players in the plan
+        draft.plan = dict(campaign.plan)
+        rows = len(choose_units(draft))
+    wanted = campaign.plan.get("pairs")
+    return Estimate(min(rows, wanted) if wanted and campaign.options.get("adaptive") else rows, rows)
+
+
+def _count_rows(campaign: Campaign) -> int:
+    outputs = selected_outputs(campaign)
+    if campaign.kind == Campaign.Kind.TURING:
+        references = Reference.objects.filter(set__project_id=campaign.project_id, set__name=ORIGINAL)
+        outputs = outputs.filter(item__in=references.values("item"))
+    # Of several steps of a system the last one may be asked for.
+    count = Count("system", distinct=True) if campaign.plan.get("steps") == "last" else Count("pk")
+    sizes = [n for _, n in outputs.order_by().values_list("item").annotate(n=count)]
     if campaign.kind != Campaign.Kind.PAIRWISE:
-        return outputs
-    systems = selected_outputs(campaign).values("system", "step").distinct().count()
-    every = outputs * max(0, systems - 1) // 2
-    wanted = _wanted(campaign, systems)
+        return sum(sizes)
+    players = ("system",) if campaign.plan.get("steps") == "last" else ("system", "step")
+    every = sum(n * (n - 1) // 2 for n in sizes)
+    wanted = _wanted(campaign, outputs.order_by().values(*players).distinct().count())
     return min(every, wanted) if wanted else every
 
 

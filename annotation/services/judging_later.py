@@ -138,6 +138,8 @@ def _revise(
         )
     if not {**OPTIONS, **sheet.options}["allow_revise"]:
         raise NotAllowed("In this campaign an answer cannot be changed once it is sent.")
+    if (current.answer, current.note) == (answer.shown, answer.note):
+        return row.version, current.extra, current.created_at, True  # nothing to correct: no further version
     version = row.version + 1
     answer.extra = current.extra
     Judgement.objects.filter(pk=current.pk).update(current=False)

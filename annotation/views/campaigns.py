@@ -229,7 +229,7 @@ def campaign_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
-    units = estimate_units(campaign)
+    units = estimate_units(campaign).units
     raw = request.GET.get("seconds", "")
     seconds = min(3600, max(1, int(raw))) if raw.isdecimal() and len(raw) < 6 else 15
     judgements = units * campaign.overlap

@@ -274,9 +274,17 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         return redirect("annotation:judge-one", pk, public)
     if done.feedback is not None:
         return redirect("annotation:judge-one", pk, public)
-    if done.version > 1:
-        messages.success(request, "The correction is stored.")
+    if replaces:
+        _confirm_correction(request, number_in(replaces), done.version)
     return redirect("annotation:judge", pk)
+
+
+def _confirm_correction(request: HttpRequest, replaced: int | None, version: int) -> None:
+    """A message for the page that follows a correction."""
+    if version == replaced:
+        messages.info(request, "Nothing was changed.")
+    else:
+        messages.success(request, "The correction is stored.")
 
 
 @signed_in
@@ -284,12 +292,15 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 @require_POST
 def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """An answer from the page's script. Where it asks for it (`next`), the text after the one on show comes with the
-    confirmation: one request for each text instead of two."""
+    confirmation: one request for each text instead of two. With `confirm`, the page that the script opens after a
+    correction shows the same message as without script."""
     try:
         body = json_body(request) if wants_json(request) else request.POST.dict()
         done = submit_answer(user=request.user, public=public, campaign_id=pk, **read_answer(body))
     except EvalappError as error:
         return problem_answer(error)
+    if body.get("confirm"):
+        _confirm_correction(request, body.get("replaces"), done.version)
     sent: dict[str, Any] = {"version": done.version, "extra": done.extra, "saved_at": done.created_at}
     if body.get("next"):
         turn = Turn(done.sheet, done.progress, done.next, done.why)

@@ -4,11 +4,20 @@
 "use strict";
 
 const typing = (target) =>
-  target.closest("input:not([type=radio]):not([type=checkbox]):not([type=submit]), textarea, select, [contenteditable=true]");
+  target.closest("input:not([type=radio]):not([type=checkbox]):not([type=submit]), textarea:not([readonly]), select, [contenteditable=true]");
+
+/** Calls `handler` for each key, except for keys of an input method (IME): there Enter and Esc choose or cancel
+    characters. Every key handler is registered here. Some browsers report such a key by its code 229 only. */
+function onKeydown(handler) {
+  document.addEventListener("keydown", (event) => {
+    if (!event.isComposing && event.keyCode !== 229) handler(event);
+  });
+}
+window.evalapp = { onKeydown };
 
 const openMenus = () => [...document.querySelectorAll("details.menu[open]")];
 
-document.addEventListener("keydown", (event) => {
+onKeydown((event) => {
   if (event.key === "Escape") {
     for (const menu of openMenus()) {
       const within = menu.contains(document.activeElement);

@@ -39,6 +39,11 @@
       trouble.hidden = !text;
     }
 
+    /** Messages that the page was opened with: gone once the person goes on. */
+    function clearMessages() {
+      document.getElementById("messages").replaceChildren();
+    }
+
     const send = (method, url, body, more) =>
       fetch(url, {
         method,
@@ -91,9 +96,11 @@
     }
 
     setInterval(spent, 1000);
-    for (const name of ["keydown", "pointerdown", "pointermove", "scroll"]) {
-      document.addEventListener(name, () => { watch.last = Date.now(); }, { passive: true });
+    const isActive = () => { watch.last = Date.now(); };
+    for (const name of ["input", "pointerdown", "pointermove", "scroll"]) {
+      document.addEventListener(name, isActive, { passive: true });
     }
+    window.evalapp.onKeydown(isActive);
 
     /* ---- drafts ---- */
 
@@ -173,7 +180,7 @@
       },
     };
 
-    return { token, say, warn, send, offline, kept, spent, restart, draft };
+    return { token, say, warn, clearMessages, send, offline, kept, spent, restart, draft };
   }
 
   window.evalapp = Object.assign(window.evalapp || {}, { desk, clock, plural, keyOf, uuid });

@@ -7,7 +7,7 @@
   if (!page) return;
   const stage = document.getElementById("stage");
   const conflictBox = document.getElementById("conflict");
-  const { answerOf, clock, plural, keyOf, uuid } = window.evalapp;
+  const { answerOf, clock, plural, keyOf, onKeydown, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "answer", "judge");
   const { say, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
@@ -18,6 +18,7 @@
   let ahead = null; // {html} fetched ahead, {done: true} when nothing is left
   let fetching = null;
   let shownAt = 0;
+  let touched = false; // whether an answer was chosen since then
   let patience = null;
   let sending = false; // an answer that waits for the server's word is on its way
   let lost = null; // {said, body} of such an answer that had no word: submitted again it is the same submission
@@ -91,13 +92,12 @@
     }
   }
 
-  const tooSoon = () =>
-    Date.now() - shownAt < SECOND_ENTER && (!form() || questions().every((question) => valueOf(question) === null));
+  const tooSoon = () => Date.now() - shownAt < SECOND_ENTER && !touched;
 
   const typing = (element) =>
     element.closest("textarea, select, [contenteditable=true], input[type=text], input[type=search]");
 
-  document.addEventListener("keydown", (event) => {
+  onKeydown((event) => {
     if (!card || event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form()) {
       event.preventDefault();
@@ -123,7 +123,7 @@
       else if (form()) form().requestSubmit(card.querySelector("button[data-submit]"));
       return;
     }
-    if (isNumber) return;
+    if (isNumber && (event.key.length > 1 || /[0-9.,eE+-]/.test(event.key))) return; // part of a number
     const question = form() && questions()[active];
     const wanted = question && inputs(question).find((input) => (input.dataset.keys || "").split(" ").includes(keyOf(event)));
     if (wanted) {
@@ -301,7 +301,8 @@
     showNext();
   });
 
-  /** Practice and corrections wait for the server: its answer is what the person wants to see. */
+  /** Practice and corrections wait for the server: its answer is what the person wants to see. After a practice answer
+      the same page shows what was expected; after a correction the person goes on where they were before. */
   async function sendNow(mine, said, body) {
     let response, answer;
     sending = true;
@@ -312,7 +313,7 @@
       button.removeAttribute("aria-disabled");
     };
     try {
-      response = await desk.send("POST", mine.dataset.submitUrl, body);
+      response = await desk.send("POST", mine.dataset.submitUrl, { ...body, confirm: Boolean(body.replaces) });
       answer = (await answerOf(response)) || {};
     } catch (error) {
       lost = { said, body };
@@ -322,8 +323,7 @@
     }
     if (response.ok) {
       draft.forget(mine.dataset.id);
-      // The page of the answered assignment shows what was expected, or that the correction is stored.
-      window.location.assign(mine.dataset.pageUrl);
+      window.location.assign(mine.dataset.practice ? mine.dataset.pageUrl : urls.home);
       return;
     }
     again();
@@ -415,6 +415,7 @@
       window.location.assign(urls.home);
       return;
     }
+    desk.clearMessages();
     stage.replaceChildren(document.importNode(next, true));
     window.scrollTo(0, 0);
     mount();
@@ -426,12 +427,16 @@
     desk.restart();
     ahead = null;
     shownAt = Date.now();
+    touched = false;
     sending = false;
     if (form()) {
       if (card.dataset.state === "open") restore(draft.local(card.dataset.id));
       const open = questions().findIndex((question) => valueOf(question) === null);
       activate(open < 0 ? 0 : open, false);
-      form().addEventListener("change", keepDraft);
+      form().addEventListener("change", () => {
+        touched = true;
+        keepDraft();
+      });
       form().addEventListener("input", keepDraft);
     }
     const heading = card.querySelector("[data-start]");

@@ -7,7 +7,7 @@
   const page = document.getElementById("writing");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const { answerOf, clock, plural, keyOf, uuid } = window.evalapp;
+  const { answerOf, clock, plural, keyOf, onKeydown, uuid } = window.evalapp;
   const desk = window.evalapp.desk(page, "text", "write");
   const { say, warn, draft } = desk;
   const REST = 300; // milliseconds without a key before the score is asked for
@@ -94,24 +94,24 @@
     place.append(button);
   }
 
-  function take(row) {
+  /** A candidate goes into the editor. Taken by key, the question whether it fits comes first: it is answered by keys,
+      which would type into the text. */
+  function take(row, byKey) {
     if (!form()) return;
     const before = hold();
     const mine = before.text.trim() && !(before.candidate && before.candidate === row.dataset.candidate);
     put({ text: row.dataset.text, candidate: row.dataset.candidate, relevant: null });
     showAttempts(card.dataset.maxAttempts);
     offerBack(mine ? "The text before was put aside." : "", mine ? before : null);
-    editor().focus();
     editor().setSelectionRange(typed().length, typed().length);
+    const question = byKey && part("relevance") && part("relevance").querySelector("input");
+    (question || editor()).focus();
   }
 
   function drop() {
     const before = hold();
-    if (!before.candidate) {
-      editor().blur();
-      part("heading").focus({ preventScroll: true });
-      return;
-    }
+    if (!before.candidate) return;
+    desk.clearMessages();
     const entry = { id: uuid(), task: card.dataset.id, url: card.dataset.dropUrl, kind: "drop", held: before };
     entry.body = { submission: entry.id, candidate: before.candidate, seconds: desk.spent() };
     desk.restart();
@@ -329,10 +329,11 @@
 
   /** Everything but the editor and the candidates follows the server's page. */
   function refresh(next) {
-    for (const name of ["references", "reliability"]) {
+    for (const name of ["references", "reliability", "last-text"]) {
       const mine = part(name);
       const theirs = next.querySelector("#" + name);
       if (mine && theirs) mine.replaceWith(document.importNode(theirs, true));
+      else if (mine) mine.remove(); // another text is the last one now
     }
     for (const name of ["stamp", "now", "draftVersion", "state"]) {
       if (next.dataset[name] !== undefined) card.dataset[name] = next.dataset[name];
@@ -498,6 +499,7 @@
     draft.stop();
     busy = entry.id;
     card.querySelector("[data-submit]").setAttribute("aria-disabled", "true");
+    desk.clearMessages();
     tell("", "");
     say("Adding…");
     outbox.add(entry);
@@ -538,9 +540,9 @@
 
   /* ---- keyboard ---- */
 
-  const typing = (element) => element.closest("textarea, select, [contenteditable=true], input:not([type=radio]):not([type=checkbox])");
+  const typing = (element) => element.closest("textarea:not([readonly]), select, [contenteditable=true], input:not([type=radio]):not([type=checkbox])");
 
-  document.addEventListener("keydown", (event) => {
+  onKeydown((event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form()) {
       event.preventDefault();
@@ -549,12 +551,7 @@
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") {
-      if (event.target === editor() || (form() && form().contains(event.target)) || !typing(event.target)) {
-        if (form() && !event.repeat) {
-          event.preventDefault();
-          drop();
-        }
-      } else event.target.blur();
+      if (typing(event.target)) leaveField(event.target);
       return;
     }
     if (typing(event.target) || event.repeat) return;
@@ -566,13 +563,19 @@
     }
   });
 
+  /** Everything in it stays as it is. */
+  function leaveField(field) {
+    field.blur();
+    part("heading").focus({ preventScroll: true });
+  }
+
   /** Keys of the editor: whether this was one of them. */
   function pressed(event) {
     if (chord && Date.now() - chord < CHORD && event.key >= "1" && event.key <= "9") {
       const row = offered()[Number(event.key) - 1];
       chord = 0;
       event.preventDefault();
-      if (row) take(row);
+      if (row) take(row, true);
       return true;
     }
     const key = keyOf(event);

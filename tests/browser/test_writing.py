@@ -105,6 +105,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     assert "not more reliable" in page.inner_text("#score")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=2 attempts left")
+    page.keyboard.press("e")
     page.keyboard.type(" It is good.")
     page.wait_for_selector("#score >> text=With this text 0.375, +0.125")
     assert "→ 0.375 ▲" in page.inner_text("#with-text")
@@ -125,7 +126,7 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     # Another is looked at and dropped, an own text completes the item.
     page.keyboard.press("c")
     page.keyboard.press("1")
-    page.keyboard.press("Escape")
+    page.keyboard.press("x")
     page.wait_for_function("() => document.getElementById('text').value === ''")
     page.keyboard.press("e")
     page.keyboard.type("My own good text.")
@@ -142,6 +143,88 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     assert (first.score_before, first.score_after, first.source["corpus"]) == (0.25, 0.375, "replies")
 
 
+SHOWN_CAPS = """() => [...document.querySelectorAll('#stage kbd, header kbd')]
+    .filter((cap) => cap.checkVisibility({ visibilityProperty: true })).map((cap) => cap.textContent)"""
+
+
+def test_shown_keys_never_type_into_the_text(cast: Cast, page_for: Open, begin: Any) -> None:
+    """A candidate by `c2`, fitting by `y`, a change, and adding: each key is shown where it is pressed."""
+    page = writing(page_for(cast.annotator), begin(max_attempts=3))
+    page.wait_for_selector("#candidates .gain")
+    assert {"c2", "f", "s", "d", "?"} <= set(page.evaluate(SHOWN_CAPS))
+    page.keyboard.press("c")
+    page.keyboard.press("2")
+    assert {"y", "n", "x", "c2"} <= set(page.evaluate(SHOWN_CAPS))
+    page.keyboard.press("y")
+    assert page.is_checked("input[name=relevant][value=yes]")
+    assert page.input_value("#text") == "A plain answer from the corpus."
+    # Now the focus is in the editor, where single keys type: only those that do not are shown.
+    assert page.evaluate("document.activeElement.id") == "text"
+    assert page.evaluate(SHOWN_CAPS) == ["Esc", "Ctrl", "Enter"]
+    page.keyboard.type(" yn, dusk, good")
+    # Esc leaves the editor. Text, candidate and answer stay, and nothing is stored.
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "heading"
+    page.keyboard.press("Escape")
+    assert page.input_value("#text") == "A plain answer from the corpus. yn, dusk, good"
+    assert page.is_checked("input[name=relevant][value=yes]")
+    page.keyboard.press("n")
+    assert page.is_checked("input[name=relevant][value=no]")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
+    attempt = WritingAttempt.objects.get()
+    assert (attempt.decision, attempt.relevant) == ("accept", False)
+
+
+def test_a_candidate_taken_by_mouse_is_edited_at_once(cast: Cast, page_for: Open, begin: Any) -> None:
+    page = writing(page_for(cast.annotator), begin())
+    page.locator("#candidates .use").nth(1).click()
+    page.keyboard.type(" So dusk.")
+    assert page.input_value("#text") == "A plain answer from the corpus. So dusk."
+
+
+def test_keys_of_an_input_method_do_nothing_to_the_page(cast: Cast, page_for: Open, begin: Any) -> None:
+    page = writing(page_for(cast.annotator), begin(max_attempts=3))
+    page.wait_for_selector("#candidates .gain")
+    for key in "c2y":
+        page.keyboard.press(key)
+    session = page.context.new_cdp_session(page)
+    session.send("Input.imeSetComposition", {"text": "がんばる", "selectionStart": 4, "selectionEnd": 4})
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.activeElement.id") == "text"
+    assert page.input_value("#text") == "A plain answer from the corpus.がんばる"
+    assert not WritingAttempt.objects.exists()
+    page.keyboard.insert_text("頑張る good")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#references >> text=頑張る good")
+    assert WritingAttempt.objects.get().decision == "accept"
+
+
+def test_one_way_to_take_back_and_no_old_message(cast: Cast, page_for: Open, begin: Any) -> None:
+    page = writing(page_for(cast.annotator), begin(items=2, arms=["control"], target=3))
+    page.keyboard.press("f")
+    page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#messages >> text=The researcher sees your remark.")
+    page.fill("#text", "Text one.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#references >> text=Text one.")
+    assert page.inner_text("#messages") == ""
+    page.fill("#text", "Text two.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#last-text >> text=Your last text, which completed the item before")
+    page.fill("#text", "Text three.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#references >> text=Text three.")
+    assert page.locator("[data-key=u]").count() == 1
+    page.keyboard.press("u")
+    page.wait_for_selector("text=Taken back.")
+    assert page.input_value("#text") == "Text three."
+
+
 def test_control_session_never_shows_a_score(cast: Cast, page_for: Open, begin: Any, worker: PlayedWorker) -> None:
     campaign = begin(arms=["control"])
     page = page_for(cast.annotator)
@@ -151,6 +234,7 @@ def test_control_session_never_shows_a_score(cast: Cast, page_for: Open, begin: 
     page.wait_for_selector("#candidates .use kbd")
     page.keyboard.press("c")
     page.keyboard.press("3")
+    page.keyboard.press("e")
     page.keyboard.type(" And more.")
     page.wait_for_timeout(500)
     page.keyboard.press("Control+Enter")
@@ -252,6 +336,7 @@ def test_a_taking_back_without_word_from_the_server_is_not_said_to_have_failed(
     page.wait_for_selector("#candidates .gain")
     page.keyboard.press("c")
     page.keyboard.press("2")
+    page.keyboard.press("e")
     page.keyboard.type(" It is good.")
     page.wait_for_selector("#score >> text=With this text 0.375, +0.125")
     page.keyboard.press("Control+Enter")

@@ -97,6 +97,13 @@ def get(mapping: Any, key: Any) -> Any:
     return mapping.get(key) if mapping is not None else None
 
 
+@register.filter
+def entries(mapping: Any) -> list[tuple[Any, Any]]:
+    """The names and values of a mapping, in its order. `mapping.items` would be its value where it has the name
+    “items”."""
+    return list(mapping.items()) if mapping else []
+
+
 _KEYS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowDown": "↓", "ArrowUp": "↑"}
 
 

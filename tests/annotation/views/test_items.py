@@ -127,3 +127,13 @@ def test_who_may(client, cast):
         assert [client.get(address).status_code for address in addresses] == [status] * 3
     client.force_login(cast.stranger)
     assert client.get(reverse("annotation:item-show", args=["alpha-foreign", pk])).status_code == 404
+
+
+def test_a_key_of_meta_named_as_a_method_is_shown(viewer, cast):
+    """Templates would take `meta.items` for the value of “items”, and fail on it or show nothing of the others."""
+    meta = {"items": "several", "keys": "two", "domain": "hotel"}
+    take_in(cast.project, {"items.jsonl": [{"id": "i1", "context": ["Hello?"], "meta": meta}]})
+    page = viewer.get(reverse("annotation:item-show", args=["alpha", Item.objects.get().pk])).content.decode()
+    for name, value in meta.items():
+        assert name in page
+        assert value in page
