@@ -8,7 +8,8 @@ register(
         "cpu",
         "annotation.pipelines.imports:run",
         "Check uploaded files and take them in.",
-        request="annotation.services.uploads:import_from_wishes",
+        request="annotation.services.uploads:import_checked",
+        params="annotation.services.uploads:ImportWishes",
         give_up="annotation.services.uploads:give_up_import",
     )
 )
@@ -18,7 +19,8 @@ register(
         "cpu",
         "annotation.pipelines.exports:run",
         "Write the project as an interchange folder.",
-        request="annotation.services.exports:export_from_wishes",
+        request="annotation.services.exports:start_export",
+        params="annotation.exporters.wishes:Wishes",
         give_up="annotation.services.exports:give_up_export",
         gone="annotation.selectors.run_results:export_gone",
     )

@@ -10,12 +10,12 @@ from django import forms
 from annotation.models import System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
+from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 
 from .forms import reference_sets
 from .selectors.candidates import OUTPUTS, WITHHELD, corpora_of
 from .selectors.training import trained_of
 from .services.annotating import MOST_CANDIDATES, MOST_REFERENCES, STARTS, AnnotateWishes
-from .services.wishes import GREATEST_SEED, LEAST_SEED
 
 MOST_SYSTEMS = 200
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django import forms
 
 from annotation.models.data import ORIGINAL
+from evalapp.common.params import bounds
 
-from .services.games import ITEMS, LIMITS, SEEDS, GamesWishes
+from .services.games import ITEMS, SEEDS, GamesWishes
 
 #: What a game counts, as people choose it: words, and the evaluator's options. A rule of draws needs draws.
 COUNTS: dict[str, tuple[str, dict[str, str]]] = {
@@ -18,7 +19,7 @@ COUNTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def _number(name: str, initial: int, label: str, help_text: str) -> forms.IntegerField:
-    low, high = LIMITS[name]
+    low, high = bounds(GamesWishes, name)
     return forms.IntegerField(initial=initial, min_value=low, max_value=high, label=label, help_text=help_text)
 
 

@@ -8,7 +8,8 @@ register(
         "cpu",
         "scoring.pipelines.score:run",
         "Apply an evaluator to the outputs of a project.",
-        request="scoring.services.scores:request_score",
+        request="scoring.services.scores:start_scoring",
+        params="scoring.services.scores:ScoreWishes",
         give_up="scoring.services.scores:give_up_scores",
         label="Scores of an evaluator",
         gone="scoring.selectors.run_results:scores_gone",
@@ -20,7 +21,8 @@ register(
         "cpu",
         "scoring.pipelines.combine:run",
         "Combine several evaluators into one.",
-        request="scoring.services.combining:request_combination",
+        request="scoring.services.combining:start_combination",
+        params="scoring.services.combining:CombineWishes",
         label="Combined evaluator",
         gone="scoring.selectors.run_results:scores_gone",
     )
@@ -31,7 +33,8 @@ register(
         "gpu",
         "scoring.pipelines.train:run",
         "Train an evaluator on the data of a project.",
-        request="scoring.services.training:request_training",
+        request="scoring.services.training:start_training",
+        params="scoring.services.training:Wishes",
         fragment="scoring:training-curve",
         give_up="scoring.services.artefacts:give_up_evaluator",
         label="Training",
@@ -44,7 +47,8 @@ register(
         "cpu",
         "scoring.pipelines.train:check",
         "Check before a training: counts, steps, time, or what is missing.",
-        request="scoring.services.training:request_check",
+        request="scoring.services.training:start_check",
+        params="scoring.services.training:Wishes",
         label="Check before a training",
     )
 )
@@ -54,7 +58,8 @@ register(
         "gpu",
         "scoring.pipelines.annotate:run",
         "Choose references by an evaluator into a new reference set.",
-        request="scoring.services.annotating:request_annotation",
+        request="scoring.services.annotating:start_annotation",
+        params="scoring.services.annotating:AnnotateWishes",
         label="References chosen by an evaluator",
         gone="scoring.selectors.run_results:references_gone",
     )
@@ -65,7 +70,8 @@ register(
         "gpu",
         "scoring.pipelines.annotate:preview",
         "Try an annotation on five items.",
-        request="scoring.services.annotating:request_preview",
+        request="scoring.services.annotating:start_preview",
+        params="scoring.services.annotating:AnnotateWishes",
         label="Preview of references",
     )
 )
@@ -75,7 +81,8 @@ register(
         "gpu",
         "scoring.pipelines.reliability_curves:run",
         "Compute how reliable sets of references are, by their size and by how they were chosen.",
-        request="scoring.services.reliability_curves:request_curves",
+        request="scoring.services.reliability_curves:start_curves",
+        params="scoring.services.reliability_curves:CurveWishes",
         label="Reliability of references",
     )
 )
@@ -85,7 +92,8 @@ register(
         "gpu",
         "scoring.pipelines.robustness:run",
         "Score the kinds of texts that people wrote under constraints with one evaluator.",
-        request="scoring.services.robustness:request_robustness",
+        request="scoring.services.robustness:start_robustness",
+        params="scoring.services.robustness:RobustnessWishes",
         label="Robustness",
     )
 )
@@ -95,7 +103,8 @@ register(
         "gpu",
         "scoring.pipelines.selecting:run",
         "Let evaluators choose among checkpoints and variants, and ask what people think of the picks.",
-        request="scoring.services.selecting:request_selection",
+        request="scoring.services.selecting:start_selection",
+        params="scoring.services.selecting:SelectionWishes",
         label="Choices of checkpoints",
     )
 )
@@ -105,7 +114,8 @@ register(
         "gpu",
         "scoring.pipelines.games:run",
         "Rank systems by games from the verdicts of an evaluator that compares texts.",
-        request="scoring.services.games:request_games",
+        request="scoring.services.games:start_games",
+        params="scoring.services.games:GamesWishes",
         label="Games between systems",
         gone="scoring.selectors.run_results:evaluator_gone",
     )

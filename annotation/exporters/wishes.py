@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evalapp.common.params import param
+
+from .formats import FORMATS
+from .people import NAMINGS
+
 LEVELS = ("per-rater", "aggregated", "both")
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """`level`: judgements by rater, summed up by output and pair, or both. `scores`: scores and the tables that rest on
-    them. `raters`: one of `people.NAMINGS`. `judgements`: order, side and chance of each judgement of a campaign.
-    `attributes`: what is about single people (times, remarks, figures by rater), which they must have agreed to.
-    `audit`: who did what."""
+    """What goes into an export, and in which form."""
 
-    format: str = "jsonl"
-    level: str = "per-rater"
-    scores: bool = True
-    raters: str = "kept"
-    judgements: bool = False
-    attributes: bool = False
-    audit: bool = False
+    format: str = param("jsonl", help="Format of the tables.", choices=FORMATS)
+    level: str = param("per-rater", help="Judgements by rater, aggregated by output and pair, or both.", choices=LEVELS)
+    scores: bool = param(True, help="Scores, and the tables that are computed from them.")
+    raters: str = param("kept", help="Names of raters: short keys, pseudonyms, or as uploaded.", choices=NAMINGS)
+    judgements: bool = param(False, help="Order, side and propensity of each judgement of a campaign.")
+    attributes: bool = param(False, help="Times, remarks and figures by rater: only where the raters agreed to it.")
+    audit: bool = param(False, help="The audit: who did what.")
 
     @property
     def per_rater(self) -> bool:
@@ -33,6 +35,3 @@ class Wishes:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-FLAGS = ("scores", "judgements", "attributes", "audit")

@@ -20,8 +20,9 @@ from annotation.exporters.wishes import Wishes
 from annotation.parsers import encode_document
 from annotation.selectors.data import count_rows
 from annotation.services import ports
-from annotation.services.exports import draft_of, folder_of, remove_drafts, wishes_from
+from annotation.services.exports import draft_of, folder_of, remove_drafts
 from evalapp.accounts.models import Project
+from evalapp.common.params import read_params
 from evalapp.common.runner import RunContext
 
 Tick = Callable[[int], None]
@@ -32,7 +33,7 @@ _PER_RATER = frozenset({"ratings", "comparisons", "filters"})
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
     """The job `export`. A second attempt begins anew. Each writes a folder of its own that becomes the export at its
     end: a worker that was believed dead must not spoil what its successor has written."""
-    wishes = wishes_from(params)
+    wishes = read_params(Wishes, params)
     remove_drafts(context.run.pk)
     folder = draft_of(context.run)
     folder.mkdir(parents=True)

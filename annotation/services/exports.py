@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,52 +10,27 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from annotation.exporters.formats import FORMATS
-from annotation.exporters.people import NAMINGS
-from annotation.exporters.wishes import FLAGS, LEVELS, Wishes
+from annotation.exporters.wishes import Wishes
 from evalapp.accounts.models import Project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.models import Run
+from evalapp.common.params import read_params
 from evalapp.common.queue import enqueue_run
 from evalapp.common.selectors import runs_of
-
-_CHOICES = {"format": FORMATS, "level": LEVELS, "raters": NAMINGS}
-
-
-def wishes_from(params: Mapping[str, Any]) -> Wishes:
-    """Checked wishes; raises `BadInput` with a fault for each that is none."""
-    faults = [
-        Fault(f"An export knows no “{name}”; it takes {', '.join(Wishes.__dataclass_fields__)}.", field=name)
-        for name in sorted(set(params) - set(Wishes.__dataclass_fields__))
-    ]
-    faults += [
-        Fault(f"{name} is one of {', '.join(known)}, not “{params[name]}”.", field=name)
-        for name, known in _CHOICES.items()
-        if name in params and params[name] not in known
-    ]
-    faults += [
-        Fault(f"{name} is true or false.", field=name)
-        for name in FLAGS
-        if name in params and not isinstance(params[name], bool)
-    ]
-    if faults:
-        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
-    return Wishes(**params)
 
 
 def request_export(*, project: Project, user: Any, **params: Any) -> Run:
     """A run that writes the project as an interchange folder; the same request joins the one under way."""
-    wishes = wishes_from(params)
+    return start_export(project=project, user=user, wishes=read_params(Wishes, params))
+
+
+def start_export(*, project: Project, user: Any, wishes: Wishes) -> Run:
+    """The same as a program asks for it."""
     title = f"Export of {project.slug} as {wishes.format}"
     run = enqueue_run(kind="export", project=project, user=user, params=wishes.as_dict(), title=title)
     audit.record(verb="export.requested", project=project, actor=user, object=f"run {run.pk}", **wishes.as_dict())
     return run
-
-
-def export_from_wishes(*, project: Project, user: Any, params: dict[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind export: the wishes stand beside the kind."""
-    return request_export(project=project, user=user, **params)
 
 
 def list_exports(project: Project) -> QuerySet[Run]:

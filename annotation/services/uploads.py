@@ -23,6 +23,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere, TooLarge
 from evalapp.common.models import Run
+from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
 
 from .exports import remove_drafts
@@ -197,15 +198,23 @@ def store_checked(*, upload: Upload, user: Any) -> Upload:
     return upload
 
 
-def import_from_wishes(*, project: Project, user: Any, params: dict[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind import: `upload` is the number of one that was checked (`dry_run`)."""
-    number = params.get("upload")
-    if set(params) != {"upload"} or type(number) is not int:
-        text = "upload must be the number of a checked upload. To send files, post them to uploads/."
-        raise BadInput(text, faults=[Fault(text, field="upload")])
-    upload = Upload.objects.filter(project=project, pk=number).first() if 0 < number < 2**63 else None
+@dataclass(frozen=True)
+class ImportWishes:
+    """Which upload is stored."""
+
+    upload: int = param(
+        help="Number of an upload that was checked (`dry_run`). To send files, post them to `uploads/`.",
+        low=1,
+        high=2**63 - 1,
+        needed="Give the number of a checked upload. To send files, post them to uploads/.",
+    )
+
+
+def import_checked(*, project: Project, user: Any, wishes: ImportWishes) -> Run:
+    """Store an upload that was only checked, as a program asks for it."""
+    upload = Upload.objects.filter(project=project, pk=wishes.upload).first()
     if upload is None:
-        raise NotThere(f"There is no upload {number} in this project.")
+        raise NotThere(f"There is no upload {wishes.upload} in this project.")
     stored = store_checked(upload=upload, user=user)
     assert stored.run is not None
     return stored.run

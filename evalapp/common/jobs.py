@@ -3,19 +3,21 @@ name only, and a pipeline is imported by the worker that runs it, never by the w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from .errors import BadInput
+from .params import read_params
 
 
 @dataclass(frozen=True)
 class Job:
-    """`pipeline` is `module:function(context, **params) -> result dict`. `request`, where people may ask for this
-    kind by `POST projects/{slug}/runs/`, is `module:function(*, project, user, params) -> Run`: it checks the
-    wishes and enqueues; a kind without it is started by its own door only. `fragment` is the name of an address
+    """`pipeline` is `module:function(context, **params) -> result dict`. Where programs may ask for this
+    kind by `POST projects/{slug}/runs/`, `params` is the dataclass `module:Class` of what they send and `request` is
+    `module:function(*, project, user, wishes) -> Run`, which checks the rest and enqueues; a kind without them is
+    started by its own door only. `fragment` is the name of an address
     (of project and run) whose fragment the page of such a run shows below its progress. `give_up` is
     `module:function(run)`, told of every run that ended without success, also without its pipeline (cancelled while it
     waited, or lost with its worker too often): it tidies up what the pipeline may have left. `label` is what people
@@ -28,6 +30,7 @@ class Job:
     pipeline: str
     help: str
     request: str = ""
+    params: str = ""
     fragment: str = ""
     give_up: str = ""
     label: str = ""
@@ -41,8 +44,12 @@ class Job:
     def load(self) -> Callable[..., dict[str, Any]]:
         return _resolve(self.pipeline)
 
-    def load_request(self) -> Callable[..., Any]:
-        return _resolve(self.request)
+    def load_params(self) -> type:
+        return _resolve(self.params)
+
+    def ask(self, *, project: Any, user: Any, params: Mapping[str, Any]) -> Any:
+        """Queue a run as a program asks for it; raises `BadInput` for what the dataclass does not know or allow."""
+        return _resolve(self.request)(project=project, user=user, wishes=read_params(self.load_params(), params))
 
     def tidy_up(self, run: Any) -> None:
         if self.give_up:
@@ -55,7 +62,7 @@ class Job:
         return bool(self.spent) and bool(_resolve(self.spent)(run))
 
 
-def _resolve(name: str) -> Callable[..., Any]:
+def _resolve(name: str) -> Any:
     module, _, function = name.partition(":")
     return getattr(import_module(module), function)
 

@@ -296,6 +296,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "evalapp.common.api.run_bodies.add_run_bodies",
         "evalapp.common.api.problem_responses.add_problems",
     ],
     "ENUM_NAME_OVERRIDES": {

@@ -4,7 +4,7 @@ a pipeline."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,6 +20,7 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.naming import find_name_faults
+from evalapp.common.params import param
 from evalapp.common.queue import cancel_run, enqueue_run
 
 from ..models import Corpus, CorpusPart
@@ -210,13 +211,16 @@ def start_indexing(
         return _queue(corpus, None, user, through, send, again=whole)
 
 
-def request_index(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind index: `corpus` is the only wish."""
-    unknown = sorted(set(params) - {"corpus"})
-    if unknown or not isinstance(params.get("corpus"), str):
-        text = f"index knows no “{unknown[0]}”." if unknown else "Name the corpus to be indexed."
-        raise BadInput(text, faults=[Fault(text, field=unknown[0] if unknown else "corpus")])
-    corpus = find_corpus(project, params["corpus"])
+@dataclass(frozen=True)
+class IndexWishes:
+    """Which corpus is indexed."""
+
+    corpus: str = param(help="Name of the corpus.", needed="Name the corpus to be indexed.")
+
+
+def request_index(*, project: Project, user: Any, wishes: IndexWishes) -> Run:
+    """Queue the index as a program asks for it."""
+    corpus = find_corpus(project, wishes.corpus)
     check_may_change(user, corpus)
     run = start_indexing(corpus=corpus, user=user, through=project)
     assert run is not None  # there is a project

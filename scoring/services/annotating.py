@@ -19,13 +19,13 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import param, seed_param, value_faults
 from evalapp.common.queue import enqueue_run
 
 from ..models import AnnotationTrace, Evaluator
 from ..selectors.candidates import CORPUS, OUTPUTS, WITHHELD, check_origin, parse_origin
 from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained
-from .wishes import faults_of_seed, read_wishes
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 STARTS = {"one": "one of them, drawn by the seed", "all": "all of them"}
@@ -38,42 +38,24 @@ CONTROLS = ("raw", "random")
 class AnnotateWishes:
     """What somebody wants annotated. `into` may be empty in a preview only."""
 
-    evaluator: str
-    into: str = ""
-    mix: str = ""
-    #: corpus:NAME, outputs or withheld.
-    candidates: str = WITHHELD
-    #: The set whose references an item begins with (and, withheld, from which its candidates come).
-    references: str = ORIGINAL
-    start: str = "one"
-    max: int = 10
-    min_gain: float = 0.0
-    greedy: bool = False
-    seed: int = 13
-    #: Candidates looked at for an item, and how many turns of its context a corpus is asked for (None: all).
-    per_item: int = 100
-    turns: int | None = None
-    systems: tuple[str, ...] = ()
-    items: tuple[str, ...] = ()
-    sample: int | None = None
-    #: Also write INTO-raw (what each item began with) and INTO-random (as many, drawn at random).
-    controls: bool = False
-
-
-def request_annotation(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind annotate."""
-    return start_annotation(project=project, user=user, wishes=parse_wishes(params))
-
-
-def request_preview(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """The same with kind annotate-preview: five items, nothing stored."""
-    return start_preview(project=project, user=user, wishes=parse_wishes(params))
-
-
-def parse_wishes(params: Mapping[str, Any]) -> AnnotateWishes:
-    """The wishes of a program."""
-    need = {"evaluator": "Name the trained evaluator that chooses."}
-    return read_wishes(AnnotateWishes, params, need=need, null=True)
+    evaluator: str = param(help="A trained ream, which chooses.", needed="Name the trained evaluator that chooses.")
+    into: str = param("", help="Name of the new reference set; a preview needs none.")
+    mix: str = param("", help="A second trained ream: the new set is the union of what both choose.")
+    candidates: str = param(WITHHELD, help="`corpus:NAME`, `outputs`, or `withheld` (the item's further references).")
+    references: str = param(ORIGINAL, help="The set whose references an item begins with.")
+    start: str = param("one", help="Begin with one of them, drawn by the seed, or with all.", choices=STARTS)
+    max: int = param(10, help="At most so many references, the first included.", low=1, high=MOST_REFERENCES)
+    min_gain: float = param(0.0, help="Take only what adds more than this to the reliability.", low=0, high=2)
+    greedy: bool = param(False, help="Compare all candidates each time; otherwise take the first that helps.")
+    seed: int = seed_param()
+    per_item: int = param(100, help="At most so many candidates for an item.", low=1, high=MOST_CANDIDATES)
+    turns: int | None = param(None, help="Last turns of the context that a corpus is searched for; null: all.", low=1)
+    systems: tuple[str, ...] = param((), help="Candidates from outputs: of these systems only.")
+    items: tuple[str, ...] = param((), help="Only the items of these ids.")
+    sample: int | None = param(None, help="At most so many items, drawn by the seed; null: all.", low=1)
+    controls: bool = param(
+        False, help="Also write NAME-raw (what each item begins with) and NAME-random (as many, drawn at random)."
+    )
 
 
 def start_annotation(*, project: Project, user: Any = None, wishes: AnnotateWishes, send: bool = True) -> Run:
@@ -143,25 +125,13 @@ def _checked(project: Project, wishes: AnnotateWishes) -> dict[str, Any]:
     origin = parse_origin(wishes.candidates)
     check_origin(project, origin)
     get_reference_set(project, wishes.references)
-    if wishes.start not in STARTS:
-        fault("start", f"start is one of {', '.join(STARTS)}, not “{wishes.start}”.")
-    elif wishes.start == "all" and origin.kind == WITHHELD:
+    faults += value_faults(wishes)
+    if wishes.start == "all" and origin.kind == WITHHELD:
         fault("start", "Withheld candidates are the item's further references: start with one of them.")
-    if not 1 <= wishes.max <= MOST_REFERENCES:
-        fault("max", f"max is a number from 1 to {MOST_REFERENCES}.")
-    if not 1 <= wishes.per_item <= MOST_CANDIDATES:
-        fault("per_item", f"per_item is a number from 1 to {MOST_CANDIDATES}.")
-    if not 0 <= wishes.min_gain < 2:
-        fault("min_gain", "min_gain is a number from 0 to 2; reliabilities lie between -1 and 1.")
-    if wishes.turns is not None and wishes.turns < 1:
-        fault("turns", "turns is a number from 1, or left out for the whole context.")
     if wishes.turns is not None and origin.kind != CORPUS:
         fault("turns", "turns is for candidates from a corpus only.")
-    if wishes.sample is not None and wishes.sample < 1:
-        fault("sample", "sample is a number from 1.")
     if wishes.systems and origin.kind != OUTPUTS:
         fault("systems", "systems is for candidates from outputs only.")
-    faults += faults_of_seed(wishes.seed)
     faults += _unknown(project, "item", Item.objects.filter(project=project), "key", wishes.items)
     faults += _unknown(project, "system", System.objects.filter(project=project), "name", wishes.systems)
     if not Item.objects.filter(project=project).exists():

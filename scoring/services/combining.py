@@ -18,6 +18,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import param, seed_param, value_faults
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
@@ -26,7 +27,6 @@ from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets, deleted_among, words_of_deleted
 from .scores import COLUMNS, NewScore, score_row
 from .training import free_slug, naming
-from .wishes import faults_of_seed, read_wishes
 
 NAME = "combined"
 METHODS = {
@@ -39,24 +39,19 @@ SIGNATURE = 500
 
 @dataclass(frozen=True)
 class CombineWishes:
-    """`parts` are slugs of evaluators with scores. Stacked ones learn from people's ratings of `aspect` in `share` of
-    the groups, drawn by `seed`, without the raters whom `filter` leaves out; `name` empty: a free one is found."""
+    """Which evaluators are combined, and how. A stacked combination learns from human ratings."""
 
-    parts: tuple[str, ...]
-    method: str = "mean-z"
-    name: str = ""
-    aspect: str = ""
-    references: str = ORIGINAL
-    ratings: str = "raw"
-    filter: str = ""
-    share: float = 0.5
-    seed: int = 13
-
-
-def request_combination(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind combine."""
-    wishes = read_wishes(CombineWishes, params, need={"parts": "Name the evaluators to be combined."})
-    return start_combination(project=project, user=user, wishes=wishes)
+    parts: tuple[str, ...] = param(
+        help="Evaluators that have scores.", low=2, high=MOST_PARTS, needed="Name the evaluators to be combined."
+    )
+    method: str = param("mean-z", help="Mean of z-scores, or ridge regression on human ratings.", choices=METHODS)
+    name: str = param("", help="Name of the combination; empty: the next free `combined-N`.")
+    aspect: str = param("", help="Stacked: the aspect whose ratings are learned.")
+    references: str = param(ORIGINAL, help="The reference set of the scores.")
+    ratings: str = param("raw", help="Stacked: how raters are made comparable.", choices=RATINGS)
+    filter: str = param("", help="Stacked: a named filter of raters, who are left out.")
+    share: float = param(0.5, help="Stacked: the share of the groups that is learned from.", low=0.1, high=0.9)
+    seed: int = seed_param()
 
 
 def start_combination(*, project: Project, user: Any = None, wishes: CombineWishes, send: bool = True) -> Run:
@@ -96,8 +91,6 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
     """The parameters of the run. Every wish that cannot be met is a fault with its field."""
     faults: list[Fault] = []
     parts = list(dict.fromkeys(wishes.parts))
-    if not 2 <= len(parts) <= MOST_PARTS:
-        faults.append(Fault(f"Name from 2 to {MOST_PARTS} different evaluators.", field="parts"))
     kinds = dict(Evaluator.objects.filter(project=project, slug__in=parts).values_list("slug", "kind"))
     sets = current_sets(project, wishes.references)
     scored = {s.evaluator.slug for s in sets}
@@ -114,13 +107,7 @@ def _checked(project: Project, wishes: CombineWishes) -> dict[str, Any]:
         elif part not in defined:
             text = f"{part} is undefined for every output here, and so would the combination be: leave it out."
             faults.append(Fault(text, field="parts"))
-    if wishes.method not in METHODS:
-        faults.append(Fault(f"method is one of {', '.join(METHODS)}, not “{wishes.method}”.", field="method"))
-    if wishes.ratings not in RATINGS:
-        faults.append(Fault(f"ratings is one of {', '.join(RATINGS)}, not “{wishes.ratings}”.", field="ratings"))
-    if not 0.1 <= wishes.share <= 0.9:
-        faults.append(Fault("share is from 0.1 to 0.9: the rest is what it can be judged on.", field="share"))
-    faults += faults_of_seed(wishes.seed)
+    faults += value_faults(wishes)
     params = {**asdict(wishes), "parts": parts}
     params.pop("name")
     if wishes.method == "stacked" or wishes.aspect:

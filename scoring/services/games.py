@@ -2,59 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.games import KIND, check_systems, find_judge, refuse_draws
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import SUBSETS
-from .wishes import GREATEST_SEED, LEAST_SEED, read_wishes
 
 #: Enough for intervals of ratings that tell systems apart; each more costs as many verdicts again.
 ITEMS = 200
 SEEDS = 100
-#: What may be asked for, by its name: the least and the most.
-LIMITS = {"items": (1, 5000), "seeds": (1, 1000), "seed": (LEAST_SEED, GREATEST_SEED)}
 
 
 @dataclass(frozen=True)
 class GamesWishes:
-    """`evaluator` is a trained one that compares texts; without a name the newest. At most `items` items are drawn by
-    the `seed`, the same for all systems; games are simulated `seeds` times. `options` are the evaluator's own, among
-    them what a game counts (`outcome`) and, of verdicts, a draw (`tie_rule`)."""
+    """What games are simulated from, and how many."""
 
-    evaluator: str = ""
-    systems: str = "all"
-    references: str = ORIGINAL
-    options: dict[str, Any] = field(default_factory=dict)
-    items: int = ITEMS
-    seeds: int = SEEDS
-    seed: int = 13
-
-
-def request_games(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind games."""
-    return start_games(project=project, user=user, wishes=read_wishes(GamesWishes, params, need={}))
+    evaluator: str = param("", help="A trained evaluator that compares texts; empty: the newest.")
+    systems: str = param("all", help="The systems that play.", choices=SUBSETS)
+    references: str = param(ORIGINAL, help="The reference set, for an evaluator that reads references.")
+    options: dict[str, Any] = param({}, help="Options of the evaluator, among them `outcome` and `tie_rule`.")
+    items: int = param(ITEMS, help="At most so many items, the same for all systems.", low=1, high=5000)
+    seeds: int = param(SEEDS, help="Number of simulations.", low=1, high=1000)
+    seed: int = seed_param()
 
 
 def start_games(*, project: Project, user: Any = None, wishes: GamesWishes, send: bool = True) -> Run:
     """Queue the games. The same request joins the run that is already there."""
-    faults = [
-        Fault(f"{name} is a number from {low} to {high}.", field=name)
-        for name, (low, high) in LIMITS.items() if not low <= getattr(wishes, name) <= high
-    ]  # fmt: skip
-    if wishes.systems not in SUBSETS:
-        faults.append(Fault(f"systems is one of {', '.join(SUBSETS)}, not “{wishes.systems}”.", field="systems"))
-    if faults:
-        raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
+    check_values(wishes)
     judge = find_judge(project, wishes.evaluator)
     entry = get_entry(judge.name)
     references = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,33 +9,27 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import param, seed_param, value_faults
 from evalapp.common.queue import enqueue_run
 
 from ..selectors.inputs import get_reference_set
 from ..selectors.reliability_curves import KIND
 from ..selectors.training import find_trained
 from .annotating import MOST_REFERENCES
-from .wishes import faults_of_seed, read_wishes
 
 MOST_ITEMS = 5000
 
 
 @dataclass(frozen=True)
 class CurveWishes:
-    """`evaluator` is a trained ream; `other` one for another metric, for the transfer; `max` references are added."""
+    """Whose predictions of reliability are drawn over how many references."""
 
-    evaluator: str
-    other: str = ""
-    references: str = ORIGINAL
-    sample: int = 300
-    max: int = 10
-    seed: int = 13
-
-
-def request_curves(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind reliability."""
-    wishes = read_wishes(CurveWishes, params, need={"evaluator": "Name the trained evaluator that is looked at."})
-    return start_curves(project=project, user=user, wishes=wishes)
+    evaluator: str = param(help="A trained ream.", needed="Name the trained evaluator that is looked at.")
+    other: str = param("", help="A ream trained for another metric, for the transfer.")
+    references: str = param(ORIGINAL, help="The reference set that is drawn from.")
+    sample: int = param(300, help="At most so many items.", low=1, high=MOST_ITEMS)
+    max: int = param(10, help="At most so many references.", low=2, high=MOST_REFERENCES)
+    seed: int = seed_param()
 
 
 def start_curves(*, project: Project, user: Any = None, wishes: CurveWishes, send: bool = True) -> Run:
@@ -48,11 +41,7 @@ def start_curves(*, project: Project, user: Any = None, wishes: CurveWishes, sen
             faults.append(Fault(f"{slug} was trained as {found.name}; only ream predicts reliability.", field=field))
     if wishes.other == wishes.evaluator:
         faults.append(Fault("Name another evaluator for the transfer.", field="other"))
-    if not 1 <= wishes.sample <= MOST_ITEMS:
-        faults.append(Fault(f"sample is a number from 1 to {MOST_ITEMS}.", field="sample"))
-    faults += faults_of_seed(wishes.seed)
-    if not 2 <= wishes.max <= MOST_REFERENCES:
-        faults.append(Fault(f"max is a number from 2 to {MOST_REFERENCES}.", field="max"))
+    faults += value_faults(wishes)
     get_reference_set(project, wishes.references)
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.robustness import KIND
 from ..selectors.training import find_trained, refuse_away, trained_of
 from ..selectors.written_kinds import SAMPLE, find_sources
-from .wishes import check_seed, read_wishes
 
 MOST_ITEMS = 5000
 NOTHING = (
@@ -26,29 +25,24 @@ NOTHING = (
 
 @dataclass(frozen=True)
 class RobustnessWishes:
-    """`evaluator` is a name of the catalogue that needs no training, or a trained one's; of items with wrong answers of
-    their own at most `sample` are taken, drawn by the `seed`."""
+    """Which evaluator scores the kinds of texts."""
 
-    evaluator: str
-    options: dict[str, Any] = field(default_factory=dict)
-    sample: int = SAMPLE
-    seed: int = 13
-
-
-def request_robustness(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind robustness."""
-    wishes = read_wishes(RobustnessWishes, params, need={"evaluator": "Name the evaluator that is looked at."})
-    return start_robustness(project=project, user=user, wishes=wishes)
+    evaluator: str = param(
+        help="An evaluator that needs no training, or the name of a trained one.",
+        needed="Name the evaluator that is looked at.",
+    )
+    options: dict[str, Any] = param({}, help="Options of the evaluator.")
+    sample: int = param(
+        SAMPLE, help="At most so many items that bring wrong answers of their own.", low=1, high=MOST_ITEMS
+    )
+    seed: int = seed_param()
 
 
 def start_robustness(
     *, project: Project, user: Any = None, wishes: RobustnessWishes, send: bool = True, any_encoder: bool = False
 ) -> Run:
     """Queue the report. The same request joins the run that is already there. `any_encoder` is for the command line."""
-    if not 1 <= wishes.sample <= MOST_ITEMS:
-        message = f"sample is a number from 1 to {MOST_ITEMS}."
-        raise BadInput(message, faults=[Fault(message, field="sample")])
-    check_seed(wishes.seed)
+    check_values(wishes)
     if trained_of(project).filter(slug=wishes.evaluator).exists():
         trained = find_trained(project, wishes.evaluator)
         refuse_away(trained)

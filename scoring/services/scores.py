@@ -20,6 +20,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.models import Run
+from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
@@ -139,25 +140,26 @@ def _applicable(project: Project, name: str) -> Entry:
     return entry
 
 
-def request_score(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """The same for programs: `evaluator`, and if wanted `options` and `references`."""
-    faults = []
-    if not isinstance(params.get("evaluator"), str):
-        faults.append(Fault("Name the evaluator to be applied.", field="evaluator"))
-    if not isinstance(params.get("options", {}), dict):
-        faults.append(Fault("options is an object of names and values.", field="options"))
-    if not isinstance(params.get("references", ""), str):
-        faults.append(Fault("references is the name of a reference set.", field="references"))
-    known = {"evaluator", "options", "references"}
-    faults += [Fault(f"{name} is not known here.", field=name) for name in sorted(set(params) - known)]
-    if faults:
-        raise BadInput("The request has faults.", faults=faults)
+@dataclass(frozen=True)
+class ScoreWishes:
+    """Which evaluator is applied, and how."""
+
+    evaluator: str = param(
+        help="An evaluator of the catalogue, a trained one or a combination, by name.",
+        needed="Name the evaluator to be applied.",
+    )
+    options: dict[str, Any] = param({}, help="Options of the evaluator; the others keep their defaults.")
+    references: str = param(ORIGINAL, help="The reference set.")
+
+
+def start_scoring(*, project: Project, user: Any, wishes: ScoreWishes) -> Run:
+    """`apply_evaluator` as a program asks for it."""
     return apply_evaluator(
         project=project,
         user=user,
-        evaluator=params["evaluator"],
-        options=params.get("options", {}),
-        references=params.get("references", ORIGINAL),
+        evaluator=wishes.evaluator,
+        options=wishes.options,
+        references=wishes.references,
     )
 
 

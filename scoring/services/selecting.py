@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from annotation.models import System
@@ -11,11 +10,11 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..selectors.inputs import get_reference_set
 from ..selectors.selecting import KIND, check_chooser, has_choices, judged_aspect, usual_choosers
-from .wishes import check_seed, read_wishes
 
 MOST_EVALUATORS, MOST_RUNS = 40, 100
 #: The paper made ten runs of each kind.
@@ -24,29 +23,25 @@ RUNS = 10
 
 @dataclass(frozen=True)
 class SelectionWishes:
-    """`evaluators` are names of the catalogue that need no training, or of what was trained or applied here; none: all
-    that were applied. `variants` (name -> systems) in place of what systems say of themselves. The items are parted
-    into `runs` parts by the `seed`, in each of which everybody chooses once."""
+    """Which evaluators choose among which checkpoints and variants."""
 
-    aspect: str = ""
-    evaluators: list[str] = field(default_factory=list)
-    variants: dict[str, list[str]] = field(default_factory=dict)
-    references: str = ORIGINAL
-    runs: int = RUNS
-    seed: int = 13
-
-
-def request_selection(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind selection."""
-    return start_selection(project=project, user=user, wishes=read_wishes(SelectionWishes, params, need={}))
+    aspect: str = param("", help="What people judged; needed where they judged several aspects.")
+    evaluators: list[str] = param(
+        [], help="Evaluators that need no training, or were trained or applied here; empty: all that were applied."
+    )
+    variants: dict[str, list[str]] = param(
+        {}, help="Name -> systems that are its variants, instead of `variant_of` in the meta of systems."
+    )
+    references: str = param(ORIGINAL, help="The reference set of the scores.")
+    runs: int = param(
+        RUNS, help="The items are split into so many parts; each evaluator chooses once in each.", low=1, high=MOST_RUNS
+    )
+    seed: int = seed_param()
 
 
 def start_selection(*, project: Project, user: Any = None, wishes: SelectionWishes, send: bool = True) -> Run:
     """Queue the report. The same request joins the run that is already there."""
-    if not 1 <= wishes.runs <= MOST_RUNS:
-        text = f"runs is a number from 1 to {MOST_RUNS}."
-        raise BadInput(text, faults=[Fault(text, field="runs")])
-    check_seed(wishes.seed)
+    check_values(wishes)
     get_reference_set(project, wishes.references)
     aspect = judged_aspect(project, wishes.aspect)
     known = set(System.objects.filter(project=project).values_list("name", flat=True))

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault
 from evalapp.common.models import Run
+from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, ScoreSet
@@ -33,7 +34,6 @@ from ..selectors.training import (
     names_in_making,
     trainings_under_way,
 )
-from .wishes import check_seed, read_wishes
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -55,35 +55,23 @@ OWN_FIELDS = ("profile", "encoder", "ratings")
 class Wishes:
     """What somebody wants trained. Empty texts and None take the default; `options` override the profile's."""
 
-    evaluator: str
-    profile: str = ""
-    encoder: str = ""
-    aspect: str = ""
-    references: str = ORIGINAL
-    ratings: str = ""
-    folds: int | None = None
-    seed: int = 13
-    name: str = ""
-    #: Whether it is applied to every output as soon as it is trained.
-    apply: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-    campaigns: tuple[str, ...] = ()
-    raters: tuple[str, ...] = ()
-    systems: tuple[str, ...] = ()
-
-
-def request_training(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """`POST projects/{slug}/runs/` with kind train."""
-    return start_training(project=project, user=user, wishes=_parse(params))
-
-
-def request_check(*, project: Project, user: Any, params: Mapping[str, Any]) -> Run:
-    """The same with kind plan: the dry check alone."""
-    return start_check(project=project, user=user, wishes=_parse(params))
-
-
-def _parse(params: Mapping[str, Any]) -> Wishes:
-    return read_wishes(Wishes, params, need={"evaluator": "Name the evaluator to be trained."}, null=True)
+    evaluator: str = param(help="A method that learns.", needed="Name the evaluator to be trained.")
+    profile: str = param("", help="`recommended` or `paper`; empty: the first that the method has.")
+    encoder: str = param("", help="The language model it starts from, one of the setting ENCODERS.")
+    aspect: str = param("", help="What it learns to judge, where people judged several aspects.")
+    references: str = param(ORIGINAL, help="The reference set it learns with.")
+    ratings: str = param("", help="How raters are made comparable; empty: as the profile says.", choices=("", *RATINGS))
+    folds: int | None = param(
+        None, help="Number of models, each scores what it did not see; 0 or 1: one model; null: by size.", low=0,
+        high=MOST_FOLDS,
+    )  # fmt: skip
+    seed: int = seed_param()
+    name: str = param("", help="Name of the trained evaluator; empty: the next free `METHOD-N`.")
+    apply: bool = param(False, help="Score every output as soon as it is trained.")
+    options: Mapping[str, Any] = param({}, help="Further options of the method; they override the profile's.")
+    campaigns: tuple[str, ...] = param((), help="Only judgements of these campaigns (`uploads`: uploaded ones).")
+    raters: tuple[str, ...] = param((), help="Only judgements of these raters.")
+    systems: tuple[str, ...] = param((), help="Only texts of these systems.")
 
 
 def start_training(
@@ -171,11 +159,7 @@ def plan_params(project: Project, wishes: Wishes, *, any_encoder: bool = False) 
         if not any_encoder:
             check_models(entry.train_options, options, field="" if wishes.encoder else "options.")
     with wrong.gathering():
-        if not 0 <= folds <= MOST_FOLDS:
-            text = f"folds is a number from 0 to {MOST_FOLDS}; 0 and 1 train one model."
-            raise BadInput(text, faults=[Fault(text, field="folds")])
-    with wrong.gathering():
-        check_seed(wishes.seed)
+        check_values(wishes)
     with wrong.gathering():
         check_choice(project, choice)
     missing = missing_for(entry, facts_of(project))

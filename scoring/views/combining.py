@@ -16,13 +16,13 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, EvalappError, Fault, NotThere
 from evalapp.common.pages import page
+from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 
 from ..forms import aspect_names, reference_sets
 from ..models import Evaluator
 from ..selectors.leaderboards import RATINGS
 from ..selectors.score_sets import current_sets
 from ..services.combining import METHODS, CombineWishes, combine_again, start_combination
-from ..services.wishes import GREATEST_SEED, LEAST_SEED
 
 
 class CombineForm(forms.Form):

@@ -20,6 +20,7 @@ from evalapp.common.errors import BadInput, EvalappError, NotThere, Unavailable
 from evalapp.common.forms import number_in
 from evalapp.common.models import Run
 from evalapp.common.pages import page
+from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 
 from ..enhanced_tables import as_csv, as_latex
 from ..forms import QueryForm, aspect_names
@@ -30,7 +31,6 @@ from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import ream_under_way, trained_of
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reliability_curves import CurveWishes, start_curves
-from ..services.wishes import GREATEST_SEED, LEAST_SEED
 from .boards import asked_of, evaluator_choices
 
 FIELDS = ["aspect", "level", "grouping", "systems", "ratings"]

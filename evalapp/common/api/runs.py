@@ -13,13 +13,13 @@ from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Fault
-from evalapp.common.jobs import all_jobs, get_job
 from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination
 from evalapp.common.queue import cancel_run, queue_place, retry_run
 from evalapp.common.selectors import find_run, log_tail, runs_of
 
 from .idempotency import idempotent
+from .run_bodies import askable_jobs
 
 
 class ProgressSerializer(serializers.Serializer):
@@ -78,12 +78,6 @@ class RunDetailSerializer(RunSerializer):
         return [{"at": line.at, "text": line.text} for line in log_tail(run)]
 
 
-class RunRequestSerializer(serializers.Serializer):
-    """`kind`, and the wishes of that kind beside it."""
-
-    kind = serializers.CharField(max_length=20, help_text="What to do; the other members depend on it.")
-
-
 class RunList(APIView):
     pagination_class = KeysetPagination
     keyset_order = ("-pk",)
@@ -101,7 +95,7 @@ class RunList(APIView):
 
     @extend_schema(
         operation_id="runs_create",
-        request=RunRequestSerializer,
+        request={"application/json": {"$ref": "#/components/schemas/RunRequest"}},
         responses={202: OpenApiResponse(RunDetailSerializer, description="Queued, or the run already under way.")},
     )
     @idempotent()
@@ -109,13 +103,13 @@ class RunList(APIView):
         project = get_project(user=request.user, slug=slug, need="write")
         if not isinstance(request.data, dict):
             raise BadInput("Send one JSON object with the member “kind”.")
-        wishes = dict(request.data)
-        kind = wishes.pop("kind", None)
-        there = [job.kind for job in all_jobs() if job.request]
-        if kind not in there:
-            text = f"kind must be one of: {', '.join(there) or 'none here'}."
+        params = dict(request.data)
+        kind = params.pop("kind", None)
+        jobs = {job.kind: job for job in askable_jobs()}
+        if not isinstance(kind, str) or kind not in jobs:
+            text = f"kind must be one of: {', '.join(jobs)}."
             raise BadInput(text, faults=[Fault(text, field="kind")])
-        run = get_job(kind).load_request()(project=project, user=request.user, params=wishes)
+        run = jobs[kind].ask(project=project, user=request.user, params=params)
         data = RunDetailSerializer(run, context={"request": request, "project": project}).data
         return Response(data, status=202, headers={"Location": data["url"]})
 

@@ -142,7 +142,7 @@ def test_a_run_stores_what_was_checked(api, cast):
     checked = take_in(cast.project, {"items.jsonl": ITEMS}, dry_run=True)
     elsewhere = take_in(Project.objects.create(slug="twin", name="twin"), {"items.jsonl": ITEMS}, dry_run=True)
     address = "/api/v1/projects/alpha/runs/"
-    for upload, status in ((None, 400), ("1", 400), (True, 400), (10**30, 404), (elsewhere.pk, 404)):
+    for upload, status in ((None, 400), ("1", 400), (True, 400), (10**30, 400), (2**62, 404), (elsewhere.pk, 404)):
         assert api.post(address, {"kind": "import", "upload": upload}, format="json").status_code == status, upload
     answer = api.post(address, {"kind": "import", "upload": checked.pk}, format="json")
     assert answer.status_code == 202

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.jobs import Job, register
+from evalapp.common.params import param
 
 HERE = "tests.evalapp.common.run_jobs"
+
+
+@dataclass(frozen=True)
+class CountParams:
+    """What a program sends for a run that counts."""
+
+    steps: int = param(help="How far it counts.")
+    pause: float = param(0.05, help="Seconds between two steps.")
 
 
 def count(context: Any, *, steps: int, pause: float = 0.05) -> dict[str, Any]:

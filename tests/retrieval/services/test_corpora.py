@@ -6,10 +6,11 @@ import pytest
 
 from evalapp.common.deletion import delete_with_contents
 from evalapp.common.errors import BadInput, NotAllowed, NotThere, TooLarge
+from evalapp.common.jobs import get_job
 from evalapp.common.models import AuditEvent
 from retrieval.models import Corpus, CorpusPart, OutboxRow
 from retrieval.selectors.corpora import choices_for, find_corpus, may_change
-from retrieval.services.corpora import add_file, add_rows, check_may_change, create_corpus, delete_corpus, request_index
+from retrieval.services.corpora import add_file, add_rows, check_may_change, create_corpus, delete_corpus
 from retrieval.services.places import folder_of
 from tests.retrieval.corpora import execute, incoming, make_corpus
 
@@ -63,7 +64,7 @@ def test_who_may_see_and_change_what(cast):
     with pytest.raises(NotAllowed, match="shared"):
         check_may_change(cast.researcher, shared)
     with pytest.raises(NotAllowed):
-        request_index(project=cast.foreign, user=cast.stranger, params={"corpus": "shared"})
+        get_job("index").ask(project=cast.foreign, user=cast.stranger, params={"corpus": "shared"})
 
 
 def test_deleting_leaves_no_files(cast, corpora_dir):
@@ -104,9 +105,9 @@ def test_what_cannot_be_added_leaves_nothing(cast, settings):
 
 def test_an_index_run_can_be_asked_for(cast):
     corpus = make_corpus(cast.project)
-    run = request_index(project=cast.project, user=cast.researcher, params={"corpus": "talk"})
+    run = get_job("index").ask(project=cast.project, user=cast.researcher, params={"corpus": "talk"})
     assert run.kind == "index"
-    assert request_index(project=cast.project, user=cast.researcher, params={"corpus": "talk"}) == run
+    assert get_job("index").ask(project=cast.project, user=cast.researcher, params={"corpus": "talk"}) == run
     assert execute(corpus).result["pairs"] == 5
-    with pytest.raises(BadInput, match="knows no"):
-        request_index(project=cast.project, user=cast.researcher, params={"corpus": "talk", "x": 1})
+    with pytest.raises(BadInput, match="x is not known here"):
+        get_job("index").ask(project=cast.project, user=cast.researcher, params={"corpus": "talk", "x": 1})

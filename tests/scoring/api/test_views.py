@@ -87,7 +87,7 @@ def test_scoring_is_a_run(client, scored):
     assert Run.objects.get(pk=response.json()["id"]).params["options"]["lowercase"] is True
     wrong = client.post(f"{API}/runs/", {"kind": "score", "nonsense": 1}, content_type="application/json")
     assert wrong.status_code == 400
-    assert [row["field"] for row in wrong.json()["errors"]] == ["evaluator", "nonsense"]
+    assert [row["field"] for row in wrong.json()["errors"]] == ["nonsense", "evaluator"]
 
 
 def test_encoders_are_those_of_the_installation(client, scored):

@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 
 from annotation.models import Aspect, Item, Output, Rating, System
 from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
 from evalapp.common.queue import retry_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
@@ -26,7 +27,7 @@ from scoring.models import Evaluator, Leaderboard, Snapshot
 from scoring.selectors.datasets import build_dataset
 from scoring.selectors.games import LEFT_OUT
 from scoring.selectors.training import artefact_folder
-from scoring.services.games import GamesWishes, request_games, start_games
+from scoring.services.games import GamesWishes, start_games
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs
 from tests.scoring.ml.evaluators.comparative.data import untrained
@@ -234,7 +235,7 @@ def test_checkpoints_play_each_for_itself_and_who_has_no_such_item_is_named(judg
 
 def test_what_cannot_be_asked_is_said(filled, source, score):
     def ask(**params):
-        return request_games(project=filled.project, user=None, params=params)
+        return get_job("games").ask(project=filled.project, user=None, params=params)
 
     with refused(BadInput, "no trained evaluator that compares texts. Train one: manage.py train"):
         ask()
@@ -250,7 +251,7 @@ def test_what_cannot_be_asked_is_said(filled, source, score):
         ask(items="4")
     with refused(BadInput, "pace is not known here"):
         ask(pace=1)
-    with refused(BadInput, "items is a number from 1 to 5000. seeds is a number from 1 to 1000"):
+    with refused(BadInput, "items is a whole number from 1 to 5000. seeds is a whole number from 1 to 1000"):
         ask(items=0, seeds=1001)
     with refused(BadInput, "systems is one of all, no-reference, machine"):
         ask(systems="men")

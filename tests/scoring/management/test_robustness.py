@@ -12,10 +12,10 @@ from django.urls import reverse
 from annotation.models import Output, Reference, WritingCampaign, WrittenReference
 from annotation.services.writing import create_writing, open_writing, withdraw_reference
 from evalapp.common.errors import BadInput
+from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.selectors.written_kinds import find_sources, texts_by_kind
-from scoring.services.robustness import request_robustness
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs
 from tests.writing import desk_of, fill_ports, send
@@ -138,4 +138,4 @@ def test_the_empty_page_says_how_to_collect_texts(cast, client):
     assert "minimally edited to be wrong" in page
     assert reverse("annotation:writing-new", args=["alpha"]) in page
     with pytest.raises(BadInput, match="is not known here"):
-        request_robustness(project=cast.project, user=None, params={"evaluator": "length", "folds": 3})
+        get_job("robustness").ask(project=cast.project, user=None, params={"evaluator": "length", "folds": 3})

@@ -11,13 +11,13 @@ from django.urls import reverse
 
 from annotation.models import Aspect, Output, Rating, System
 from evalapp.common.errors import BadInput
+from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.ml import load
 from scoring.ml.selection import VARIANT_OF as IN_THE_LIBRARY
 from scoring.pipelines import selecting as pipeline
 from scoring.selectors.selecting import VARIANT_OF
-from scoring.services.selecting import request_selection
 from tests.factories import make_items
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +92,7 @@ def test_what_an_evaluator_learned_from_is_left_out(checkpoints, monkeypatch):
 
 def test_what_cannot_be_asked_is_said(checkpoints):
     def ask(**params):
-        return request_selection(project=checkpoints.project, user=None, params=params)
+        return get_job("selection").ask(project=checkpoints.project, user=None, params=params)
 
     with pytest.raises(BadInput, match="evaluators is a list of names"):
         ask(evaluators="length")
@@ -102,7 +102,7 @@ def test_what_cannot_be_asked_is_said(checkpoints):
         ask(pace=1)
     with pytest.raises(BadInput, match="no system “flat”"):
         ask(variants={"a": ["wide", "flat"]})
-    with pytest.raises(BadInput, match="runs is a number from 1 to 100"):
+    with pytest.raises(BadInput, match="runs is a whole number from 1 to 100"):
         ask(runs=0)
     with pytest.raises(BadInput, match="comparative must be trained first"):
         ask(evaluators=["comparative"])

@@ -13,6 +13,7 @@ import pytest
 from annotation.models import Item, Rating
 from evalapp.common.cleaners import clean
 from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.jobs import get_job
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import cancel_run, retry_run
 from evalapp.common.runner import RunCancelled, RunContext, execute_run
@@ -30,8 +31,6 @@ from scoring.services.training import (
     Wishes,
     check_name,
     delete_evaluator,
-    request_check,
-    request_training,
     start_checked,
     start_training,
 )
@@ -332,7 +331,7 @@ def test_other_data_begin_anew(toy, monkeypatch):
 
 def test_the_dry_check_counts_and_the_training_follows_it(toy):
     params = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "checked"}
-    check = execute_run(request_check(project=toy.project, user=None, params=params).pk)
+    check = execute_run(get_job("plan").ask(project=toy.project, user=None, params=params).pk)
     assert check.state == Run.State.SUCCEEDED, check.error
     assert check.result["models"] == 2
     # Half of the 12 groups, less an eighth of those for choosing (rounded): 5 groups of two outputs each.
@@ -348,7 +347,7 @@ def test_the_dry_check_counts_and_the_training_follows_it(toy):
 
 def test_what_is_missing_is_said_before_anything_is_queued(toy):
     def ask(**params):
-        return request_training(project=toy.project, user=None, params={"evaluator": "toy", **params})
+        return get_job("train").ask(project=toy.project, user=None, params={"evaluator": "toy", **params})
 
     with pytest.raises(BadInput, match="needs no training"):
         ask(evaluator="chrf")
@@ -364,7 +363,7 @@ def test_what_is_missing_is_said_before_anything_is_queued(toy):
     assert caught.value.faults[0].field == "options.epochs"
     with pytest.raises(BadInput, match="setting ENCODERS"):
         ask(encoder="/somewhere")
-    with pytest.raises(BadInput, match="folds is a number from 0 to 20"):
+    with pytest.raises(BadInput, match="folds is a whole number from 0 to 20"):
         ask(folds=21)
     with pytest.raises(BadInput, match="folds is a whole number"):
         ask(folds="two")
@@ -378,7 +377,7 @@ def test_what_is_missing_is_said_before_anything_is_queued(toy):
         ask(references="other")
     make_items(toy.foreign, 2)
     with pytest.raises(BadInput, match="No ratings of outputs: upload ratings or open a campaign"):
-        request_training(project=toy.foreign, user=None, params={"evaluator": "toy"})
+        get_job("train").ask(project=toy.foreign, user=None, params={"evaluator": "toy"})
     assert not Run.objects.filter(kind="train").exists()
 
 
@@ -537,7 +536,7 @@ def test_what_is_trained_can_be_applied_at_once(toy):
     assert done is not None
     assert done.result["scored"] == 24
     with pytest.raises(BadInput, match="apply is true or false"):
-        request_training(project=toy.project, user=toy.owner, params={"evaluator": "toy", "apply": "yes"})
+        get_job("train").ask(project=toy.project, user=toy.owner, params={"evaluator": "toy", "apply": "yes"})
 
 
 def test_a_training_whose_result_cannot_be_applied_is_done_all_the_same(toy, monkeypatch):

@@ -8,11 +8,11 @@ import pytest
 from django.urls import reverse
 
 from evalapp.common.errors import Conflict, NotThere
+from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
 from scoring.models import Evaluator
 from scoring.selectors.games import find_judge
 from scoring.selectors.training import find_trained
-from scoring.services.scores import request_score
 from scoring.services.training import free_slug
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ def test_whoever_asks_for_one_that_is_not_ready_is_told_of_its_run(cast):
     for ask in (
         lambda: find_trained(cast.project, "compare"),
         lambda: find_judge(cast.project, "compare"),
-        lambda: request_score(project=cast.project, user=cast.researcher, params={"evaluator": "compare"}),
+        lambda: get_job("score").ask(project=cast.project, user=cast.researcher, params={"evaluator": "compare"}),
     ):
         with pytest.raises(NotThere, match=said):
             ask()

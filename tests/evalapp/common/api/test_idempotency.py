@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
@@ -28,14 +29,18 @@ RUNS, UPLOADS = "/api/v1/projects/alpha/runs/", "/api/v1/projects/alpha/uploads/
 REPLAYED = "Idempotency-Replayed"
 
 
-def ask(*, project, user, params):
+def ask(*, project, user, wishes):
+    params = asdict(wishes)
     return enqueue_run(kind="test-asked", project=project, user=user, params=params, title="Asked", send=False)
 
 
 @pytest.fixture(autouse=True)
 def _askable(monkeypatch):
     monkeypatch.setattr(run_jobs, "ask", ask, raising=False)
-    job = jobs.Job("test-asked", "cpu", f"{run_jobs.HERE}:count", "Only here.", request=f"{run_jobs.HERE}:ask")
+    here = run_jobs.HERE
+    job = jobs.Job(
+        "test-asked", "cpu", f"{here}:count", "Only here.", request=f"{here}:ask", params=f"{here}:CountParams"
+    )
     monkeypatch.setitem(jobs._JOBS, "test-asked", job)
 
 

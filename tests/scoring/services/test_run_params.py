@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalapp.common.errors import BadInput
+from evalapp.common.params import read_params
 from scoring.models import Evaluator, ScoreSet
 from scoring.services.annotating import AnnotateWishes, start_annotation
 from scoring.services.combining import CombineWishes, start_combination
@@ -13,52 +14,58 @@ from scoring.services.reliability_curves import CurveWishes, start_curves
 from scoring.services.robustness import RobustnessWishes, start_robustness
 from scoring.services.selecting import SelectionWishes, start_selection
 from scoring.services.training import Wishes, start_check, start_training
-from scoring.services.wishes import _SHAPES, read_wishes
 from tests.scoring.training import make_trained
 
-KINDS = (AnnotateWishes, CombineWishes, CurveWishes, GamesWishes, RobustnessWishes, SelectionWishes, Wishes)
 
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_field_of_every_kind_has_a_shape(kind):
-    for field in kind.__dataclass_fields__.values():
-        assert field.type.removesuffix(" | None") in _SHAPES, field.name
-
-
-def said(kind, params, **more):
+def said(kind, params):
     with pytest.raises(BadInput) as refused:
-        read_wishes(kind, params, need={}, **more)
+        read_params(kind, params)
     return [(fault.field, fault.message) for fault in refused.value.faults]
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "wrong", "noun"),
     [
-        (GamesWishes, "evaluator", (5, None, ["x"]), "a text"),
-        (GamesWishes, "items", ("5", 5.0, True, None), "a whole number"),
+        (GamesWishes, "evaluator", (5, ["x"]), "a text"),
+        (GamesWishes, "items", ("5", 5.0, True), "a whole number"),
+        (GamesWishes, "items", (0, 5001), "a whole number from 1 to 5000"),
         (GamesWishes, "options", ([], "x"), "an object of names and values"),
         (CombineWishes, "share", ("x", True), "a number"),
+        (CombineWishes, "share", (0, 0.95), "a number from 0.1 to 0.9"),
         (CombineWishes, "parts", ("x", ["x", 5], {}), "a list of names"),
+        (CombineWishes, "parts", (["a"], ["a", "a"]), "a list of different names, from 2 to 50"),
         (Wishes, "apply", (1, "yes"), "true or false"),
         (Wishes, "options", ([],), "an object of names and values"),
         (SelectionWishes, "evaluators", ("x", [5]), "a list of names"),
         (SelectionWishes, "variants", ([], {"a": "x"}, {"a": [5]}), "an object of lists of names"),
+        (AnnotateWishes, "turns", (0,), "a whole number of at least 1"),
     ],
 )
 def test_what_does_not_fit_is_named(kind, name, wrong, noun):
+    needed = {CombineWishes: {"parts": ["a", "b"]}, Wishes: {"evaluator": "toy"}, AnnotateWishes: {"evaluator": "x"}}
     for value in wrong:
-        assert said(kind, {name: value}) == [(name, f"{name} is {noun}.")]
+        assert said(kind, {**needed.get(kind, {}), name: value}) == [(name, f"{name} is {noun}.")]
 
 
-def test_all_faults_are_told_at_once_and_what_fits_is_taken():
-    need = {"evaluator": "Name one."}
-    with pytest.raises(BadInput, match=r"pace is not known here\. seed is a whole number\. Name one\."):
-        read_wishes(RobustnessWishes, {"pace": 5, "seed": "x", "evaluator": ""}, need=need)
-    found = read_wishes(CombineWishes, {"parts": ["a", "b"], "share": 1}, need={"parts": "Name them."})
-    assert (found.parts, found.share) == (("a", "b"), 1)
-    # Null is no such member where that is said, but for a name that is not known.
-    assert said(Wishes, {"pace": None}, null=True) == [("pace", "pace is not known here.")]
-    assert read_wishes(Wishes, {"evaluator": "toy", "folds": None, "seed": None}, need=need, null=True) == Wishes("toy")
+def test_a_value_beyond_the_choices_is_named_with_those_there_are():
+    [fault] = said(GamesWishes, {"systems": "human"})
+    assert fault == ("systems", "systems is one of all, no-reference, machine, not “human”.")
+
+
+def test_all_faults_are_named_at_once_and_what_fits_is_taken():
+    assert said(RobustnessWishes, {"pace": 5, "seed": "x", "evaluator": ""}) == [
+        ("pace", "pace is not known here. There are: evaluator, options, sample, seed."),
+        ("seed", "seed is a whole number."),
+        ("evaluator", "Name the evaluator that is looked at."),
+    ]
+    found = read_params(CombineWishes, {"parts": ["a", "b"], "share": 0.7})
+    assert (found.parts, found.share) == (("a", "b"), 0.7)
+
+
+def test_null_is_the_same_as_no_such_member():
+    assert said(Wishes, {"evaluator": "toy", "pace": None})[0][0] == "pace"
+    assert said(Wishes, {"evaluator": None}) == [("evaluator", "Name the evaluator to be trained.")]
+    assert read_params(Wishes, {"evaluator": "toy", "folds": None, "seed": None}) == Wishes("toy")
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31, 10**400])

@@ -1,0 +1,33 @@
+"""The body of `POST projects/{slug}/runs/` in the OpenAPI document: one schema for each kind of run, made from the
+dataclass that reads the request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evalapp.common.jobs import Job, all_jobs
+from evalapp.common.params import params_schema
+
+
+def askable_jobs() -> list[Job]:
+    """The kinds of run that a program may start."""
+    return [job for job in all_jobs() if job.request]
+
+
+def body_name(job: Job) -> str:
+    return "".join(part.capitalize() for part in job.kind.replace("_", "-").split("-")) + "RunRequest"
+
+
+def add_run_bodies(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: `RunRequest` is one of the bodies, distinguished by `kind`."""
+    schemas = result["components"]["schemas"]
+    references = {}
+    for job in askable_jobs():
+        kind = {"type": "string", "enum": [job.kind]}
+        schemas[body_name(job)] = {"description": job.help, **params_schema(job.load_params(), kind=kind)}
+        references[job.kind] = f"#/components/schemas/{body_name(job)}"
+    schemas["RunRequest"] = {
+        "oneOf": [{"$ref": reference} for reference in references.values()],
+        "discriminator": {"propertyName": "kind", "mapping": references},
+    }
+    return result
