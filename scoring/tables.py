@@ -50,6 +50,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
     lines = [f"% {table['signature']}"]
     if table["n_simulated"]:
         lines.append("% Simulated judgements are among these figures.")
+    lines += [f"% {said}" for said in table.get("counted", [])]
     if table["kind"] != "systems":
         lines += [f"% {row['evaluator']}: {row['signature']}" for row in table["rows"] if row["signature"]]
     elif table.get("evaluator"):

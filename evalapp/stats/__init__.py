@@ -46,6 +46,7 @@ from evalapp.stats.letters import compact_letters, needed_draws, rank_clusters
 from evalapp.stats.meta_evaluation import Bootstrap, Correlations, Grouping, Level, NanRule, correlate
 from evalapp.stats.normalise import (
     RATING_METHODS,
+    Z_METHODS,
     OutputScores,
     RatingMethod,
     aggregate_ratings,
@@ -103,6 +104,7 @@ __all__ = [
     "SCALES",
     "TESTS",
     "VERDICTS",
+    "Z_METHODS",
     "Adjust",
     "AgreementTable",
     "AllPairs",

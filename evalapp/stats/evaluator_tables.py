@@ -14,6 +14,7 @@ from evalapp.stats.matrix import correlation_matrix
 from evalapp.stats.meta_tables import People, Scored, chosen_of, chosen_part, with_missing
 from evalapp.stats.slices import slice_estimates
 from evalapp.stats.tables import draws_of
+from evalapp.stats.versions import split_version
 
 #: Parts that one table shows; the rest is `OTHERS`.
 MOST_PARTS = 20
@@ -157,9 +158,14 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         "signature": _signature(
             settings, "all", f"aspects|level:{settings['level']}|grouping:{settings['grouping']}", _drawn(settings)
         ),
-        "aspects": [{name: table[name] for name in OF_ASPECT} for table in tables],
+        "aspects": [
+            # The version closes the signature of the whole table.
+            {name: table[name] for name in OF_ASPECT} | {"signature": split_version(table["signature"])[0]}
+            for table in tables
+        ],
         "n_excluded": sum(table["n_excluded"] for table in tables),
         "n_simulated": sum(table["n_simulated"] for table in tables),
+        "counted": [f"{table['aspect']}: {said}" for table in tables for said in table.get("counted", ())],
         "n_items": max((table["n_items"] for table in tables), default=0),
         "evaluators": chosen_of(settings),
         "note": with_missing("" if tables else "No aspect has been rated.", settings, rows),
@@ -230,6 +236,7 @@ def _head(settings: Settings, people: People, compared: People, aspect: str) -> 
         "n_systems": len(np.unique(compared.system)),
         "n_items": len(np.unique(compared.item)),
         "n_simulated": people.n_simulated,
+        "counted": people.counted,
     }
 
 

@@ -80,18 +80,39 @@ class Judged:
 def compare_as(columns: Judged, method: RatingMethod) -> tuple[Judged, int]:
     """The judgements as agreement is asked for: ratings as given (`raw`), as z-scores or as ranks within item and rater
     (`normalise_ratings`); and how many are left out. What a rater rated alone of its item has no rank: as 1/2 it would
-    count as agreement with everybody else who rated one thing. Verdicts stay as they are. Wants first judgements only.
-    """
+    count as agreement with everybody else who rated one thing. Undefined z-scores are left out, too. Verdicts stay as
+    they are. Wants first judgements only."""
     if method == "raw" or not columns.is_numeric or not len(columns):
         return columns, 0
     values = normalise_ratings(columns.value, columns.item, columns.rater, method=method)
-    kept = np.ones(len(columns), dtype=np.bool_)
+    kept = np.isfinite(values)
     if method == "rank":
         _, row, sizes = np.unique(
             np.stack([columns.item, columns.rater]), axis=1, return_inverse=True, return_counts=True
         )
         kept = sizes[row.ravel()] > 1
     return replace(columns.only(kept), value=values[kept]), int((~kept).sum())
+
+
+#: Why a rating has no value by a method: of one rating, of several.
+_WITHOUT = {
+    "rank": (
+        "no rank: its rater rated nothing else of the item.",
+        "no rank: their raters rated nothing else of the item.",
+    ),
+    "z": (
+        "no z-score and is left out: its rater gave one rating, or equal ratings only.",
+        "no z-score and are left out: their raters gave one rating, or equal ratings only.",
+    ),
+}
+
+
+def without_value(n: int, method: str) -> list[str]:
+    """The sentence that says how many ratings have no value by this method, and why; none where all have one."""
+    if not n:
+        return []
+    one, many = _WITHOUT[method]
+    return [f"1 rating has {one}" if n == 1 else f"{n:,} ratings have {many}"]
 
 
 def split_key(key: str, known: Collection[str]) -> tuple[str, tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import Any
 from evalapp.stats.columns import LEFT_OUT
 from evalapp.stats.meta_tables import COEFFICIENTS
 from evalapp.stats.meta_tests import TESTS
+from evalapp.stats.normalise import RATING_METHODS
 from evalapp.stats.ranked_tables import RANKINGS
 from evalapp.stats.shapes import (
     Fault,
@@ -138,7 +139,9 @@ _FIGURES: dict[str, Looks] = dict.fromkeys(COEFFICIENTS, _ESTIMATE)
 
 
 def _table(head: Mapping[str, Looks], row: Looks, optional: Mapping[str, Looks] | None = None) -> Looks:
-    return object_of({**_HEAD, **head, "rows": list_of(row)}, {**_COUNTS, **_FILTER, **(optional or {})})
+    return object_of(
+        {**_HEAD, **head, "rows": list_of(row)}, {**_COUNTS, **_FILTER, "counted": list_of(text), **(optional or {})}
+    )
 
 
 _SYSTEMS = _table(
@@ -342,7 +345,7 @@ def _covariates(value: Any, where: str) -> Iterator[Fault]:
 
 #: What can be asked for where there is a choice.
 CHOICES: dict[str, Looks] = {
-    "method": one_of("mean", *RANKINGS), "ratings": one_of("raw", "z", "rank"), "systems": one_of(*LEFT_OUT),
+    "method": one_of("mean", *RANKINGS), "ratings": one_of(*RATING_METHODS), "systems": one_of(*LEFT_OUT),
     "level": one_of("segment", "dialogue", "system"), "grouping": one_of("none", "item", "system"),
     "coefficient": one_of(*COEFFICIENTS, "acc-eq", "pa", "spa"), "test": one_of(*TESTS),
     "judged": one_of("", *JUDGED), "scale": one_of("auto", "nominal", "ordinal", "interval", "ratio"),

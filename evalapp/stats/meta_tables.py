@@ -15,6 +15,7 @@ from evalapp.stats.coding import BoolArray, FloatArray
 from evalapp.stats.columns import Ratings, Units, normalised, persons
 from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.judged import without_value
 from evalapp.stats.meta_evaluation import Correlations, correlate
 from evalapp.stats.meta_tests import (
     by_place,
@@ -54,6 +55,9 @@ class People:
         value = normalised(ratings, method)
         ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
         wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
+        #: Sentences on which judgements count.
+        self.counted = without_value(int((~np.isfinite(value[wanted])).sum()), method)
+        wanted &= np.isfinite(value)
         kept = ratings.only(wanted)
         _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)
         counts = np.bincount(inverse, minlength=len(first))
@@ -205,6 +209,7 @@ def evaluators_table(
         "n_systems": n_systems,
         "n_items": len(np.unique(compared.item)),
         "n_simulated": people.n_simulated,
+        "counted": people.counted,
         "note": with_missing(_note(settings, len(people), len(compared), n_systems, learned or {}), settings, rows),
         "rows": sorted(rows, key=by_pearson),
     }
@@ -416,6 +421,7 @@ def enhanced_table(
         "n_ratings": people.n_ratings,
         "n_raters": people.n_raters,
         "n_simulated": people.n_simulated,
+        "counted": people.counted,
         "evaluators": chosen_of(settings),
         "note": with_missing(_enhanced_note(names, rows, len(people)), settings, rows),
         "signature": (

@@ -1,4 +1,4 @@
-"""Ratings made comparable between raters (`raw`, `z`, `rank`), and one human score per output from several raters.
+"""Ratings made comparable between raters (`raw`, `z`, `z-shrunk`, `rank`), and one human score per output.
 
 Long-form columns, one row per rating. Which ratings to leave out is decided before.
 """
@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from evalapp.stats.coding import FloatArray, IntArray, encode, encode_pair, float_column, identifiers, snap
 from evalapp.stats.correlation import midranks
 
-RatingMethod: TypeAlias = Literal["raw", "z", "rank"]
-RATING_METHODS: tuple[RatingMethod, ...] = ("raw", "z", "rank")
+RatingMethod: TypeAlias = Literal["raw", "z", "z-shrunk", "rank"]
+RATING_METHODS: tuple[RatingMethod, ...] = ("raw", "z", "z-shrunk", "rank")
+#: Methods that give standard scores: two raters hardly ever have the same value, and 0 is a rater's usual rating.
+Z_METHODS: frozenset[str] = frozenset({"z", "z-shrunk"})
 
 # A rater's own variance counts for as many ratings as there are, the common one for this many.
 Z_PRIOR_RATINGS = 10
@@ -31,10 +33,14 @@ def normalise_ratings(
 ) -> FloatArray:
     """The ratings on a common scale, (n,) in the order given; missing (nan) stays missing.
 
-    `aspect` None means that all rows are of one aspect. Every aspect is treated apart.
+    `aspect` None means that all rows are of one aspect. Every aspect is treated separately.
 
     - `raw`: as given.
-    - `z`: (x - m_r) / s_r with the rater's mean and spread shrunk towards all raters' (EVALUATORS 7.5):
+    - `z`: (x - mean_r) / sd_r with the rater's own mean and sample standard deviation (divisor n_r - 1) over all
+      ratings that the rater gave for the aspect, as WMT and WebNLG print it. Undefined (nan) for a rater with one
+      rating or with equal ratings only.
+    - `z-shrunk`: (x - m_r) / s_r with the rater's mean and spread shrunk towards all raters', which version 0.1.0
+      called `z`:
       m_r = m + B_r (mean_r - m), B_r = T / (T + W / n_r), m = mean of all ratings of the aspect;
       s_r^2 = (k W + SS_r) / (k + n_r - 1), SS_r = sum of squares about mean_r, k = 10.
       W = sum SS_r / (N - R) is the variance within raters and T = max(0, (MSB - W) / n_0) the variance between raters'
@@ -53,10 +59,11 @@ def normalise_ratings(
     if method == "raw":
         return np.where(present, values, np.nan)
     result = np.full(n, np.nan)
-    if method == "z":
+    if method in Z_METHODS:
+        standardise = _plain_z if method == "z" else _shrunken_z
         for code in np.unique(aspects[present]):
             rows = np.flatnonzero(present & (aspects == code))
-            result[rows] = _shrunken_z(values[rows], raters[rows])
+            result[rows] = standardise(values[rows], raters[rows])
         return result
     if method == "rank":
         by_rater, _ = encode_pair(aspects[present], raters[present], len(rater_labels))
@@ -96,6 +103,20 @@ def aggregate_ratings(value: ArrayLike, item: ArrayLike, system: ArrayLike) -> O
     return OutputScores(
         item_labels[items[first]], system_labels[systems[first]], snap(sums / np.maximum(counts, 1)), counts
     )
+
+
+def _plain_z(values: FloatArray, rater: IntArray) -> FloatArray:
+    _, rater = np.unique(rater, return_inverse=True)
+    sizes = np.bincount(rater)
+    means = np.bincount(rater, weights=values) / sizes
+    squares = np.bincount(rater, weights=(values - means[rater]) ** 2)
+    # Equal ratings are compared as they are: their sum of squares about a rounded mean need not be 0.
+    low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
+    np.minimum.at(low, rater, values)
+    np.maximum.at(high, rater, values)
+    spread = np.sqrt(squares / np.maximum(sizes - 1, 1))
+    spread[low == high] = np.nan
+    return np.asarray((values - means[rater]) / spread[rater])
 
 
 def _shrunken_z(values: FloatArray, rater: IntArray) -> FloatArray:

@@ -15,8 +15,8 @@ from evalapp.stats.calibration import calibrate_raters
 from evalapp.stats.coding import FloatArray, encode_pair
 from evalapp.stats.components import variance_components
 from evalapp.stats.estimate import Estimate
-from evalapp.stats.judged import Judged, compare_as
-from evalapp.stats.normalise import RatingMethod
+from evalapp.stats.judged import Judged, compare_as, without_value
+from evalapp.stats.normalise import Z_METHODS, RatingMethod
 from evalapp.stats.raters import rater_reports
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
 
@@ -78,10 +78,10 @@ def detail_table(
     columns: Judged, settings: Settings, *, aspect: str, judged: str, controls: Mapping[str, tuple[int, int]]
 ) -> Table:
     """Everything about the people who judged one aspect. `controls`: rater -> control items answered and failed.
-    Coefficients and pairs are of the ratings as `settings` says (raw, z, rank), all else of what was given."""
+    Coefficients and pairs are of the ratings by the method of `settings`, all else of what was given."""
     scale, method = scale_of(columns, settings), _method(settings)
     first = columns.first_judgements()
-    compared, n_alone = compare_as(first, method)
+    compared, n_without = compare_as(first, method)
     found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
     calibration, why_not = _calibration(first)
     return {
@@ -101,7 +101,7 @@ def detail_table(
         "n_simulated": int(columns.simulated.sum()),
         "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
         "rows": _coefficients(found, LABELS, method) if len(first) else [],
-        "notes": [*found.notes, *_alone(n_alone)],
+        "notes": [*found.notes, *without_value(n_without, method)],
         "prevalence": prevalence(first),
         "pairs": _pairs(found, first.raters, method),
         "n_pairs": len(found.pairs) + found.pairs_left_out,
@@ -123,11 +123,6 @@ def _method(settings: Settings) -> RatingMethod:
     """Tables of before there was a choice are of ratings as given."""
     method: RatingMethod = settings.get("ratings") or "raw"
     return method
-
-
-def _alone(n: int) -> list[str]:
-    one = "1 rating has no rank: its rater rated nothing else of the item."
-    return [one if n == 1 else f"{n} ratings have no rank: their raters rated nothing else of the item."] if n else []
 
 
 def _line(aspect: str, judged: str, source: str, columns: Judged, settings: Settings) -> Table:
@@ -164,7 +159,7 @@ def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMet
     """Those that the kind of judgement allows, as `name`, `label` and an estimate."""
     scale = f" ({found.scale})"
     none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in found.coefficients}
-    estimates = {**found.coefficients, **none} if method == "z" else found.coefficients
+    estimates = {**found.coefficients, **none} if method in Z_METHODS else found.coefficients
     return [
         {"name": name, "label": LABELS[name] + (scale if name == "alpha" else ""), **estimates[name].as_dict()}
         for name in names
@@ -178,9 +173,9 @@ def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod)
             "a": raters[pair.rater_a],
             "b": raters[pair.rater_b],
             "n": pair.n_units,
-            "kappa": (_NO_ANSWERS if method == "z" else pair.kappa).as_dict(),
+            "kappa": (_NO_ANSWERS if method in Z_METHODS else pair.kappa).as_dict(),
             "alpha": pair.alpha.as_dict(),
-            "percent": (_NO_ANSWERS if method == "z" else pair.percent).as_dict(),
+            "percent": (_NO_ANSWERS if method in Z_METHODS else pair.percent).as_dict(),
         }
         for pair in found.pairs
     ]

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evalapp import __version__
 from evalapp.stats.folder import ExportFolder, FolderError
 from evalapp.stats.folder_tables import COMPUTED, Entry, Table
 from evalapp.stats.kept_tables import fault_of_list, fault_of_table
 from evalapp.stats.meta_tables import COEFFICIENTS
 from evalapp.stats.shapes import Fault
+from evalapp.stats.versions import read_entry, split_version
 
 #: Numbers that differ by less than this (of the larger, if that is above 1) are equal: rater ids in an export may stand
 #: in another order, and a sum in another order differs in its last bits.
@@ -52,6 +54,8 @@ class Outcome:
     n_numbers: int = 0
     largest: float = 0.0
     problem: str = ""
+    #: The version that computed what the export says.
+    version: str = __version__
 
     @property
     def is_equal(self) -> bool:
@@ -83,7 +87,10 @@ def _not_one(place: int, entry: Any, fault: Fault) -> Outcome:
 
 def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, Any]) -> Outcome:
     """One table. What is missing in the folder is told in `problem`, not raised."""
-    kept, settings = entry["table"], {**entry["params"], **overrides}
+    entry = read_entry(entry)
+    kept, settings = dict(entry["table"]), {**entry["params"], **overrides}
+    bare, version = split_version(str(kept.get("signature", "")))
+    kept |= {"signature": bare} if "signature" in kept else {}
     title = describe(kept)
     try:
         found = json.loads(json.dumps(COMPUTED[entry["kind"]](folder, entry, settings)))
@@ -96,7 +103,8 @@ def recompute_entry(folder: ExportFolder, entry: Entry, overrides: Mapping[str, 
         found["signature"] += f"|filter:{kept['filter']['name']}@{kept['filter']['digest']}"
     comparison = _Comparison()
     comparison.walk("", {name: value for name, value in kept.items() if name not in _TOLD}, found)
-    return Outcome(title, kept, found, comparison.differences, comparison.n_numbers, comparison.largest)
+    numbers = comparison.n_numbers, comparison.largest
+    return Outcome(title, kept, found, comparison.differences, *numbers, version=version)
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------
@@ -166,7 +174,9 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
     elif outcome.is_equal:
         yield f"  equal: {outcome.n_numbers} numbers"
     else:
-        yield f"  DIFFERENT in {len(outcome.differences)} places"
+        of_version = f" (computed by version {outcome.version}, here {__version__})"
+        told = of_version if outcome.version != __version__ else ""
+        yield f"  DIFFERENT in {len(outcome.differences)} places{told}"
         for difference in outcome.differences[:_MOST_TOLD]:
             yield f"    {difference}"
 
@@ -216,6 +226,7 @@ def _as_json(outcome: Outcome) -> Table:
     return {
         "table": outcome.title,
         "equal": outcome.is_equal,
+        "version": outcome.version,
         "problem": outcome.problem,
         "numbers": outcome.n_numbers,
         "largest_difference": outcome.largest,

@@ -16,6 +16,7 @@ from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, nor
 from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.fragility import fragility
+from evalapp.stats.judged import without_value
 from evalapp.stats.own_values import DRAWN, places_by_ends
 from evalapp.stats.ranking import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
 from evalapp.stats.separation import separating
@@ -39,11 +40,13 @@ def systems_by_ratings(
     value = normalised(ratings, settings["ratings"])
     ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
     rows = ratings.units.wanted(settings["systems"])[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
-    kept = ratings.only(rows)
-    ranking = rank_by_mean(value[rows], kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))
-    raters = len(np.unique(kept.rater))
+    kept, value = ratings.only(rows), value[rows]
+    ranking = rank_by_mean(value, kept.item, kept.system, cluster=kept.cluster, **draws_of(settings))
+    defined = np.isfinite(value)
+    raters = len(np.unique(kept.rater[defined]))
     table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
     table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
+    table["counted"] = without_value(int((~defined).sum()), settings["ratings"])
     return table
 
 

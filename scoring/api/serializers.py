@@ -147,6 +147,9 @@ class BoardSerializer(serializers.Serializer):
     signature = serializers.CharField()
     n_items = serializers.IntegerField()
     n_simulated = serializers.IntegerField()
+    counted = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Which judgements count: sentences, with figures."
+    )
     note = serializers.CharField(allow_blank=True)
     computed_at = serializers.DateTimeField()
     is_current = serializers.BooleanField()

@@ -29,7 +29,7 @@ def systems_lines(found: Mapping[str, Any]) -> Iterator[str]:
     for group in found["groups"]:
         yield f"Cannot be told apart: {', '.join(group)}"
     connected = (found["extras"].get("connectivity") or {}).get("note")
-    for sentence in [*effects_of(found), *found.get("findings", []), connected]:
+    for sentence in [*found.get("counted", []), *effects_of(found), *found.get("findings", []), connected]:
         if sentence:
             yield sentence
     for row in found["extras"].get("people", []):

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalapp.stats.versions import read_settings
 from scoring.ml.base import ARTIFACT
 from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.errors import ArtefactError, ScoringError
@@ -193,7 +194,7 @@ def read_artefact(folder: Path, network_class: type[Network], encoder: str | Non
         profile=content["profile"],
         seed=content["seed"],
         aspects=tuple(content["aspects"]),
-        settings=content["settings"],
+        settings=read_settings(content["settings"], content.get("version")),
         state=content["state"],
         record=record,
         network=network,

@@ -17,6 +17,7 @@ from annotation.pipelines.import_staging import NEW, SAME
 from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
 from evalapp.stats.kept_tables import faults_of
+from evalapp.stats.versions import read_entry, read_settings, split_version
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.exports import without_raters
@@ -67,7 +68,7 @@ def _check_scores(check: Any) -> None:
     #: Who has which name already, here or in a row before.
     named: dict[str, tuple[str, str, Any]] = {}
     for n, name, text in rows:
-        told = json.loads(text)
+        told = _read_set(text)
         if not SLUG.fullmatch(told["evaluator"]):
             text = (
                 f"“{told['evaluator'][:100]}” cannot name an evaluator: use letters, digits and hyphens, at most 100."
@@ -85,6 +86,13 @@ def _check_scores(check: Any) -> None:
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
         staging.execute("UPDATE score_sets SET act = ?, id = ? WHERE n = ?", [SAME, found.pk, n])
         _compare(check, name, found)
+
+
+def _read_set(text: str) -> dict[str, Any]:
+    """A row of `score_sets`, its options as today's version understands them."""
+    told: dict[str, Any] = json.loads(text)
+    version = split_version(bare_signature(told, "signature"))[1]
+    return {**told, "options": read_settings(told.get("options") or {}, version)}
 
 
 def _who(told: dict[str, Any]) -> tuple[str, str, Any]:
@@ -162,7 +170,7 @@ def _store_scores(promotion: Any) -> None:
     made: dict[int, bool] = {}
     rows = staging.execute(f"SELECT key, row FROM score_sets WHERE act = '{NEW}' ORDER BY n").fetchall()
     for name, text in rows:
-        found, with_evaluator = _make_set(project, json.loads(text))
+        found, with_evaluator = _make_set(project, _read_set(text))
         made[found.pk] = with_evaluator
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
     touched = staging.execute("SELECT id, name FROM kept_sets ORDER BY id, name").fetchall()
@@ -224,7 +232,7 @@ def _make_set(project: Project, told: dict[str, Any]) -> tuple[ScoreSet, bool]:
 
 def _store_tables(upload: Upload, project: Project, document: dict[str, Any]) -> None:
     """What was asked for is kept, with what was answered; a page computes it anew from the data that are here."""
-    for entry in document["tables"]:
+    for entry in map(read_entry, document["tables"]):
         # A choice that an older version did not have is at its default.
         query = SHAPES[entry["kind"]](**entry["params"])
         params, key = asdict(query), key_of(query)

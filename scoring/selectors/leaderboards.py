@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 8
+TABLE_VERSION = 9
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
@@ -44,7 +44,12 @@ METHODS = {
 MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
 #: Those that are fitted by maximum likelihood and take covariates.
 MODELED = ("bradley-terry", "davidson", "rao-kupper")
-RATINGS = {"raw": "as given", "z": "z-scores per rater", "rank": "ranks within item and rater"}
+RATINGS = {
+    "raw": "as given",
+    "z": "z-scores per rater",
+    "z-shrunk": "z-scores per rater, shrunk towards all raters",
+    "rank": "ranks within item and rater",
+}
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 #: By what evaluators can be ordered and told apart, and what a row calls the figure.
 COMPARED = {

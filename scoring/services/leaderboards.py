@@ -14,6 +14,7 @@ from django.utils import timezone
 from annotation.models import Comparison, Rating, ReferenceSet, System
 from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import filter_signature, get_active_filter
+from evalapp import __version__
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
@@ -100,6 +101,7 @@ def compute_leaderboard(
     if used is not None:
         table["signature"] += filter_signature(used)
         table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}
+    table["signature"] += f"|v:{__version__}"
     row, _ = Leaderboard.objects.update_or_create(
         project=project,
         key=key_of(query),

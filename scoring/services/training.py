@@ -46,7 +46,7 @@ MOST_FOLDS = 20
 NAMES_OF_ONE = ("evaluator", "slug", "mix", "other")
 NAMES_OF_SEVERAL = ("evaluators", "parts")
 LISTS = ("campaigns", "raters", "systems")
-RATINGS = ("raw", "z", "rank")
+RATINGS = ("raw", "z", "z-shrunk", "rank")
 #: Options that a request names beside `options`.
 OWN_FIELDS = ("profile", "encoder", "ratings")
 

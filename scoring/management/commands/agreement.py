@@ -26,7 +26,7 @@ class Command(commands.Command):
         )
         parser.add_argument(
             "--ratings", default="raw", choices=list(RATINGS),
-            help="as given, z-scores per rater, or ranks within item and rater: does the order agree?",
+            help="as given, z-scores per rater (z-shrunk: shrunk towards all raters), or ranks within item and rater",
         )  # fmt: skip
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
 

@@ -151,7 +151,12 @@ class Command(commands.Command):
             self.stdout.write(filter_line(found["filter"]))
         if found["n_simulated"]:
             self.stdout.write("Simulated judgements are among these figures.")
+        self._show_counted(found)
         self._show_stale(found)
+
+    def _show_counted(self, found: dict[str, Any]) -> None:
+        for sentence in found.get("counted", []):
+            self.stdout.write(sentence)
 
     def _show_chosen(self, found: dict[str, Any]) -> None:
         if found["evaluators"]:
@@ -164,6 +169,7 @@ class Command(commands.Command):
     def _show_cells(self, found: dict[str, Any]) -> None:
         """A line for every evaluator, a figure for every column; intervals stand in the JSON and on the page."""
         self._show_chosen(found)
+        self._show_counted(found)
         self._show_stale(found)
         for line in excluded_line(found):
             self.stdout.write(line)
@@ -220,6 +226,7 @@ class Command(commands.Command):
         if found["n_simulated"]:
             self.stdout.write("Simulated ratings are among these figures.")
         self._show_chosen(found)
+        self._show_counted(found)
         self._show_stale(found)
         for line in excluded_line(found):
             self.stdout.write(line)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from evalapp.stats.versions import read_settings
 from scoring.ml.errors import InvalidOption
+from scoring.ml.signature import VERSION
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import data_hash
 from scoring.ml.training.store import write_json
@@ -29,6 +31,7 @@ def claim_folder(job: FitJob) -> None:
         "language": job.train.lang,
         "encoder": job.encoder.weights if "encoder" in job.options else None,
         "options": {key: value for key, value in job.options.items() if key not in _FREE},
+        "version": VERSION,
     }
     path = job.folder / MARK
     if not path.is_file():
@@ -36,8 +39,9 @@ def claim_folder(job: FitJob) -> None:
         return
     found = {"language": job.train.lang, **json.loads(path.read_text(encoding="utf-8"))}
     # An option that only one of them knows came or went with a version; before there was a choice, one process trained.
-    options = {**said["options"], "processes": 1, **found["options"]}
-    differing = [key for key, value in said.items() if key != "options" and found.get(key) != value]
+    options = {**said["options"], "processes": 1, **read_settings(found["options"], found.get("version"))}
+    compared = [key for key in said if key not in ("options", "version")]
+    differing = [key for key in compared if found.get(key) != said[key]]
     differing += [key for key, value in said["options"].items() if options[key] != value]
     if differing:
         raise InvalidOption(

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evalapp.stats import RatingMethod, normalise_ratings
+from evalapp.stats import Z_METHODS, RatingMethod, normalise_ratings
 from evalapp.stats.judged import people_of
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.training.job import Told, untold
@@ -55,11 +55,12 @@ def key_of(record: Record) -> Key:
 
 def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", told: Told = untold) -> Rated:
     """The rated outputs of an aspect in the order of `dataset.outputs`; ratings of dialogues are left out. Whoever
-    repeats, or rates in another campaign, is the same person in z-scores; ranks stay within one row."""
+    repeats, or rates in another campaign, is the same person in z-scores; ranks stay within one row. Ratings without a
+    z-score (`normalise_ratings`) are left out."""
     rows = [r for r in dataset.ratings if r.aspect == aspect and r.dialogue is None]
     if not rows:
         return Rated([], [], 0)
-    person: dict[str, str] = people_of({row.rater for row in rows})[0] if method == "z" else {}
+    person: dict[str, str] = people_of({row.rater for row in rows})[0] if method in Z_METHODS else {}
     values = normalise_ratings(
         np.array([row.value for row in rows]),
         np.array([row.item or "" for row in rows], dtype=object),
@@ -68,12 +69,14 @@ def rated_records(dataset: Dataset, aspect: str, method: RatingMethod = "raw", t
     )
     of_output: dict[Key, list[float]] = defaultdict(list)
     for row, value in zip(told(rows), values, strict=True):
+        if np.isnan(value):
+            continue
         of_output[(row.item or "", row.system or "", row.step)].append(float(value))
     records = [record for record in told(dataset.outputs_with_context()) if key_of(record) in of_output]
     return Rated(
         records,
         [np.array(of_output[key_of(record)]) for record in told(records)],
-        sum(row.simulated for row in rows),
+        sum(row.simulated for row, value in zip(rows, values, strict=True) if not np.isnan(value)),
     )
 
 

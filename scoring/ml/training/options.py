@@ -26,8 +26,9 @@ RATINGS = Option(
     "ratings",
     "str",
     "raw",
-    "How ratings of several people are made comparable: as given; standardised per person; rank within an item.",
-    choices=("raw", "z", "rank"),
+    "How ratings of several people are made comparable: as given; z-scores per person (z-shrunk: with mean and spread "
+    "shrunk towards all people's); rank within an item.",
+    choices=("raw", "z", "z-shrunk", "rank"),
 )
 BATCH_SIZE = Option("batch_size", "int", 32, "Examples in one step.", minimum=1)
 EPOCHS = Option("epochs", "int", 3, "Passes over the training data.", minimum=1)

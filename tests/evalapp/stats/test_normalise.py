@@ -41,10 +41,57 @@ def test_ranks_do_not_change_under_monotone_transforms_or_order(rows):
     assert np.array_equal(normalise_ratings(value[order], item[order], rater[order], method="rank"), found[order])
 
 
+def test_plain_z_worked_by_hand():
+    # Rater r: 1, 3, 5, mean 3, sample SD 2; s: 4, 6, mean 5, sample SD sqrt(2).
+    found = normalise_ratings([1, 4, 3, 6, 5], [0, 0, 1, 1, 2], ["r", "s", "r", "s", "r"], method="z")
+    np.testing.assert_allclose(found, [-1, -math.sqrt(0.5), 0, math.sqrt(0.5), 1], atol=1e-12)
+
+
+def test_plain_z_is_that_of_pandas_as_wmt_and_webnlg_compute_it():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    frame = pandas.DataFrame(
+        {"value": rng.integers(0, 101, 300), "rater": rng.integers(0, 12, 300), "aspect": rng.integers(0, 2, 300)}
+    )
+    by_rater = frame.groupby(["aspect", "rater"]).value
+    expected = (frame.value - by_rater.transform("mean")) / by_rater.transform("std")  # pandas' std has divisor n - 1
+    found = normalise_ratings(frame.value, np.arange(300), frame.rater, frame.aspect, method="z")
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_plain_z_is_undefined_for_a_rater_with_one_rating_or_equal_ratings_only():
+    # 0.1 three times: the sum of squares about its mean is not 0 in floating point.
+    found = normalise_ratings([0.1, 0.1, 0.1, 7, 1, 2], range(6), ["r", "r", "r", "s", "t", "t"], method="z")
+    assert np.isnan(found[:4]).all()
+    np.testing.assert_allclose(found[4:], [-math.sqrt(0.5), math.sqrt(0.5)])
+    # Each aspect by itself: one rating of each is none.
+    assert np.isnan(normalise_ratings([1, 2], [0, 0], ["r", "r"], [0, 1], method="z")).all()
+    assert normalise_ratings([], [], [], method="z").size == 0
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), min_size=2, max_size=40),
+    st.sampled_from([0.5, 2.0, 10.0]),
+    st.integers(-5, 5),
+)
+def test_plain_z_has_mean_0_and_sd_1_for_every_rater_on_any_scale(rows, scale, shift):
+    value, rater = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    item = np.arange(len(value))
+    found = normalise_ratings(value, item, rater, method="z")
+    np.testing.assert_allclose(normalise_ratings(scale * value + shift, item, rater, method="z"), found, atol=1e-9)
+    for one in np.unique(rater):
+        given, mine = value[rater == one], found[rater == one]
+        if len(set(given)) < 2:
+            assert np.isnan(mine).all()
+        else:
+            assert (mine.mean(), mine.std(ddof=1)) == pytest.approx((0, 1), abs=1e-9)
+
+
 def test_shrunken_z_worked_by_hand():
     # Rater r: 1, 3 (mean 2, SS 2); s: 4, 6 (mean 5, SS 2). m = 3.5, W = 4 / 2 = 2, MSB = 2 (1.5^2) 2 / 1 = 9,
     # n_0 = 4 - 8/4 = 2, T = 3.5, B = 3.5 / 4.5 = 7/9; m_r = 3.5 - 7/6, m_s = 3.5 + 7/6; s^2 = (20 + 2) / 11 = 2.
-    found = normalise_ratings([1, 3, 4, 6], [0, 1, 0, 1], ["r", "r", "s", "s"], method="z")
+    found = normalise_ratings([1, 3, 4, 6], [0, 1, 0, 1], ["r", "r", "s", "s"], method="z-shrunk")
     means = np.array([3.5 - 7 / 6] * 2 + [3.5 + 7 / 6] * 2)
     np.testing.assert_allclose(found, (np.array([1, 3, 4, 6]) - means) / math.sqrt(2), atol=1e-12)
 
@@ -55,38 +102,38 @@ def test_shrunken_z_worked_by_hand():
     st.sampled_from([0.5, 2.0, 10.0]),
     st.integers(-5, 5),
 )
-def test_z_does_not_change_with_the_scale(rows, scale, shift):
+def test_shrunken_z_does_not_change_with_the_scale(rows, scale, shift):
     value, rater = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     item = np.arange(len(value))
-    found = normalise_ratings(value, item, rater, method="z")
-    again = normalise_ratings(scale * value + shift, item, rater, method="z")
+    found = normalise_ratings(value, item, rater, method="z-shrunk")
+    again = normalise_ratings(scale * value + shift, item, rater, method="z-shrunk")
     np.testing.assert_allclose(found, again, atol=1e-6)
     assert np.isfinite(found).all()
 
 
-def test_z_takes_a_raters_leaning_out_when_there_are_enough_ratings():
+def test_shrunken_z_takes_a_raters_leaning_out_when_there_are_enough_ratings():
     rng = np.random.default_rng(0)
     item = np.tile(np.arange(200), 2)
     rater = np.repeat([0, 1], 200)
     quality = rng.normal(size=200)
     value = np.concatenate([3 + quality, 10 + 4 * quality]) + rng.normal(scale=0.1, size=400)
-    found = normalise_ratings(value, item, rater, method="z")
+    found = normalise_ratings(value, item, rater, method="z-shrunk")
     # Raw, the raters differ by 7 in mean and by a factor of 4 in spread.
     assert abs(found[:200].mean() - found[200:].mean()) < 0.02
     assert found[200:].std() / found[:200].std() == pytest.approx(1.0, abs=0.2)
 
 
-def test_z_of_one_rater_of_equal_ratings_and_of_one_rating():
-    one_rater = normalise_ratings([1, 3], [0, 1], [0, 0], method="z")
+def test_shrunken_z_of_one_rater_of_equal_ratings_and_of_one_rating():
+    one_rater = normalise_ratings([1, 3], [0, 1], [0, 0], method="z-shrunk")
     np.testing.assert_allclose(one_rater, [-1 / math.sqrt(2), 1 / math.sqrt(2)])
-    assert normalise_ratings([4, 4, 4], [0, 1, 2], [0, 0, 1], method="z").tolist() == [0, 0, 0]
-    assert normalise_ratings([4], [0], [0], method="z").tolist() == [0]
-    assert normalise_ratings([], [], [], method="z").size == 0
+    assert normalise_ratings([4, 4, 4], [0, 1, 2], [0, 0, 1], method="z-shrunk").tolist() == [0, 0, 0]
+    assert normalise_ratings([4], [0], [0], method="z-shrunk").tolist() == [0]
+    assert normalise_ratings([], [], [], method="z-shrunk").size == 0
     assert normalise_ratings([], [], [], method="rank").size == 0
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ValueError, match="raw, z, rank"):
+    with pytest.raises(ValueError, match="raw, z, z-shrunk, rank"):
         normalise_ratings([1], [0], [0], method="log")
 
 

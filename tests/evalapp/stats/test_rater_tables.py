@@ -159,7 +159,7 @@ def strict_and_mild() -> list[tuple[Any, ...]]:
     return [*rows, (1.0, "alone", "s0", "r0", ""), (5.0, "alone", "s0", "r1", "")]
 
 
-@pytest.mark.parametrize("ratings", ["raw", "z", "rank"])
+@pytest.mark.parametrize("ratings", ["raw", "z", "z-shrunk", "rank"])
 def test_ranks_and_z_scores_ask_for_the_order_not_for_the_level(ratings):
     settings = {**SETTINGS, "ratings": ratings}
     judged = columns(strict_and_mild())
@@ -184,7 +184,7 @@ def test_ranks_and_z_scores_ask_for_the_order_not_for_the_level(ratings):
         assert by_name["percent"]["value"] is None
         assert table["pairs"][0]["kappa"]["note"] == "z-scores of two raters are hardly ever the same"
         # Krippendorff's alpha of the same z-scores, by itself.
-        values = normalise_ratings(judged.value, judged.item, judged.rater, method="z")
+        values = normalise_ratings(judged.value, judged.item, judged.rater, method=ratings)
         assert by_name["alpha"]["value"] == pytest.approx(krippendorff_alpha(judged.unit, values, resamples=0).value)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from evalapp.stats.folder import ExportFolder
 from evalapp.stats.recompute import COMPUTED, main, recompute_entry, recompute_folder
+from evalapp.stats.versions import signed
 
 SYSTEMS = {"m1": "machine", "m2": "machine", "m3": "machine", "gold": "human"}
 QUALITY = {"aspect": "quality", "ratings": "raw", "systems": "all", "by": "", "filter": "", "references": "original"}
@@ -41,6 +42,7 @@ TABLES: list[dict[str, Any]] = [
         "kind": "agreement",
         "params": {"aspect": "quality", "judged": "comparisons", "campaign": "", "scale": "auto", "filter": "slow"},
     },
+    {"kind": "systems", "params": {**QUALITY, "method": "mean", "ratings": "z-shrunk"}},
 ]  # fmt: skip
 
 
@@ -125,6 +127,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if entry["params"]["filter"]:
             table["filter"] = {"name": entry["params"]["filter"], "digest": "0abc"}
             table["signature"] += "|filter:slow@0abc"
+        table["signature"] = signed(table["signature"])
         for individual in ("raters", "pairs", "calibration", "components"):
             table.pop(individual, None)
         tables.append({**entry, "table": {"project": "somewhere", "lang": "en", **table}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
+from evalapp.stats.versions import signed
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +39,7 @@ def test_a_filter_from_making_to_withdrawal(api):
     assert (made.status_code, made.json()["active"]) == (201, True)
     found = api.get(BASE + "agreement/?aspect=quality&filter=x").json()
     assert (found["n_filtered"], found["filter"]["reason"]) == (12, "why")
-    assert found["signature"].endswith(f"|filter:x@{made.json()['digest']}")
+    assert found["signature"].endswith(signed(f"|filter:x@{made.json()['digest']}"))
     assert api.patch(BASE + "rater-filters/x/", {"active": False}, format="json").json()["active"] is False
     assert api.get(BASE + "agreement/?filter=x").status_code == 409
     assert [row["name"] for row in api.get(BASE + "rater-filters/").json()["results"]] == ["x"]

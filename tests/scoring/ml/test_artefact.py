@@ -103,6 +103,22 @@ def test_artefacts_of_before_these_were_counted_load(folder: Path) -> None:
     assert isinstance(load(folder), TrainedEvaluator)
 
 
+@pytest.mark.parametrize(("version", "today"), [("0.1.0", "z-shrunk"), (None, "z-shrunk"), ("0.2.0", "z")])
+def test_z_scores_of_the_first_version_keep_their_meaning(folder: Path, version: str | None, today: str) -> None:
+    """0.1.0 called z what is z-shrunk now; evaluators trained on it go on saying what they learned from."""
+
+    def as_saved(content: dict[str, Any]) -> None:
+        content["settings"]["ratings"] = "z"
+        content |= {"version": version} if version else {}
+        if version is None:
+            del content["version"]
+
+    edit(folder / "evaluator.json", as_saved)
+    evaluator = load(folder)
+    assert isinstance(evaluator, TrainedEvaluator)
+    assert evaluator.settings["ratings"] == today
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from annotation.models import Item, Output, System
 from annotation.services.judging import next_assignment, submit_answer
+from evalapp import __version__
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.common.queue import cancel_run, enqueue_run, retry_run
@@ -161,7 +162,7 @@ def test_the_signature_of_very_many_parts_still_fits():
     full, short = signature_of(params, sets)
     assert len(full) <= 500
     assert "-more@" in full
-    assert full.endswith("|aspect:quality|ratings:raw|share:0.5|seed:13")
+    assert full.endswith(f"|aspect:quality|ratings:raw|share:0.5|seed:13|v:{__version__}")
     other, _ = signature_of(params, [*sets[:-1], ScoreSet(evaluator=Evaluator(slug="other"), signature="x")])
     assert other != full
     assert len(short) <= 300

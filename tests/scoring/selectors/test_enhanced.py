@@ -10,6 +10,7 @@ from django.core.management import call_command
 
 from annotation.models import Reference, ReferenceSet
 from evalapp.common.errors import BadInput
+from evalapp.stats.versions import signed
 from scoring.selectors.enhanced import rank_by_references
 from scoring.selectors.leaderboards import MOST_SETS, EnhancedQuery, EvaluatorsQuery, parse_query
 from scoring.services.leaderboards import answer_leaderboard, get_leaderboard
@@ -111,7 +112,7 @@ def test_the_command_with_several_sets(project) -> None:
     call_command("meta", project.slug, "--references", "original", "good", stdout=out)
     lines = out.getvalue().splitlines()
     assert "minus original" in lines[1]
-    assert lines[-1].endswith("refs:original+good")
+    assert lines[-1].endswith(signed("refs:original+good"))
     out = io.StringIO()
     call_command("meta", project.slug, "--references", "good", "--json", stdout=out)
     assert json.loads(out.getvalue())["references"] == "good"

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from annotation.models import Comparison, Item
+from evalapp import __version__
 from evalapp.common.errors import BadInput
 from evalapp.stats.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
@@ -81,7 +82,7 @@ def test_only_the_chosen_ones_make_rows_take_part_in_tests_and_leave_out(halves)
     assert {row["evaluator"] for row in table["rows"]} == {"length", "token-f1"}
     assert set(table["test"]["names"]) == {"length", "token-f1"}
     assert (table["n_outputs"], table["n_excluded"], table["note"]) == (12, 12, "")
-    assert table["signature"].endswith("|evaluators:length+token-f1")
+    assert table["signature"].endswith(f"|evaluators:length+token-f1|v:{__version__}")
     whole = get_leaderboard(project=halves.project, query=EvaluatorsQuery()).table
     assert "evaluators:" not in whole["signature"]
     assert key_of(query) == key_of(parse_query(EvaluatorsQuery, {"evaluators": ["token-f1", "length"]}))

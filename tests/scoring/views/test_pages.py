@@ -13,6 +13,7 @@ from django.urls import reverse
 from lxml import html
 
 from annotation.models import Output, Rating
+from evalapp import __version__
 from evalapp.common.models import Run
 from scoring.forms import ApplyForm
 from scoring.models import Leaderboard, Score, ScoreSet
@@ -67,7 +68,7 @@ def test_systems_are_ranked_with_intervals(researcher, scored):
     assert '<svg class="interval"' in text
     table = Leaderboard.objects.get(kind="systems").table
     assert [row["n_ratings"] for row in table["rows"]] == [16, 16, 16]
-    assert table["signature"].endswith("|aspect:quality|ratings:raw|systems:all")
+    assert table["signature"].endswith(f"|aspect:quality|ratings:raw|systems:all|v:{__version__}")
 
 
 def test_systems_by_evaluator(researcher, scored):

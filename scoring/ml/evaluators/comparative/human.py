@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from evalapp.stats import RatingMethod
+from evalapp.stats import Z_METHODS, RatingMethod
 from evalapp.stats.judged import people_of
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, TIE_TARGET, WORSE_TARGET, Pair, Target
 from scoring.ml.training.gold import Key, Rated, compared_records, key_of, rated_records
@@ -141,7 +141,7 @@ def tau_of(dataset: Dataset, aspect: str, method: str, several: bool) -> float:
     """
     if not several:
         return 0.0
-    if method == "z":
+    if method in Z_METHODS:
         return TAU_STANDARDISED
     if method == "rank":
         return TAU_SHARE

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalapp.stats import RatingMethod
+from evalapp.stats import Z_METHODS, RatingMethod
 from scoring.ml.base import references_of
 from scoring.ml.training.gold import Key, key_of, rated_records
 from scoring.ml.training.job import Told, untold
@@ -117,7 +117,7 @@ def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> fl
     """The least value that counts as good: min + 0.7 (max - min) of the aspect's scale, rounded up where ratings are in
     whole or half points (5 of 1..6, 4 of 1..5, 1 of 0..1); 0 for z-scores and 1/2 for ranks."""
     if method != "raw":
-        return 0.0 if method == "z" else 0.5
+        return 0.0 if method in Z_METHODS else 0.5
     scale = next((known for known in dataset.aspects if known.name == aspect), None)
     low, high = (None, None) if scale is None else (scale.minimum, scale.maximum)
     if low is None or high is None:

@@ -1,0 +1,121 @@
+"""Signatures name the version; what 0.1.0 called z is z-shrunk; every place that offers ways to treat ratings offers
+the same ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalapp import __version__
+from evalapp.stats import RATING_METHODS, normalise_ratings
+from evalapp.stats.folder import ExportFolder
+from evalapp.stats.kept_tables import CHOICES
+from evalapp.stats.recompute import main, recompute_folder
+from evalapp.stats.versions import read_entry, read_settings, read_table, signed, split_version
+from tests.evalapp.stats.test_recompute import QUALITY, data, write
+
+
+def test_the_version_closes_a_signature():
+    assert signed("method:mean|ratings:z") == f"method:mean|ratings:z|v:{__version__}"
+    assert split_version(signed("a|b:c")) == ("a|b:c", __version__)
+    assert split_version("a|b:c") == ("a|b:c", "0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("ratings", "version", "today"),
+    [
+        ("z", "0.1.0", "z-shrunk"), ("z", None, "z-shrunk"), ("z", __version__, "z"), ("rank", "0.1.0", "rank"),
+        ("z-shrunk", __version__, "z-shrunk"),
+    ],
+)  # fmt: skip
+def test_settings_of_the_first_version_keep_their_meaning(ratings, version, today):
+    assert read_settings({"ratings": ratings, "seed": 3}, version) == {"ratings": today, "seed": 3}
+    assert read_settings({}, version) == {}
+
+
+def test_a_table_of_the_first_version_keeps_its_meaning():
+    old = {"ratings": "z", "signature": "a|ratings:z|b", "aspects": [{"signature": "x|ratings:z"}], "rows": [1]}
+    assert read_table(old) == {
+        "ratings": "z-shrunk", "signature": "a|ratings:z-shrunk|b", "aspects": [{"signature": "x|ratings:z-shrunk"}],
+        "rows": [1],
+    }  # fmt: skip
+    new = {"ratings": "z", "signature": signed("a|ratings:z|b")}
+    assert read_table(new) == new
+    entry = {"params": {"ratings": "z"}, "table": old, "tables": {"q": {"params": {"ratings": "z"}, "sets": []}}}
+    found = read_entry(entry)
+    assert found["params"] == found["tables"]["q"]["params"] == {"ratings": "z-shrunk"}
+    assert entry["params"] == {"ratings": "z"}  # what was given is not changed
+
+
+def export(folder: Path, *, of: str, ratings: str, sign: bool) -> Path:
+    """An export with one table of systems by `of` (how it was computed), which says `ratings`."""
+    from evalapp.stats.recompute import COMPUTED
+
+    write(folder, data())
+    params = {**QUALITY, "method": "mean", "ratings": of}
+    table = COMPUTED["systems"](ExportFolder(folder), {"kind": "systems", "table": {"aspect": "quality"}}, params)
+    table |= {"ratings": ratings, "signature": table["signature"].replace(f"ratings:{of}", f"ratings:{ratings}")}
+    table["signature"] = signed(table["signature"]) if sign else table["signature"]
+    entry = {"kind": "systems", "params": {**params, "ratings": ratings}, "table": table}
+    (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [entry]}))
+    return folder
+
+
+def test_an_export_of_the_first_version_with_z_is_recomputed_shrunk(tmp_path, capsys):
+    old = export(tmp_path / "old", of="z-shrunk", ratings="z", sign=False)
+    assert main([str(old)]) == 0
+    assert "ratings z-shrunk" in capsys.readouterr().out
+    assert recompute_folder(export(tmp_path / "new", of="z", ratings="z", sign=True))[0].is_equal
+    # Plain values under the old name are not what the first version computed.
+    mixed = export(tmp_path / "mixed", of="z", ratings="z", sign=False)
+    assert main([str(mixed)]) == 1
+    assert f"(computed by version 0.1.0, here {__version__})" in capsys.readouterr().out
+
+
+def test_plain_z_of_systems_by_hand(tmp_path):
+    """Each person's mean and sample SD over their ratings, the mean over people of an output, over outputs."""
+    (found,) = recompute_folder(export(tmp_path / "z", of="z", ratings="z", sign=True))
+    rows = [{**row, "rater": row["rater"].removesuffix("#2")} for row in data()["ratings"]]
+    by_person = {name: np.array([row["value"] for row in rows if row["rater"] == name]) for name in ("ann", "bob")}
+    outputs: dict[str, list[float]] = {}
+    for row in (row for row in rows if row["system"] == "m1"):
+        own = by_person[row["rater"]]
+        outputs.setdefault(row["item"], []).append((row["value"] - own.mean()) / own.std(ddof=1))
+    (m1,) = (row for row in found.found["rows"] if row["label"] == "m1")
+    assert m1["value"] == pytest.approx(np.mean([np.mean(values) for values in outputs.values()]), abs=1e-9)
+
+
+def test_ratings_without_a_z_score_are_left_out_counted_and_said():
+    """carl rates one output, dora gives every output the same: neither has a z-score."""
+    from evalapp.stats.tables import systems_by_ratings
+    from tests.evalapp.stats.rated import ratings_of
+
+    rows = [("i1", "s", "ann", 1), ("i1", "t", "ann", 3), ("i2", "s", "carl", 5)]
+    rows += [("i1", "s", "dora", 4), ("i1", "t", "dora", 4)]
+    found = systems_by_ratings(
+        ratings_of(rows), {**QUALITY, "method": "mean", "ratings": "z"}, aspect="q", low=1, high=5
+    )
+    assert found["counted"] == [
+        "3 ratings have no z-score and are left out: their raters gave one rating, or equal ratings only."
+    ]
+    assert {row["label"]: row["value"] for row in found["rows"]} == pytest.approx({"t": 0.5**0.5, "s": -(0.5**0.5)})
+    assert (found["n_raters"], [row["n"] for row in found["rows"]]) == (1, [1, 1])
+
+
+def test_every_place_offers_the_same_ways():
+    """A way that one place knew alone would be refused, or mean nothing, at the others."""
+    from scoring.ml import catalogue
+    from scoring.selectors.leaderboards import RATINGS
+    from scoring.services.training import RATINGS as TRAINED_ON
+
+    assert tuple(RATINGS) == TRAINED_ON == RATING_METHODS
+    for method in RATING_METHODS:
+        assert not list(CHOICES["ratings"](method, "ratings"))
+        normalise_ratings([1.0, 2.0], [0, 1], [0, 0], method=method)
+    assert list(CHOICES["ratings"]("other", "ratings"))
+    named = [option for entry in catalogue() for option in entry.train_options if option.name == "ratings"]
+    assert len(named) > 2
+    assert all(option.choices == RATING_METHODS for option in named)
