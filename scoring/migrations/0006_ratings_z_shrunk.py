@@ -21,11 +21,10 @@ def _settings(value):
 def _table(table):
     """The same table with its setting and its own signatures renamed. Those of evaluators are theirs."""
     found = {**table, "ratings": "z-shrunk"} if table.get("ratings") == "z" else dict(table)
-    found["signature"] = _IN_SIGNATURE.sub("z-shrunk", found.get("signature", ""))
+    if isinstance(found.get("signature"), str):
+        found["signature"] = _IN_SIGNATURE.sub("z-shrunk", found["signature"])
     if isinstance(found.get("aspects"), list):
-        found["aspects"] = [
-            {**row, "signature": _IN_SIGNATURE.sub("z-shrunk", row.get("signature", ""))} for row in found["aspects"]
-        ]
+        found["aspects"] = [_table(row) if isinstance(row, dict) else row for row in found["aspects"]]
     return found
 
 
