@@ -25,6 +25,7 @@ from evalapp.common.errors import BadInput, Conflict, Fault, NotThere, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
+from evalapp.common.room import check_room
 
 from .exports import remove_drafts
 
@@ -95,6 +96,7 @@ def receive_upload(
     if kind and kind not in _ORDER:
         raise BadInput(f"There is no kind “{kind}”. Use one of {', '.join(_ORDER)}.")
     check_system_kinds(system_kinds or {})
+    check_room()
     options = {"dry_run": dry_run, "replace": replace, "system_kinds": system_kinds or {}}
     # The row comes last and with its run: whatever breaks before leaves nothing that waits for ever.
     draft = settings.UPLOADS_DIR / f"incoming-{uuid4().hex}"

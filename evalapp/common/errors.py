@@ -47,6 +47,18 @@ class BadInput(EvalappError):
     code, title = "bad-input", "The input has faults"
 
 
+class SignInFirst(EvalappError):
+    status, code, title = 401, "not-authenticated", "You are not signed in"
+
+
+class TooSlow(EvalappError):
+    status, code, title = 408, "too-slow", "The upload came too slowly"
+
+
+class LengthMissing(EvalappError):
+    status, code, title = 411, "length-missing", "The length of the upload is missing"
+
+
 class TooLarge(EvalappError):
     status, code, title = 413, "too-large", "The upload is too large"
 
@@ -81,6 +93,10 @@ class TooMany(EvalappError):
 
 class Unavailable(EvalappError):
     status, code, title = 503, "unavailable", "A part of the installation is not running"
+
+
+class NoRoom(EvalappError):
+    status, code, title = 507, "no-room", "The server has no room for this"
 
 
 class Busy(Unavailable):

@@ -20,8 +20,6 @@ from .models import Run
 from .queue import live_workers
 
 QUEUES = ("cpu", "gpu", "live")
-#: With less room than this nothing can be uploaded or trained; pages still answer, but nobody should be sent here.
-LEAST_FREE = 200_000_000
 SECONDS = 1.0
 #: The question to the database begins with a connection of its own.
 DATABASE_SECONDS = 1.5
@@ -29,7 +27,8 @@ DATABASE_SECONDS = 1.5
 
 def parts() -> dict[str, bool]:
     """Part -> whether it works. Without the database nothing does; without disk nothing can be stored."""
-    found = {"database": _database(), "queue": _queue(), "index": _index(), "disk": free_bytes() > LEAST_FREE}
+    has_room = free_bytes() > settings.MIN_FREE_BYTES
+    found = {"database": _database(), "queue": _queue(), "index": _index(), "disk": has_room}
     found["workers"] = found["database"] and served() >= set(QUEUES)
     return found
 

@@ -65,7 +65,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "evalapp.common.middleware.ErrorPages",
-    "evalapp.common.middleware.BodyLimit",
+    "evalapp.common.bodies.BodyLimit",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -221,6 +221,7 @@ CONTENT_SECURITY_POLICY = {
 # ---- uploads --------------------------------------------------------------------------------------------
 
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000
+MIN_FREE_BYTES = env.number("MIN_FREE_MB", 200, 0, 1_000_000) * 1_000_000
 #: Addresses that take more than a form: uploads by page and by API. Everywhere else a body ends at the size below.
 LARGE_BODY_PATHS = [
     r"/projects/[^/]+/uploads/",

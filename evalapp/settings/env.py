@@ -79,6 +79,7 @@ SETTINGS = (
     ),
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
     Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes, answered before the body is read."),
+    Setting("MIN_FREE_MB", "200", "Megabytes of disk that stay free: with less, uploads are refused."),
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
     Setting("MAX_ROWS", "20000000", "Most rows of one uploaded file."),
     Setting("ENCODERS", "none", "Names or folders of further encoders people may choose, separated by commas."),

@@ -22,6 +22,7 @@ from evalapp.common.models import Run
 from evalapp.common.naming import find_name_faults
 from evalapp.common.params import param
 from evalapp.common.queue import cancel_run, enqueue_run
+from evalapp.common.room import check_room
 
 from ..models import Corpus, CorpusPart
 from ..selectors.corpora import corpora_of, find_corpus, may_change
@@ -121,6 +122,7 @@ def add_file(
     *, corpus: Corpus, user: Any, file: Incoming, through: Project | None = None, send: bool = True
 ) -> CorpusPart:
     """Keep the file and queue its check. `through` is the project in which the run shall stand."""
+    check_room()
     title = Path(file.name).name or "corpus.jsonl"
     # The row comes last and with its run: whatever breaks before leaves nothing that waits for ever.
     draft = folder_of(corpus.pk) / f"incoming-{uuid4().hex}"

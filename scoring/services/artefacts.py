@@ -18,6 +18,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
+from evalapp.common.room import check_room
 
 from ..models import Evaluator
 from ..selectors.training import place_of
@@ -45,6 +46,7 @@ def too_large() -> str:
 
 def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[str, Sequence[Any]]) -> Run:
     """Keep the files by field: `files` for the folder itself, `fold-N` for the model of a fold. Queue their check."""
+    check_room()
     # Refused before anything is written; it is chosen when the files are there, which takes long.
     free_slug(project, "uploaded", name)
     wanted = list(_places(files))

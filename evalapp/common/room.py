@@ -1,0 +1,26 @@
+"""Whether the disk has room for an upload."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+
+from .errors import NoRoom
+
+
+def check_room(size: int = 0) -> None:
+    """Refuse an upload of `size` bytes that would leave less than MIN_FREE_MB in the data folder. It is received into
+    the folder for temporary files first, and for a moment both copies are there."""
+    temporary = Path(settings.FILE_UPLOAD_TEMP_DIR or tempfile.gettempdir())
+    shared = temporary.stat().st_dev == settings.DATA_DIR.stat().st_dev
+    needed = 2 * size if shared else size
+    left = shutil.disk_usage(settings.DATA_DIR).free - needed
+    if left < settings.MIN_FREE_BYTES or (not shared and shutil.disk_usage(temporary).free < size):
+        raise NoRoom(
+            "The disk of the server is nearly full, so uploads are refused for now. Nothing was stored. Ask the people "
+            f"who run this installation to free some: {settings.MIN_FREE_BYTES // 1_000_000:,} MB must stay free "
+            "(MIN_FREE_MB)."
+        )

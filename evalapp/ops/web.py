@@ -1,0 +1,216 @@
+"""The worker of the web process: gunicorn's threads, safe from slow clients without a proxy in front.
+
+gunicorn's `gthread` gives a connection to a thread as soon as it is accepted, and the thread waits for whatever the
+client has not sent yet. A few dozen clients that send byte by byte then hold every thread. Here the event loop, which
+never waits, receives the request: its head and a body of at most `SMALL_BODY` bytes. Only a whole request goes to a
+thread.
+Requests with a larger body (uploads) go to threads of their own, where a body must keep a least pace. Closing waits for
+the client, too, and is done by a further thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from selectors import EVENT_READ
+from typing import Any
+
+from gunicorn import util
+from gunicorn.http.unreader import SocketUnreader
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from . import SMALL_BODY
+
+LONGEST_HEAD = 64 * 1024
+#: Seconds for a whole request with a small body, from the opening of the connection or the first byte after another.
+SMALL_SECONDS = 60.0
+#: A larger body may take this long, and a second more for each `LEAST_PACE` bytes that have arrived.
+GRACE_SECONDS = 60.0
+#: Seconds for what is left of a body that nobody reads, before the connection is used again.
+DRAIN_SECONDS = 5.0
+LEAST_PACE = 8 * 1024
+
+_LENGTH = re.compile(rb"\r\ncontent-length:([^\r\n]*)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+_EXPECT = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
+
+
+class TooSlow(TimeoutError):
+    """The body came slower than the least pace."""
+
+
+class PacedUnreader(SocketUnreader):
+    """Reads from the socket, but not for longer than the body's pace allows."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin the time of a new request."""
+        self.end = time.monotonic() + GRACE_SECONDS
+
+    def hurry(self) -> None:
+        self.end = min(self.end, time.monotonic() + DRAIN_SECONDS)
+
+    def chunk(self, size_hint: int | None = None) -> bytes:
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TooSlow("The body came too slowly.")
+        before = self.sock.gettimeout()
+        self.sock.settimeout(left if before is None else min(before, left))
+        try:
+            data: bytes = super().chunk(size_hint)
+        except TimeoutError as error:
+            raise TooSlow("The body came too slowly.") from error
+        finally:
+            self.sock.settimeout(before)
+        self.end += len(data) / LEAST_PACE
+        return data
+
+
+class Connection(TConn):
+    """A client. `received` is what the event loop has read of its next request."""
+
+    def __init__(self, *arguments: Any, closer: ThreadPoolExecutor) -> None:
+        super().__init__(*arguments)
+        self.received = bytearray()
+        self.encouraged = False
+        self.closer = closer
+
+    def init(self) -> None:
+        first = not self.initialized
+        super().init()
+        if first:
+            self.parser.unreader = PacedUnreader(self.sock)
+
+    def missing(self) -> int | None:
+        """How many bytes of a small request are still to come, at least one while its head is not complete; None for a
+        request whose body is received by a thread. ValueError for a length that is none."""
+        end = self.received.find(b"\r\n\r\n")
+        if end < 0:
+            return 1
+        head = bytes(self.received[: end + 2])
+        found = _LENGTH.search(head)
+        length = found[1].strip(b" \t") if found else b"0"
+        if not length.isdigit() or len(length) > 18:
+            raise ValueError("Content-Length is no number.")
+        body = int(length)
+        if body > SMALL_BODY or _CHUNKED.search(head):
+            return None
+        left = max(0, end + 4 + body - len(self.received))
+        if left and not self.encouraged and _EXPECT.search(head):
+            self.encouraged = True
+            self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return left
+
+    def close(self, graceful: bool = False) -> None:
+        """A graceful end waits up to two seconds for the client, hence not in the event loop."""
+        if graceful:
+            self.sock.setblocking(True)
+            self.closer.submit(util.close_graceful, self.sock)
+        else:
+            super().close()
+
+
+class Worker(ThreadWorker):
+    """`--worker-class evalapp.ops.web.Worker`; `--threads` is the number for pages, and again for uploads."""
+
+    def init_process(self) -> None:
+        self.uploads = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="upload")
+        self.closer = ThreadPoolExecutor(self.cfg.threads, thread_name_prefix="close")
+        super().init_process()
+
+    def accept(self, listener: socket.socket) -> None:
+        try:
+            sock, client = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        self.nr_conns += 1
+        self.receive(Connection(self.cfg, sock, client, listener.getsockname(), closer=self.closer))
+
+    def receive(self, conn: Connection) -> None:
+        """Let the event loop collect the next request of a connection."""
+        conn.sock.setblocking(False)
+        conn.timeout = time.monotonic() + SMALL_SECONDS
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def on_client_socket_readable(self, conn: Connection, client: socket.socket) -> None:
+        """A kept connection begins its next request."""
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self.receive(conn)
+        self.on_pending_socket_readable(conn, client)
+
+    def on_pending_socket_readable(self, conn: Connection, client: socket.socket) -> None:
+        try:
+            data = client.recv(64 * 1024)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        conn.received += data
+        try:
+            missing = conn.missing()
+        except ValueError:
+            return self.drop(conn, 400, "Bad Request")
+        if not data:  # the client left before its request was whole
+            self.drop(conn)
+        elif not missing:
+            self.leave(conn)
+            self.hand_over(conn, self.uploads if missing is None else self.tpool)
+        elif len(conn.received) > LONGEST_HEAD and b"\r\n\r\n" not in conn.received:
+            self.drop(conn, 431, "Request Header Fields Too Large")
+
+    def leave(self, conn: Connection) -> None:
+        self.poller.unregister(conn.sock)
+        self.pending_conns.remove(conn)
+
+    def drop(self, conn: Connection, status: int = 0, reason: str = "") -> None:
+        """Give a connection up whose request never became whole, with an answer where one is named."""
+        self.leave(conn)
+        self.nr_conns -= 1
+        if status:
+            with contextlib.suppress(OSError):
+                util.write_error(conn.sock, status, reason, "")
+        conn.close(graceful=bool(status))
+
+    def murder_pending(self) -> None:
+        """End the wait for requests that take too long; a stopping worker waits for none that has not begun."""
+        now = time.monotonic()
+        if self.alive and not (self.pending_conns and self.pending_conns[0].timeout <= now):
+            return
+        for conn in [conn for conn in self.pending_conns if conn.timeout <= now or not (self.alive or conn.received)]:
+            self.drop(conn, *((408, "Request Timeout") if conn.received else ()))
+
+    def hand_over(self, conn: Connection, pool: ThreadPoolExecutor) -> None:
+        """Give a request to a thread of `pool`: a whole one to those of pages, other ones to those of uploads."""
+        conn.init()
+        conn.parser.unreader.restart()
+        conn.parser.unreader.unread(bytes(conn.received))
+        conn.received.clear()
+        conn.encouraged = False
+        conn.data_ready = True
+        done = pool.submit(self.handle, conn)
+        done.add_done_callback(lambda future: self.method_queue.defer(self.finish_request, conn, future))
+
+    def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
+        conn.parser.unreader.hurry()
+        return bool(super()._keepalive_after(conn, keepalive))
+
+    def enqueue_req(self, conn: Connection) -> None:
+        """The base class calls this for a connection whose next request was read along with the one before."""
+        conn.received += conn.parser.unreader.take_buffered()
+        try:
+            missing = conn.missing()
+        except ValueError:
+            missing = 0  # gunicorn refuses it
+        if missing:
+            self.receive(conn)
+        else:
+            self.hand_over(conn, self.uploads if missing is None else self.tpool)

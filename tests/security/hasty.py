@@ -1,0 +1,7 @@
+"""The worker of the web process with short times, for tests that wait until they are over."""
+
+from evalapp.ops import web
+
+web.SMALL_SECONDS = web.GRACE_SECONDS = 2.0
+web.LEAST_PACE = 64 * 1024
+Worker = web.Worker
