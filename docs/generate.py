@@ -185,16 +185,12 @@ def options_table(options: tuple, defaults: dict[str, dict]) -> str:
 
 
 def errors_page() -> str:
-    from evalapp.common import errors
+    from evalapp.common.problem_types import PROBLEM_TYPES
 
-    rows = [
-        (f"`{kind.code}`", kind.status, kind.title, first_line(kind) if kind.__doc__ else "")
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.EvalappError) and kind is not errors.EvalappError
-    ]
-    return "# Errors\n\n`type` of a problem document ends in one of these codes.\n\n" + table(
-        ("code", "HTTP status", "title", "when"), rows
-    )
+    rows = [(f"`{one.code}`", one.status, one.title, one.meaning, one.way_out) for one in PROBLEM_TYPES]
+    head = ("code", "HTTP status", "title", "meaning", "way out")
+    words = "`type` of a problem document ends in one of these codes. The same list is served at `/docs/errors`.\n\n"
+    return "# Errors\n\n" + words + table(head, rows)
 
 
 PAGES = {

@@ -44,12 +44,15 @@ class Job:
     def load(self) -> Callable[..., dict[str, Any]]:
         return _resolve(self.pipeline)
 
+    def load_request(self) -> Callable[..., Any]:
+        return _resolve(self.request)
+
     def load_params(self) -> type:
         return _resolve(self.params)
 
     def ask(self, *, project: Any, user: Any, params: Mapping[str, Any]) -> Any:
         """Queue a run as a program asks for it; raises `BadInput` for what the dataclass does not know or allow."""
-        return _resolve(self.request)(project=project, user=user, wishes=read_params(self.load_params(), params))
+        return self.load_request()(project=project, user=user, wishes=read_params(self.load_params(), params))
 
     def tidy_up(self, run: Any) -> None:
         if self.give_up:

@@ -22,8 +22,11 @@ RETRY_SECONDS = "5"
 SIGN_IN = "Send a token with the request (Authorization: Bearer TOKEN); make one under Account, Tokens."
 
 
+DOCUMENTATION = "/docs/errors"
+
+
 def problem(code: str, title: str, status_code: int, detail: str, errors: list | None = None, **extra: Any) -> dict:
-    body = {"type": f"/docs/errors#{code}", "title": title, "status": status_code, "detail": _short(detail), **extra}
+    body = {"type": f"{DOCUMENTATION}#{code}", "title": title, "status": status_code, "detail": _short(detail), **extra}
     if errors:
         body["errors"] = [{key: _short(value) for key, value in error.items()} for error in errors[:MOST_ERRORS]]
     if errors and len(errors) > MOST_ERRORS:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import health, home, runs
+from .views import documentation, health, home, runs
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -11,6 +11,7 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/<int:pk>/", runs.run_show, name="run"),
     path("projects/<slug:slug>/runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),
     path("projects/<slug:slug>/runs/<int:pk>/retry/", runs.run_retry, name="run-retry"),
+    path("docs/errors", documentation.errors, name="docs-errors"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("metrics", health.metrics, name="metrics"),

@@ -37,6 +37,7 @@ ANSWER = {"submission": UUID, "answer.quality": "3"}
 PAGES: dict[str, list[Rule]] = {
     # ---- the ground
     "home": [R("open")],
+    "docs-errors": [R("open")],
     "health-live": [R("open")],
     "health-ready": [R("open")],
     "metrics": [R("open")],  # on this machine; tests/evalapp/common/test_health.py says who else

@@ -1,0 +1,171 @@
+"""Every code that the `type` of a problem document can end in: what it means and the way out. The page `/docs/errors`
+and docs/reference/errors.md are made from this list."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ProblemType(NamedTuple):
+    code: str
+    status: int
+    title: str
+    meaning: str
+    way_out: str
+
+
+_FORMAT = "See the OpenAPI document at /api/v1/docs/ for what each call takes."
+_RELOAD = "Load the task again; the answer carries its present state."
+PROBLEM_TYPES = (
+    # ---- the request
+    ProblemType(
+        "bad-input", 400, "The input has faults", "A value is missing, unknown, of another type or out of bounds.",
+        "Each entry of `errors` names a field, or a file and a line, and what to change. Nothing was stored.",
+    ),
+    ProblemType(
+        "bad-request", 400, "The request could not be read",
+        "The request is damaged, or its Host header is not one of this installation.",
+        "Send it again. If every request ends so, whoever runs the installation checks ALLOWED_HOSTS and the proxy.",
+    ),
+    ProblemType(
+        "parse-error", 400, "Malformed request.", "The body is not what its Content-Type says, for example not JSON.",
+        "Correct the body. Numbers such as NaN and Infinity are not JSON.",
+    ),
+    ProblemType(
+        "method-not-allowed", 405, "Method Not Allowed.", "The address exists and does not take this HTTP method.",
+        f"The header Allow lists the methods. {_FORMAT}",
+    ),
+    ProblemType(
+        "not-acceptable", 406, "Could not satisfy the request Accept header.",
+        "The call does not answer in a content type that the header Accept names.",
+        "Send Accept: application/json, or leave the header out.",
+    ),
+    ProblemType(
+        "too-slow", 408, "The upload came too slowly", "The body did not arrive within the time that `detail` names.",
+        "Send it over a faster connection or in smaller parts. A proxy that buffers requests helps slow senders.",
+    ),
+    ProblemType(
+        "length-missing", 411, "The length of the upload is missing", "The request has no Content-Length.",
+        "Send the header Content-Length; chunked bodies are not taken.",
+    ),
+    ProblemType(
+        "too-large", 413, "The upload is too large", "The body is larger than the limit that `detail` names.",
+        "Compress the files (gzip), send them in several requests, or raise MAX_UPLOAD_BYTES.",
+    ),
+    ProblemType(
+        "unsupported", 415, "This kind of content is not read here", "The content type or encoding is not supported.",
+        "`detail` names the types that are.",
+    ),
+    ProblemType(
+        "unsupported-media-type", 415, "Unsupported Media Type.", "The call does not read this Content-Type.",
+        f"Most calls take application/json; uploads take multipart/form-data. {_FORMAT}",
+    ),
+    # ---- who asks
+    ProblemType(
+        "not-authenticated", 401, "Authentication credentials were not provided.", "No token and no session was sent.",
+        "Send the header Authorization: Bearer TOKEN; make a token under Account, Tokens. In a browser sign in again.",
+    ),
+    ProblemType(
+        "authentication-failed", 401, "Incorrect authentication credentials.",
+        "The token is unknown, has expired or was revoked.", "Make a new token under Account, Tokens.",
+    ),
+    ProblemType(
+        "not-allowed", 403, "Your role does not allow this",
+        "Your role in the project, or the scopes of the token, do not cover this call; or a form was sent without a "
+        "valid CSRF token.",
+        "Ask an owner of the project for a role that may do this, or make a token with the scope. For a form load the "
+        "page again; behind a proxy see CSRF_TRUSTED_ORIGINS.",
+    ),
+    ProblemType(
+        "permission-denied", 403, "You do not have permission to perform this action.",
+        "The session was accepted and the request refused, most often for a missing CSRF token.",
+        "Programs send a token in the header Authorization instead of a cookie.",
+    ),
+    ProblemType(
+        "not-found", 404, "Nothing is there",
+        "The address is wrong, the object was deleted, or it is not yours to see.",
+        "Check the address and the project. Objects of projects in which you have no role look the same.",
+    ),
+    ProblemType(
+        "too-many", 429, "Too many requests", "Too many attempts in a short time from this address or account.",
+        "Wait the seconds of the header Retry-After.",
+    ),
+    ProblemType(
+        "throttled", 429, "Request was throttled.", "Too many requests in a short time.",
+        "Wait the seconds of the header Retry-After.",
+    ),
+    # ---- the state of things
+    ProblemType(
+        "conflict", 409, "Something is in the way",
+        "The request is well formed and cannot be done in the present state.",
+        "`detail` says what must change first.",
+    ),
+    ProblemType(
+        "in-progress", 409, "The same request is still being worked on",
+        "A request with the same Idempotency-Key has not ended yet.", "Send it again after the seconds of Retry-After.",
+    ),
+    ProblemType(
+        "key-reused", 409, "This idempotency key belongs to another request",
+        "The Idempotency-Key was used within the last 24 hours for another request.", "Make a new key, best a UUID.",
+    ),
+    ProblemType(
+        "campaign-not-open", 409, "The campaign is not open", "It is a draft, paused or closed.",
+        "A researcher of the project opens or resumes it. Answers to assignments handed out before a pause are taken.",
+    ),
+    ProblemType(
+        "submission-conflict", 409, "The same submission came with another answer",
+        "The UUID in `submission` was used before, for another answer or another assignment.",
+        "Make a new UUID for each new answer. The same UUID only repeats the same answer.",
+    ),
+    ProblemType(
+        "stale-answer", 409, "The answer was changed in the meantime",
+        "The judgement that you revise has a newer version.", "Fetch the assignment again and revise that version.",
+    ),
+    ProblemType(
+        "stale-draft", 409, "The draft was changed in another window", "The `version` sent is not the stored one.",
+        "The document carries both versions. Send the draft again under the newer version.",
+    ),
+    ProblemType(
+        "task-closed", 409, "Nothing more is added here", "The item has all its references, or the task has ended.",
+        "Ask for the next task.",
+    ),
+    ProblemType("round", 409, "The round is another one by now", "The group went on to the next candidate.", _RELOAD),
+    ProblemType(
+        "candidate-closed", 409, "This candidate was dealt with",
+        "It was accepted or dropped before, or its attempts are used up.", _RELOAD,
+    ),
+    ProblemType(
+        "not-last", 409, "This text cannot be taken back",
+        "Only the text added last can be taken back, and only until something depends on it.",
+        "Ask a researcher of the project to withdraw it.",
+    ),
+    # ---- backups (command line)
+    ProblemType(
+        "damaged-backup", 400, "This is no whole backup", "The file is truncated, altered or no backup.",
+        "Copy it again and compare its fingerprint with the one that `backup` printed.",
+    ),
+    ProblemType(
+        "does-not-fit", 409, "The backup does not fit",
+        "The tables of the backup are not those of its migrations or of this version.",
+        "Restore it with the version that made it, or a newer one.",
+    ),
+    # ---- the installation
+    ProblemType(
+        "server-error", 500, "Something broke here", "An error in evalapp. Nothing was lost.",
+        "Try again. If it stays, the log of the installation has the details.",
+    ),
+    ProblemType(
+        "unavailable", 503, "A part of the installation is not running",
+        "The database, Redis, a worker or the disk is not available; `detail` says which.",
+        "Try again after the seconds of Retry-After. `manage.py doctor` says what is missing.",
+    ),
+    ProblemType(
+        "busy", 503, "This part of the installation is busy", "It runs and works on something else.",
+        "Try again after `wait` seconds.",
+    ),
+    ProblemType(
+        "no-room", 507, "The server has no room for this", "The disk of the installation is nearly full.",
+        "Whoever runs the installation frees space; then send it again.",
+    ),
+    ProblemType("error", 400, "That did not work", "A refusal without a code of its own.", "`detail` says why."),
+)  # fmt: skip
