@@ -1,17 +1,16 @@
 """How two wordings differ: the content words they share, the words that were changed. For writing under a constraint.
 
-Content words are the distinct words of a text in NFKC and case folded, without the function words of English below and
-without single Latin letters; a run of Chinese, Japanese or Thai writing gives its pairs of neighbouring characters,
-because it has no blanks. A combining mark belongs to the letter before it. Function words of other languages are not
+Words are those of `evalapp.words`, without the apostrophes around them. Content words are the distinct words of a text
+without the function words of English below and without single Latin letters; a run of writing that sets no spaces
+(Chinese, Japanese, Thai ...) gives its pairs of neighbouring characters. Function words of other languages are not
 known here and count as words."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from functools import cache
+
+from evalapp.words import word_runs
 
 _ENGLISH = """
     a about above after again against all almost also although always am an and another any anybody anyone anything
@@ -27,29 +26,18 @@ _ENGLISH = """
     where whether which while who who's whom whose why will with within without won't would wouldn't yes yet you you'd
     you'll you're you've your yours yourself yourselves"""
 FUNCTION_WORDS = frozenset(_ENGLISH.split())
-_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in order, folded; each character of unspaced writing, with its marks, is one."""
-    found: list[str] = []
-    for unspaced, word in _patterns()[0].findall(_fold(text)):
-        found.extend(_characters(unspaced) or [word])
-    return found
+    return [word for run in _runs(text) for word in run]
 
 
-def _characters(unspaced: str) -> list[str]:
-    return _patterns()[1].findall(unspaced)
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A run of unspaced writing or a word; and one character of such a run. Combining marks are no `\\w`."""
-    codes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
-    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
-    letter, plain = (rf"(?:[^\W{digits}_{_UNSPACED}][{marks}]*)" for digits in ("", r"\d"))
-    run = re.compile(rf"([{_UNSPACED}][{_UNSPACED}{marks}]*)|({letter}+(?:'{plain}+)*)")
-    return run, re.compile(rf"[^{marks}][{marks}]*|[{marks}]+")
+def _runs(text: str) -> Iterator[list[str]]:
+    """The words of `word_runs` without quotation marks around them."""
+    for run in word_runs(text):
+        if bare := [word.strip("'") for word in run if word.strip("'")]:
+            yield bare
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -57,17 +45,12 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def _content(text: str) -> Iterator[str]:
-    for unspaced, word in _patterns()[0].findall(_fold(text)):
-        if unspaced:
-            parts = _characters(unspaced)
-            yield from ("".join(parts[k : k + 2]) for k in range(max(1, len(parts) - 1)))
+    for run in _runs(text):
+        word = run[0]
+        if len(run) > 1:
+            yield from ("".join(run[k : k + 2]) for k in range(len(run) - 1))
         elif word not in FUNCTION_WORDS and not (len(word) == 1 and word.isascii() and word.isalpha()):
             yield word
-
-
-def _fold(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return unicodedata.normalize("NFKC", folded).replace("\u2019", "'")
 
 
 def shared_words(text: str, original: str) -> list[str]:

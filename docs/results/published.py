@@ -26,9 +26,9 @@ from evalapp.stats import (
     normalise_ratings,
 )
 from evalapp.stats.resampling import resampled_sums, with_interval
+from evalapp.words import split_words
 from scoring.ml.base import Query
 from scoring.ml.baselines.token_f1 import ENTRIES
-from scoring.ml.text.tokens import word_tokens
 
 SEED = 13
 RESAMPLES = 1000
@@ -137,7 +137,7 @@ class Set:
         return self._f1
 
     def length(self, key: tuple[str, str]) -> int:
-        return len(word_tokens(self.outputs[key]["text"]))
+        return len(split_words(self.outputs[key]["text"]))
 
     def group(self, item: str) -> str:
         return self.items[item]["group"]

@@ -1,9 +1,7 @@
 """Token sets: what retrieval compares. One definition for queries, rows and every backend; the index, embedded or in
 Elasticsearch, only ever sees the tokens made here.
 
-1. *Normal form*: NFKC(casefold(NFKC(text))); then U+2019, U+2018 and U+02BC become the apostrophe ', the underscore a
-   space; characters of category Cf (soft hyphen, zero-width joiners, direction marks) and variation selectors vanish,
-   only the zero-width space U+200B separates like a space.
+1. *Normal form*: `evalapp.words.normalise`, as of the words that metrics count (see there for what differs).
 2. *words*: a token is a longest run of letters, digits and combining marks, in any script and direction. An
    apostrophe between two of them belongs to the run (don't), so does a full stop or comma between two decimal digits
    (3.5 and 1,000).
@@ -21,9 +19,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable
+from functools import lru_cache
 from itertools import groupby
+
+from evalapp.words import FLAG, UNSPACED_BLOCKS, character_classes
+from evalapp.words import normalise as normalise
 
 WORDS, CHARACTERS = "words", "characters"
 TOKENIZERS = (WORDS, CHARACTERS)
@@ -37,14 +38,6 @@ UNSPACED = frozenset(
         "lao", "km", "khm", "my", "mya", "bur",
     ]
 )  # fmt: skip
-# The scripts of point 3, as blocks: Thai, Lao | Myanmar | Khmer | iteration and closing marks | Kana, Bopomofo |
-# Bopomofo and Kana extensions | Han | Myanmar extensions | Kana supplements | Han extensions.
-_UNSPACED_BLOCKS = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3021-\u3029\u3038-\u303c\u3040-\u312f\u31a0-\u31bf"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9ff\uaa60-\uaa7f\uf900-\ufaff\U0001aff0-\U0001b16f"
-    "\U00020000-\U0003ffff"
-)
-_APOSTROPHES = dict.fromkeys((0x2018, 0x2019, 0x02BC), "'")
 
 
 def tokenizer_for(language: str) -> str:
@@ -60,14 +53,6 @@ def unicode_note(made: str) -> str:
     if made == here:
         return ""
     return f"its rows were cut into words by Unicode {made or '(unknown)'}, queries are by {here}"
-
-
-def normalise(text: str) -> str:
-    """The normal form of point 1."""
-    if text.isascii():
-        return text.lower().replace("_", " ")
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return folded.translate(_replacements())
 
 
 def tokens(text: str, tokenizer: str = WORDS) -> frozenset[str]:
@@ -126,46 +111,11 @@ _ASCII[ord(END)] = END
 
 @lru_cache(maxsize=8)
 def _pattern(tokenizer: str) -> re.Pattern[str]:
-    marks, symbols = _classes()
+    marks, symbols = character_classes()
     inner = r"'|(?<=\d)[.,](?=\d)"
     # \w is letters, digits and the underscore, which the normal form has no more.
     one, alone = f"[\\w{marks}]", ""
     if tokenizer == CHARACTERS:
-        one = f"(?:(?:(?![{_UNSPACED_BLOCKS}])\\w)[{marks}]*|[{marks}])"
-        alone = f"[{_UNSPACED_BLOCKS}](?<=\\w)[{marks}]*|"
-    return re.compile(f"{alone}{one}+(?:(?:{inner}){one}+)*|[\U0001f1e6-\U0001f1ff]{{2}}|[{symbols}]|{END}")
-
-
-@cache
-def _replacements() -> dict[int, str | None]:
-    table: dict[int, str | None] = {code: None for code in _codes() if unicodedata.category(chr(code)) == "Cf"}
-    table.update(dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x034F)))
-    table.update(_APOSTROPHES)
-    table.update({0x200B: " ", ord("_"): " "})
-    return table
-
-
-@cache
-def _classes() -> tuple[str, str]:
-    """Combining marks and symbols (So), written as the inside of a character class."""
-    categories = [(code, unicodedata.category(chr(code))) for code in _codes()]
-    return (
-        _ranges([code for code, category in categories if category[0] == "M"]),
-        _ranges([code for code, category in categories if category == "So"]),
-    )
-
-
-def _codes() -> tuple[int, ...]:
-    """Every code point beyond ASCII that can be a mark, a symbol or a format character."""
-    return (*range(0x80, 0x20000), *range(0xE0000, 0xE0200))
-
-
-def _ranges(codes: Sequence[int]) -> str:
-    parts: list[str] = []
-    start = last = codes[0]
-    for code in [*codes[1:], -1]:
-        if code != last + 1:
-            parts.append(chr(start) if start == last else f"{chr(start)}-{chr(last)}")
-            start = code
-        last = code
-    return "".join(parts)
+        one = f"(?:(?:(?![{UNSPACED_BLOCKS}])\\w)[{marks}]*|[{marks}])"
+        alone = f"[{UNSPACED_BLOCKS}](?<=\\w)[{marks}]*|"
+    return re.compile(f"{alone}{one}+(?:(?:{inner}){one}+)*|{FLAG}|[{symbols}]|{END}")

@@ -121,6 +121,10 @@ class Evaluator(ABC):
         """What a reader of its scores should know about this machine; one short sentence each, mostly none."""
         return ()
 
+    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
+        """What a reader of the scores of these records should know; one short sentence each, mostly none."""
+        return ()
+
     @property
     def worst(self) -> float:
         """What an empty text gets: the low end of the scale."""
@@ -193,7 +197,7 @@ class Evaluator(ABC):
             n_duplicate=n_duplicate,
             components=components,
             truncated=truncated,
-            remarks=self.remarks,
+            remarks=(*self.remarks, *self.remarks_on(unique)),
         )
 
     def system_score(self, records: Sequence[Record]) -> float:

@@ -144,8 +144,6 @@ def _open(
     targets = _take(context, open_all)
     for target in targets:
         context.log(f"Signature: {target.score_set.full_signature}")
-    for remark in measure.remarks:
-        context.log(f"Note: {remark}")
     return measure, targets
 
 
@@ -241,6 +239,8 @@ class _Work:
         self.n_scored = self.n_kept = 0
         self.n_seen = 0
         self.trained_on: frozenset[str] | None = getattr(measure, "trained_on", None)
+        self.remarks: set[str] = set()
+        self._log_remarks(measure.remarks)
 
     def score_outputs(self) -> None:
         if self.measure.depends_on_batch:
@@ -333,6 +333,7 @@ class _Work:
 
     def _score_and_store(self, wanted: Sequence[tuple[Input, int]]) -> None:
         found = self.measure.evaluate([row.record for row, _ in wanted], progress=self._progress(len(wanted)))
+        self._log_remarks(found.remarks)
         truncated = found.truncated
         # The first target last: it says what is known, so nothing is lost in between.
         for target in reversed(self.targets):
@@ -351,6 +352,13 @@ class _Work:
             ]
             store_scores(score_set=target.score_set, scores=scores)
         self.n_scored += len(wanted)
+
+    def _log_remarks(self, remarks: Iterable[str]) -> None:
+        """Each remark once a run."""
+        for remark in dict.fromkeys(remarks):
+            if remark not in self.remarks:
+                self.remarks.add(remark)
+                self.context.log(f"Note: {remark}")
 
     def _progress(self, n_wanted: int) -> Any:
         def report(done: int, total: int) -> None:

@@ -24,6 +24,7 @@ PARTS = {"components", "overview"}
 PAGES = [path for path in TEMPLATES if not path.name.startswith("_") and not PARTS & set(path.parent.parts)]
 OURS = ("evalapp", "annotation", "retrieval", "scoring")
 PURE = (
+    "evalapp.words",
     "evalapp.stats",
     "evalapp.client",
     "evalapp.demo",
@@ -80,7 +81,8 @@ def test_pure_rooms_know_no_django():
         "import importlib, pkgutil, sys\n"
         f"for name in {PURE!r}:\n"
         "    room = importlib.import_module(name)\n"
-        "    modules = [name, *(found.name for found in pkgutil.walk_packages(room.__path__, name + '.'))]\n"
+        "    inner = pkgutil.walk_packages(getattr(room, '__path__', []), name + '.')\n"
+        "    modules = [name, *(found.name for found in inner)]\n"
         "    for module in modules:\n"
         "        importlib.import_module(module)\n"
         "    bad = sorted({name.split('.')[0] for name in sys.modules} & {'django', 'celery', 'rest_framework'})\n"

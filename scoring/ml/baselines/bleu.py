@@ -17,7 +17,7 @@ from scoring.ml.baselines.bleu_statistics import SMOOTHING, bleu, orders_needed
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.ngrams import index_queries, totals, union_matches
-from scoring.ml.text.tokens import BLEU_TOKENIZERS, token_table, tokenizer_for
+from scoring.ml.text.tokens import BLEU_TOKENIZERS, token_table, tokenizer_for, unspaced_remark
 from scoring.ml.types import Record
 
 TOKEN_OPTIONS = (
@@ -101,6 +101,9 @@ class SentenceBleu(Evaluator):
         super().__init__(entry, options)
         self.orders = tuple(orders)
         self.tokenizer = resolve_tokenizer(self.options)
+
+    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
+        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         return bleu_fields(self.options, self.tokenizer)

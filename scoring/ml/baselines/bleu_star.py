@@ -17,7 +17,8 @@ from scoring.ml.baselines.bleu_statistics import bleu, orders_needed
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries, pair_matches, totals
-from scoring.ml.text.tokens import token_table
+from scoring.ml.text.tokens import token_table, unspaced_remark
+from scoring.ml.types import Record
 
 
 class BleuStar(PairEvaluator):
@@ -27,6 +28,9 @@ class BleuStar(PairEvaluator):
     def __init__(self, entry: Entry, options: dict[str, OptionValue]) -> None:
         super().__init__(entry, options)
         self.tokenizer = resolve_tokenizer(self.options)
+
+    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
+        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         return bleu_fields(self.options, self.tokenizer)

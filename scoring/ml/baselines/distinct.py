@@ -11,7 +11,7 @@ from scoring.ml.base import Evaluator, Floats, Partial, Progress
 from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField
-from scoring.ml.text.tokens import TokenTable, token_table
+from scoring.ml.text.tokens import TokenTable, token_table, unspaced_remark
 from scoring.ml.types import Record
 
 
@@ -33,6 +33,9 @@ class Distinct(Evaluator):
         super().__init__(entry, options)
         self.order = order
         self.tokenizer = resolve_tokenizer(self.options)
+
+    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
+        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         fields = [

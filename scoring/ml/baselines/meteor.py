@@ -15,8 +15,9 @@ from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.errors import InvalidOption
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
-from scoring.ml.text.tokens import tokenize
+from scoring.ml.text.tokens import tokenize, unspaced_remark
 from scoring.ml.text.wordnet import WordNet, find_wordnet, open_wordnet
+from scoring.ml.types import Record
 
 Synonyms = Callable[[int], Iterable[int]]
 _INSTALL = (
@@ -131,6 +132,9 @@ class Meteor(PairEvaluator):
         if self.wordnet is None and self.options["synonyms"] == "auto":
             return (f"without synonyms, because no WordNet was found: {_INSTALL}",)
         return ()
+
+    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
+        return unspaced_remark((record.text for record in records), self.tokenizer)
 
     def signature_fields(self) -> list[SignatureField]:
         synonyms = "none" if self.wordnet is None else f"wordnet@{self.wordnet.fingerprint[:8]}"

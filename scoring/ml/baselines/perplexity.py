@@ -22,6 +22,7 @@ from scoring.ml.encoders.source import find_encoder
 from scoring.ml.engine import Dtype
 from scoring.ml.errors import InvalidOption, ScoringError
 from scoring.ml.signature import SignatureField, yes_no
+from scoring.ml.text.tokens import unspaced_remark
 from scoring.ml.text.word_ngrams import HEADER, WordNgrams
 from scoring.ml.types import Record, check_records
 
@@ -129,6 +130,12 @@ class Perplexity(Evaluator):
             SignatureField("case", "c", "lc" if case else "mixed"),
             SignatureField("tok", "tok", tokenizer),
         ]
+
+    def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
+        if self.causal is not None:
+            return ()
+        tokenizer = self.tokenizer if self.ngrams is None else self.ngrams.tokenizer
+        return unspaced_remark((record.text for record in records), tokenizer)
 
     def identity(self, record: Record) -> Hashable:
         if self.depends_on_batch:

@@ -1,16 +1,22 @@
-"""ROUGE-L: the longest common subsequence of tokens, safe for every script."""
+"""ROUGE-L: the longest common subsequence of tokens; English as in rouge-score, other languages in any script."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scoring.ml.base import Floats, PairEvaluator, Progress, Query
-from scoring.ml.catalogue import Entry, Option
+from scoring.ml.base import Floats, PairEvaluator, Progress, Query, references_of
+from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
-from scoring.ml.text.tokens import token_table
+from scoring.ml.text.tokens import is_mostly, rouge_tokenizer_for, token_table
+from scoring.ml.types import Record
+
+_NOT_A_TO_Z = re.compile("[^a-z]")
+_TOKEN = re.compile("[a-z0-9]")
+_WAY_OUT = "set `lang` to the language of the texts, or tokenize=unicode"
 
 
 class Subsequence:
@@ -39,21 +45,37 @@ class Subsequence:
 class RougeL(PairEvaluator):
     """Best over references of F = (1 + b^2) P R / (R + b^2 P), P = LCS/|y|, R = LCS/|r|, in 0..1.
 
-    `beta` 1 is the F1 of rouge-score; older papers use 1.2. `tokenize="rouge-score"` gives that package's
-    tokens (only `[a-z0-9]`, so texts in other scripts get 0); the default knows all scripts.
+    `beta` 1 is the F1 of rouge-score; older papers use 1.2. For English the tokens are those of the rouge-score
+    package without its stemmer, `[a-z0-9]+` of the lower-cased text; a text of which they would lose more than half of
+    the letters is undefined. For any other `lang` tokens are words of every script and single symbols (`unicode`).
     """
+
+    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
+        super().__init__(entry, options)
+        asked = self.option_text("tokenize")
+        self.tokenizer = rouge_tokenizer_for(self.option_text("lang")) if asked == "auto" else asked
+
+    def undefined(self, record: Record) -> str:
+        found = super().undefined(record)
+        if found or self.tokenizer != "rouge-score":
+            return found
+        if _is_lost(record.text):
+            return f"the tokens of rouge-score (a-z, 0-9) miss most of the text: {_WAY_OUT}"
+        if all(map(_is_lost, references_of(record))):
+            return f"the tokens of rouge-score (a-z, 0-9) miss most of every reference: {_WAY_OUT}"
+        return ""
 
     def signature_fields(self) -> list[SignatureField]:
         return [
             SignatureField("nrefs", "#", "var"),
-            SignatureField("tok", "tok", self.option_text("tokenize")),
+            SignatureField("tok", "tok", self.tokenizer),
             SignatureField("beta", "b", f"{self.option_float('beta'):g}"),
         ]
 
     def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
         """ROUGE-L of every hypothesis against every reference of its query: matrices (H, R)."""
         texts, rows = index_queries(queries)
-        table = token_table(texts, self.option_text("tokenize"), lowercase=True)
+        table = token_table(texts, self.tokenizer, lowercase=True)
         tokens = [table.row(index).tolist() for index in range(len(texts))]
         weight = self.option_float("beta") ** 2
         matrices = []
@@ -70,6 +92,14 @@ class RougeL(PairEvaluator):
         return matrices
 
 
+def _is_lost(text: str) -> bool:
+    """Whether the tokens of rouge-score leave out all of a text that is not ASCII, or more than half of its letters."""
+    if text.isascii():
+        return False
+    lower = text.lower()
+    return _TOKEN.search(lower) is None or is_mostly(lower, _NOT_A_TO_Z)
+
+
 ENTRIES = (
     Entry(
         name="rouge-l",
@@ -82,10 +112,11 @@ ENTRIES = (
             Option(
                 "tokenize",
                 "str",
-                "unicode",
-                "unicode: words of any script; rouge-score: that package's tokens.",
-                choices=("unicode", "rouge-score"),
+                "auto",
+                "rouge-score: that package's tokens; unicode: words of any script; auto: by `lang`.",
+                choices=("auto", "unicode", "rouge-score"),
             ),
+            Option("lang", "str", "en", "Language of the texts: auto takes the tokens of rouge-score for en."),
             Option("beta", "float", 1.0, "Weight of recall; 1.2 in older papers.", minimum=0),
         ),
         citation="Lin 2004, ROUGE: a package for automatic evaluation of summaries",

@@ -7,31 +7,31 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from evalapp.words import split_words
 from scoring.ml.base import Evaluator, Partial, Progress
 from scoring.ml.catalogue import Entry, Option
 from scoring.ml.signature import SignatureField
-from scoring.ml.text.tokens import word_tokens
 from scoring.ml.types import Record
 
 WORDS = SignatureField("tok", "tok", "words")
 
 
 class Length(Evaluator):
-    """The number of word tokens (`[a-z0-9']+` of the lower-cased text)."""
+    """The number of words (`evalapp.words`, in every script: `[a-z0-9']+` of a lower-cased ASCII text)."""
 
     def signature_fields(self) -> list[SignatureField]:
         return [WORDS]
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
-        values = np.array([len(word_tokens(record.text)) for record in records], dtype=np.float64)
+        values = np.array([len(split_words(record.text)) for record in records], dtype=np.float64)
         progress(len(records), len(records))
         return Partial(values)
 
 
 class Overlap(Evaluator):
-    """The share of a text's distinct word tokens that stand in its context or source, in 0..1.
+    """The share of a text's distinct words (`evalapp.words`) that stand in its context or source, in 0..1.
 
-    |W(text) & W(context turns and source)| / |W(text)|; 0 for a text without word tokens, undefined when there
+    |W(text) & W(context turns and source)| / |W(text)|; 0 for a text without words, undefined when there
     is neither context nor source.
     """
 
@@ -47,8 +47,8 @@ class Overlap(Evaluator):
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         values = np.zeros(len(records))
         for row, record in enumerate(records):
-            own = set(word_tokens(record.text))
-            given = {token for text in _given(record) for token in word_tokens(text)}
+            own = set(split_words(record.text))
+            given = {token for text in _given(record) for token in split_words(text)}
             values[row] = len(own & given) / len(own) if own else 0.0
         progress(len(records), len(records))
         return Partial(values)

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evalapp.words import split_words
 from scoring.ml.base import Floats, PairEvaluator, Progress, Query
 from scoring.ml.catalogue import Entry
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries, pair_matches
-from scoring.ml.text.tokens import sequence_table, word_tokens
+from scoring.ml.text.tokens import sequence_table
 
 
 class TokenF1(PairEvaluator):
     """Best over references of F1 = 2 |y & r| / (|y| + |r|) on bags of word tokens, in 0..1.
 
-    Word tokens are `[a-z0-9']+` of the lower-cased text, the ones of the length sentinel; a text without any
-    gets 0.
+    Words are those of `evalapp.words`, in every script, as in the length sentinel: `[a-z0-9']+` of a lower-cased
+    ASCII text. A text without any (punctuation alone) gets 0.
     """
 
     def signature_fields(self) -> list[SignatureField]:
@@ -26,7 +27,7 @@ class TokenF1(PairEvaluator):
     def all_pairs(self, queries: Sequence[Query], *, progress: Progress | None = None) -> list[Floats]:
         """F1 of every hypothesis against every reference of its query: matrices (H, R)."""
         texts, rows = index_queries(queries)
-        table = sequence_table([word_tokens(text) for text in texts])
+        table = sequence_table([split_words(text) for text in texts])
         matrices = []
         for (hyps, refs), matches in zip(rows, pair_matches(table, rows, 1), strict=True):
             sizes = table.lengths[hyps][:, None] + table.lengths[refs][None, :]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -18,10 +18,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.words import UNSPACED_BLOCKS
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 SplitWord: TypeAlias = Callable[[str], Sequence[str]]
 
-_WORD = re.compile(r"[a-z0-9']+")
 # The language-dependent part of mteval-v13a: all ASCII symbols but ' , - . stand alone ...
 _SYMBOL = re.compile(r"([!-&(-+/:-@\[-`{-~])")
 # ... a full stop or comma unless it stands between digits, and a dash after a digit.
@@ -36,16 +37,8 @@ _ZH_RANGES = (
     (0xFA30, 0xFA6A), (0xFA70, 0xFAD9), (0xFE10, 0xFE1F), (0xFE30, 0xFE4F), (0xFF00, 0xFFEF),
 )  # fmt: skip
 _ZH = re.compile("([" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _ZH_RANGES) + "])")
-# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han (all planes). One character, one token.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\uff66-\uff9d\U00020000-\U0003ffff]"
-)
-
-
-def word_tokens(text: str) -> list[str]:
-    """The word tokens of the sentinels and token-F1: `[a-z0-9']+` in the lower-cased text."""
-    return _WORD.findall(text.lower())
+# Scripts written without spaces, one character, one token; the half-width kana only a normal form would widen.
+_UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}\uff66-\uff9d]")
 
 
 def split_13a(word: str) -> Sequence[str]:
@@ -118,10 +111,39 @@ BLEU_TOKENIZERS = ("13a", "zh", "char", "none")
 
 def tokenizer_for(language: str) -> str:
     """The BLEU tokeniser of a language code: `zh` for Chinese, `char` without word spaces, else `13a`."""
-    base = language.lower().replace("_", "-").partition("-")[0]
+    base = base_language(language)
     if base == "zh":
         return "zh"
     return "char" if base in ("ja", "th", "lo", "km", "my") else "13a"
+
+
+def rouge_tokenizer_for(language: str) -> str:
+    """ROUGE's tokeniser of a language code: the tokens of the rouge-score package for English, else `unicode`."""
+    return "rouge-score" if base_language(language) == "en" else "unicode"
+
+
+def base_language(language: str) -> str:
+    """The language of a tag, without script and region: `en` of `en_GB`."""
+    return language.strip().lower().replace("_", "-").partition("-")[0]
+
+
+def is_mostly(text: str, letters: re.Pattern[str]) -> bool:
+    """Whether more than half of a text's letters match."""
+    n_letters = sum(map(str.isalpha, text))
+    return len([letter for letter in letters.findall(text) if letter.isalpha()]) * 2 > n_letters
+
+
+def unspaced_remark(texts: Iterable[str], tokenizer: str) -> tuple[str, ...]:
+    """A remark where `tokenizer` cuts at spaces and texts are written without any, so that whole phrases are tokens."""
+    if tokenizer not in ("13a", "none"):
+        return ()
+    n = sum(not text.isascii() and is_mostly(text, _UNSPACED) for text in texts)
+    if not n:
+        return ()
+    return (
+        f"{n} texts are written without spaces between words, but are cut at spaces ({tokenizer}): set `lang` to their "
+        "language, or tokenize=char",
+    )
 
 
 def clean(text: str, tokenizer: str, lowercase: bool = False) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalapp.words import split_words
 from scoring.ml.base import Evaluator, Floats
-from scoring.ml.text.tokens import word_tokens
 from scoring.ml.types import Record
 
 
@@ -75,10 +75,10 @@ def least_overlapping(original: str, others: Sequence[str]) -> int:
     """
     if not others:
         raise ValueError("no texts to choose from")
-    own = set(word_tokens(original))
+    own = set(split_words(original))
 
     def overlap(text: str) -> float:
-        tokens = set(word_tokens(text))
+        tokens = set(split_words(text))
         union = own | tokens
         return len(own & tokens) / len(union) if union else 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,8 +36,24 @@ def test_subsequence_equals_dynamic_programming(one, two):
 @settings(max_examples=100)
 def test_equals_rouge_score(hyp, refs):
     expected = RougeScorer(["rougeL"]).score_multi(refs, hyp)["rougeL"].fmeasure
-    found = load("rouge-l", tokenize="rouge-score").score([Record(hyp, tuple(refs))])[0]
-    assert found == pytest.approx(expected, abs=1e-12)
+    evaluator = load("rouge-l")
+    found = evaluator.score([Record(hyp, tuple(refs))])[0]
+    if np.isnan(found):
+        assert "miss most of" in evaluator.details.reasons[0]
+    else:
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_english_by_default_with_the_tokens_of_rouge_score():
+    """rouge-score 0.1.2 knows no symbols: $5 is 5, and "+" no token. They counted as words before version 0.2."""
+    hyp, ref = "It costs $5 + tax.", "It costs 5 and tax"
+    expected = RougeScorer(["rougeL"]).score(ref, hyp)["rougeL"].fmeasure
+    english = load("rouge-l")
+    assert english.score([Record(hyp, (ref,))])[0] == pytest.approx(expected, abs=1e-12) == 2 * 4 / (4 + 5)
+    assert "|tok:rouge-score|" in english.signature
+    assert "|tok:unicode|" in load("rouge-l", lang="de").signature
+    # Six tokens, "$" and "+" among them, with four in common with five.
+    assert load("rouge-l", lang="de").score([Record(hyp, (ref,))])[0] == pytest.approx(2 * 4 / (6 + 5))
 
 
 def test_by_hand_with_beta():
@@ -50,8 +67,16 @@ def test_by_hand_with_beta():
 
 @pytest.mark.parametrize("line", ["ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "お茶が好き", "مرحبا بالعالم", "😀"])
 def test_identical_text_in_any_script_is_one(line):
-    assert load("rouge-l").score([Record(line, (line,))])[0] == 1.0
+    assert load("rouge-l", lang="und").score([Record(line, (line,))])[0] == 1.0
+    # The tokens of English would lose it, which is not the same as a text that shares nothing with the reference.
+    english = load("rouge-l")
+    assert np.isnan(english.score([Record(line, (line,)), Record("tea", (line,))])).all()
+    way_out = "set `lang` to the language of the texts, or tokenize=unicode"
+    assert english.details.reasons == (
+        f"the tokens of rouge-score (a-z, 0-9) miss most of the text: {way_out}",
+        f"the tokens of rouge-score (a-z, 0-9) miss most of every reference: {way_out}",
+    )
 
 
 def test_different_thai_text_is_below_one():
-    assert 0 < load("rouge-l").score([Record("ฉันชอบชา", ("ฉันชอบกาแฟ",))])[0] < 1
+    assert 0 < load("rouge-l", lang="th").score([Record("ฉันชอบชา", ("ฉันชอบกาแฟ",))])[0] < 1

@@ -7,9 +7,10 @@ import numpy as np
 from scoring.ml import Record, load
 
 
-def test_length_counts_word_tokens():
-    values = load("length").score([Record("Don't stop, 3.5!"), Record("..."), Record("ไทย")])
-    assert values.tolist() == [4.0, 0.0, 0.0]
+def test_length_counts_words_of_every_script():
+    """Expected by hand; before version 0.2 whatever is not a-z, 0-9 or ' was no word, and Thai had 0."""
+    texts = ["Don't stop, 3.5!", "...", "ไทย", "Übergrößenträger", "Привет, мир", "今天很好"]
+    assert load("length").score([Record(text) for text in texts]).tolist() == [4, 0, 3, 1, 2, 4]
 
 
 def test_overlap_with_context_and_source():

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from evalapp.words import split_words
 from scoring.ml import Query, Record, load
-from scoring.ml.text.tokens import word_tokens
 
 
 def test_by_hand():
@@ -24,6 +24,12 @@ def test_texts_without_word_tokens_get_zero():
     assert load("token-f1").score([Record("!!!", ("!!!",)), Record("ok", ("...",))]).tolist() == [0.0, 0.0]
 
 
+def test_no_letter_is_lost():
+    """Before version 0.2 "café" was the word "caf", and a Russian text had no word at all."""
+    rows = [Record("café", ("caf",)), Record("Привет, мир", ("привет мир!",)), Record("добрый день", ("добрый вечер",))]
+    assert load("token-f1").score(rows).tolist() == [0.0, 1.0, 0.5]
+
+
 def test_all_pairs_equal_counters():
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(list("abc"), rng.integers(1, 6))) for _ in range(12)]
@@ -31,6 +37,6 @@ def test_all_pairs_equal_counters():
     expected = np.zeros((5, 7))
     for row, hyp in enumerate(query.hypotheses):
         for column, ref in enumerate(query.references):
-            one, two = Counter(word_tokens(hyp)), Counter(word_tokens(ref))
+            one, two = Counter(split_words(hyp)), Counter(split_words(ref))
             expected[row, column] = 2 * (one & two).total() / (one.total() + two.total())
     np.testing.assert_allclose(load("token-f1").all_pairs([query])[0], expected, atol=1e-15)

@@ -17,7 +17,6 @@ from scoring.ml.text.tokens import (
     token_table,
     tokenize,
     tokenizer_for,
-    word_tokens,
 )
 
 PEERS = {"13a": Tokenizer13a(), "zh": TokenizerZh(), "char": TokenizerChar()}
@@ -47,10 +46,6 @@ def test_tokens_equal_sacrebleu(name, text):
 @settings(max_examples=200)
 def test_rouge_tokens_equal_rouge_score(text):
     assert tokenize(text, "rouge-score", lowercase=True) == DefaultTokenizer(use_stemmer=False).tokenize(text)
-
-
-def test_word_tokens():
-    assert word_tokens("Don't stop: 3.5 Cafés!") == ["don't", "stop", "3", "5", "caf", "s"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""Words: the one definition for every script, which the product counts, compares and searches by.
+
+1. *Normal form*: NFKC(casefold(NFKC(text))); then U+2019, U+2018 and U+02BC become the apostrophe ', the underscore a
+   space; characters of category Cf (soft hyphen, zero-width joiners, direction marks) and variation selectors vanish,
+   only the zero-width space U+200B separates like a space.
+2. A *word* is a longest run of letters, digits, combining marks and apostrophes. Of ASCII texts these are the matches
+   of `[a-z0-9']+` in the lower-cased text.
+3. In the scripts that set no spaces between words (Han, Kana, Bopomofo, Thai, Lao, Khmer, Myanmar) every letter is a
+   word of its own, together with the marks on it.
+4. Every character of category So (emoji, pictographs) is a word; two regional indicators are one (a flag). A skin tone
+   is dropped.
+
+Everything else separates. A text of punctuation alone has no words.
+
+`retrieval.index.tokens` is a sibling: its indexes are saved, so its tokens keep their own treatment of apostrophes and
+of numbers with a full stop or comma, but the normal form and the classes of characters are those of this module. A
+change of `normalise`, `UNSPACED_BLOCKS` or `character_classes` is a change of the format of these indexes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+# The scripts of point 3, as blocks: Thai, Lao | Myanmar | Khmer | iteration and closing marks | Kana, Bopomofo |
+# Bopomofo and Kana extensions | Han | Myanmar extensions | Kana supplements | Han extensions.
+_UNSPACED_NARROW = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3021-\u3029\u3038-\u303c\u3040-\u312f\u31a0-\u31bf"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9ff\uaa60-\uaa7f\uf900-\ufaff"
+)
+UNSPACED_BLOCKS = f"{_UNSPACED_NARROW}\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
+FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
+_APOSTROPHES = "\u2018\u2019\u02bc"
+_ASCII_WORD = re.compile(r"[a-z0-9']+")
+# Letters, digits and apostrophes of a normal form, which has no underscore any more.
+_PLAIN_WORD = re.compile(r"[\w']+")
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text in order, in their normal form.
+
+    >>> split_words("Don't stop, caf\u00e9!")
+    ["don't", 'stop', 'caf\u00e9']
+    """
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    normal = normalise(text)
+    wide = max(normal, default="") > "\uffff"
+    # Marks, symbols and unspaced scripts need the slower pattern; most texts of other scripts have none of them.
+    return (_word_pattern(wide) if _special(wide).search(normal) else _PLAIN_WORD).findall(normal)
+
+
+def word_runs(text: str) -> Iterator[list[str]]:
+    """The words of a text, those of one run of unspaced writing together, each other word alone."""
+    if text.isascii():
+        yield from ([word] for word in split_words(text))
+        return
+    normal = normalise(text)
+    wide = max(normal, default="") > "\uffff"
+    for run in _run_pattern(wide).findall(normal):
+        yield _word_pattern(wide).findall(run)
+
+
+def normalise(text: str) -> str:
+    """The normal form of point 1."""
+    if text.isascii():
+        return text.lower().replace("_", " ")
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    for character in _APOSTROPHES:
+        folded = folded.replace(character, "'")
+    folded = folded.replace("_", " ").replace("\u200b", " ")
+    return _invisible().sub("", folded)
+
+
+@cache
+def character_classes(wide: bool = True) -> tuple[str, str]:
+    """Combining marks and symbols (So), written as the inside of a character class; unless `wide`, up to U+FFFF."""
+    codes = (code for code in _codes() if wide or code <= 0xFFFF)
+    categories = [(code, unicodedata.category(chr(code))) for code in codes]
+    return (
+        _ranges([code for code, category in categories if category[0] == "M"]),
+        _ranges([code for code, category in categories if category == "So"]),
+    )
+
+
+@cache
+def _special(wide: bool) -> re.Pattern[str]:
+    return re.compile(f"[{''.join(_classes(wide))}]")
+
+
+@cache
+def _word_pattern(wide: bool) -> re.Pattern[str]:
+    unspaced, marks, symbols = _classes(wide)
+    letter = f"[{unspaced}](?<=\\w)[{marks}]*"
+    return re.compile(f"{letter}|(?:[^\\W{unspaced}]+|[{marks}']+)+|{FLAG}|[{symbols}]")
+
+
+@cache
+def _run_pattern(wide: bool) -> re.Pattern[str]:
+    unspaced, marks, symbols = _classes(wide)
+    letters = f"(?:[{unspaced}](?<=\\w)[{marks}]*)+"
+    return re.compile(f"{letters}|(?:[^\\W{unspaced}]+|[{marks}']+)+|{FLAG}|[{symbols}]")
+
+
+def _classes(wide: bool) -> tuple[str, str, str]:
+    """Unspaced scripts, marks and symbols; unless `wide`, without the code points beyond U+FFFF, which a pattern looks
+    up one range after the other."""
+    return (UNSPACED_BLOCKS if wide else _UNSPACED_NARROW, *character_classes(wide))
+
+
+@cache
+def _invisible() -> re.Pattern[str]:
+    formats = [code for code in _codes() if unicodedata.category(chr(code)) == "Cf"]
+    return re.compile(f"[{_ranges(sorted({*formats, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x034F}))}]")
+
+
+def _codes() -> tuple[int, ...]:
+    """Every code point beyond ASCII that can be a mark, a symbol or a format character."""
+    return (*range(0x80, 0x20000), *range(0xE0000, 0xE0200))
+
+
+def _ranges(codes: Sequence[int]) -> str:
+    parts: list[str] = []
+    start = last = codes[0]
+    for code in [*codes[1:], -1]:
+        if code != last + 1:
+            parts.append(chr(start) if start == last else f"{chr(start)}-{chr(last)}")
+            start = code
+        last = code
+    return "".join(parts)
