@@ -39,6 +39,7 @@ WORDS = {
     "slug": "Name",
     "truncated": "Cut to fit",
     "undefined": "Without a score",
+    "unknown": "With unknown words",
     "without_candidates": "Items without candidates",
 }
 

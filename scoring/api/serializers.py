@@ -67,6 +67,7 @@ class ScoreSetSerializer(serializers.Serializer):
     n_scores = serializers.IntegerField(source="score_set.n_scores")
     n_undefined = serializers.IntegerField(source="score_set.n_undefined")
     n_truncated = serializers.IntegerField(source="score_set.n_truncated")
+    n_unknown = serializers.IntegerField(source="score_set.n_unknown")
     n_empty = serializers.IntegerField(source="score_set.n_empty")
     n_duplicate = serializers.IntegerField(source="score_set.n_duplicate")
     n_in_training = serializers.IntegerField(source="score_set.n_in_training")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -16,12 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.encoders.unknown import Known, UnknownTokens
 from scoring.ml.signature import VERSION, SignatureField, render
 from scoring.ml.types import Record, check_records
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], object]
 ARTIFACT = "evaluator.json"
+_ROUNDING = 1e-6
+UNKNOWN_WORDS = "records have words that the encoder does not know: all of these are the same to it"
 
 
 class Query(NamedTuple):
@@ -48,6 +51,8 @@ class Scores:
     components: Mapping[str, Floats] = field(default_factory=dict)
     #: Which records had a text that was cut; None where nothing is ever cut.
     truncated: npt.NDArray[np.bool_] | None = None
+    #: Which records have a score although the encoder does not know all of their text or references; None without one.
+    unknown: npt.NDArray[np.bool_] | None = None
     #: What the evaluator says about itself on this machine, e.g. that it had to do without a resource.
     remarks: tuple[str, ...] = ()
 
@@ -55,6 +60,11 @@ class Scores:
     def n_undefined(self) -> int:
         """How many records have no score."""
         return int(np.isnan(self.values).sum())
+
+    @property
+    def n_unknown(self) -> int:
+        """How many records have a score although the encoder does not know all of their words."""
+        return 0 if self.unknown is None else int(self.unknown.sum())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -66,6 +76,8 @@ class Scores:
             lines.append(f"{self.n_empty} empty texts got the worst value")
         if self.n_truncated:
             lines.append(f"{self.n_truncated} records had a text longer than the encoder reads: it was cut")
+        if self.n_unknown:
+            lines.append(f"{self.n_unknown} {UNKNOWN_WORDS}")
         if self.n_duplicate:
             lines.append(f"{self.n_duplicate} records repeat an earlier one and share its score")
         return (*lines, *self.remarks)
@@ -131,6 +143,16 @@ class Evaluator(ABC):
         return float(self.entry.scale[0] or 0.0)
 
     @property
+    def scale(self) -> tuple[float | None, float | None]:
+        """The range of its scores with these options, None where it is open."""
+        return self.entry.scale
+
+    @property
+    def unknown_tokens(self) -> UnknownTokens | None:
+        """What finds the words that its encoder does not know; None where it reads texts itself."""
+        return None
+
+    @property
     def depends_on_batch(self) -> bool:
         """Whether a score changes with the other records of the call; then they must be given together."""
         return False
@@ -153,6 +175,8 @@ class Evaluator(ABC):
         values = np.full(len(records), np.nan)
         components = {name: np.full(len(records), np.nan) for name in self.component_names}
         reasons = [""] * len(records)
+        readings = self._readings(records)
+        unknown = None if readings is None else np.zeros(len(records), dtype=np.bool_)
         unique: list[Record] = []
         place_of: dict[Hashable, int] = {}
         rows: list[int] = []
@@ -165,6 +189,9 @@ class Evaluator(ABC):
             duplicate = key in place_of
             n_duplicate += duplicate
             reasons[row] = self.undefined(record)
+            if readings is not None and unknown is not None and not reasons[row] and not empty:
+                reasons[row] = self._unreadable(record, readings)
+                unknown[row] = not reasons[row] and any(readings[text] for text in self.texts_read(record))
             if reasons[row] or empty:
                 place_of.setdefault(key, -1)
                 if not reasons[row]:
@@ -174,7 +201,7 @@ class Evaluator(ABC):
                 continue
             if not duplicate:
                 place_of[key] = len(unique)
-                unique.append(record)
+                unique.append(record if readings is None else _without_unreadable(record, readings))
             rows.append(row)
             places.append(place_of[key])
         partial = self.measure(unique, progress or _silent) if unique else Partial(np.empty(0))
@@ -183,7 +210,7 @@ class Evaluator(ABC):
         if partial.truncated is not None:
             truncated = np.zeros(len(records), dtype=np.bool_)
             truncated[rows] = partial.truncated[index]
-        values[rows] = partial.values[index]
+        values[rows] = within(partial.values, self.scale)[index]
         for row, place in zip(rows, places, strict=True):
             reasons[row] = partial.reasons.get(place, "")
         for name, column in partial.components.items():
@@ -197,8 +224,30 @@ class Evaluator(ABC):
             n_duplicate=n_duplicate,
             components=components,
             truncated=truncated,
+            unknown=unknown,
             remarks=(*self.remarks, *self.remarks_on(unique)),
         )
+
+    def texts_read(self, record: Record) -> tuple[str, ...]:
+        """The texts of a record that the encoder reads."""
+        return (record.text, *(references_of(record) if "references" in self.entry.needs else ()))
+
+    def _readings(self, records: Sequence[Record]) -> dict[str, Known] | None:
+        """How much the encoder knows of each text, None without an encoder."""
+        reader = self.unknown_tokens
+        return None if reader is None else reader.look(text for record in records for text in self.texts_read(record))
+
+    def _unreadable(self, record: Record, readings: Mapping[str, Known]) -> str:
+        """Why a record has no score because of unknown words, "" where it has one."""
+        reader = self.unknown_tokens
+        if reader is None:
+            return ""
+        if readings[record.text] == Known.NONE:
+            return f"text: {reader.reason}"
+        references = [text for text in references_of(record) if text in readings]
+        if references and all(readings[text] == Known.NONE for text in references):
+            return f"references: {reader.reason}"
+        return ""
 
     def system_score(self, records: Sequence[Record]) -> float:
         """One number for the outputs of one system: the mean of the defined scores, nan without any."""
@@ -279,6 +328,21 @@ class PairEvaluator(Evaluator):
 def references_of(record: Record) -> tuple[str, ...]:
     """The record's references without the blank ones, which are no references."""
     return tuple(text for text in record.references if text.strip())
+
+
+def _without_unreadable(record: Record, readings: Mapping[str, Known]) -> Record:
+    """The record without references of which the encoder knows nothing, where others remain."""
+    kept = tuple(text for text in record.references if readings.get(text) != Known.NONE)
+    return record if len(kept) in (0, len(record.references)) else replace(record, references=kept)
+
+
+def within(values: Floats, scale: tuple[float | None, float | None]) -> Floats:
+    """The values, those within the scale that rounding has led out of it by at most 1e-6 of their size or of 1."""
+    for end, beyond in zip(scale, (np.less, np.greater), strict=True):
+        if end is not None:
+            slip = beyond(values, end) & np.isclose(values, end, rtol=_ROUNDING, atol=_ROUNDING)
+            values = np.where(slip, end, values)
+    return values
 
 
 def group_by_references(records: Sequence[Record]) -> tuple[list[Query], list[list[int]]]:

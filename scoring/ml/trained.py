@@ -25,6 +25,8 @@ from scoring.ml.artefact import (
 )
 from scoring.ml.base import Evaluator, Floats, Progress, Scores, references_of
 from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.encoders.loading import load_tokenizer
+from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import resolve_device
 from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.signature import SignatureField
@@ -188,6 +190,15 @@ class TrainedEvaluator(Evaluator):
         self.check_aspect(aspect)
         self.details = self.evaluate(records, progress=progress)
         return self.of_aspect(self.details, aspect)
+
+    @cached_property
+    def unknown_tokens(self) -> UnknownTokens | None:
+        """What finds the words that its encoder does not know; None without an encoder."""
+        source = self.artefact.encoder
+        return None if source is None else UnknownTokens.of_tokenizer(source.short_name, load_tokenizer(source))
+
+    def texts_read(self, record: Record) -> tuple[str, ...]:
+        return (*super().texts_read(record), *record.context, record.source or "")
 
     def check_aspect(self, aspect: object) -> None:
         """Raises `InvalidOption` where it is given and not learned."""

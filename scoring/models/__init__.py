@@ -3,7 +3,7 @@ computed leaderboards and snapshots of them, traces of annotations."""
 
 from .annotating import AnnotationTrace
 from .leaderboards import Leaderboard, Snapshot
-from .scores import Evaluator, Score, ScoreSet
+from .scores import UNKNOWN, Evaluator, Score, ScoreSet
 from .training import CurvePoint
 
-__all__ = ["AnnotationTrace", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet", "Snapshot"]
+__all__ = ["UNKNOWN", "AnnotationTrace", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet", "Snapshot"]

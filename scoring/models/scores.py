@@ -69,6 +69,10 @@ class Evaluator(models.Model):
         return tuple(part["evaluator"] for part in self.record.get("parts", ())) if self.is_combined else ()
 
 
+#: The note of a score whose text or references have words that the encoder does not know.
+UNKNOWN = "some words are unknown to the encoder"
+
+
 class ScoreSet(models.Model):
     """All scores of one evaluator under one signature, against one set of references (empty: it needs none)."""
 
@@ -87,7 +91,7 @@ class ScoreSet(models.Model):
     scored_at = models.DateTimeField(null=True)
     #: [{"system", "step", "value", "n"}] for evaluators that look at all outputs of a system at once.
     systems = models.JSONField(default=list)
-    #: [{"label", "system", "step", "n", "n_undefined", "mean", "p5", "p25", "p50", "p75", "p95"}] by system.
+    #: [{"label", "system", "step", "n", "n_undefined", "n_unknown", "mean", "p5" ... "p95"}] by system.
     summary = models.JSONField(default=list)
     n_scores = models.BigIntegerField(default=0)
     n_undefined = models.BigIntegerField(default=0)
@@ -113,6 +117,11 @@ class ScoreSet(models.Model):
         return self._with_data(self.signature)
 
     @property
+    def n_unknown(self) -> int:
+        """How many outputs have a score although the encoder does not know all of their words."""
+        return sum(row.get("n_unknown", 0) for row in self.summary)
+
+    @property
     def full_short_signature(self) -> str:
         return self._with_data(self.short_signature)
 
@@ -131,7 +140,8 @@ class ScoreRows(models.QuerySet):
 
 
 class Score(models.Model):
-    """One output's score; null is undefined, and `note` then says why. `input_hash` is the hash of all that the
+    """One output's score; null is undefined, and `note` then says why; the note of a defined one is empty or `UNKNOWN`.
+    `input_hash` is the hash of all that the
     value depends on: when it changes, and only then, the output is scored again."""
 
     score_set = models.ForeignKey(ScoreSet, on_delete=models.CASCADE, related_name="scores")

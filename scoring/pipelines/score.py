@@ -18,7 +18,7 @@ from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.queue import return_lost_run
 from evalapp.common.runner import RunContext
 
-from ..models import Evaluator, Score, ScoreSet
+from ..models import UNKNOWN, Evaluator, Score, ScoreSet
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.inputs import (
     DataHash,
@@ -83,6 +83,10 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
     undefined = why_undefined(score_set) if score_set.n_undefined else {}
     for reason, count in undefined.items():
         context.log(f"{count:,} of {score_set.n_scores:,} outputs have no score: {reason}.")
+    if score_set.n_unknown:
+        context.log(
+            f"{score_set.n_unknown:,} of {score_set.n_scores:,} outputs have words that the encoder does not know."
+        )
     return {
         "evaluator": score_set.evaluator.slug,
         "score_set": score_set.pk,
@@ -94,6 +98,7 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         **({"why_undefined": undefined} if undefined else {}),
         "empty": score_set.n_empty,
         "truncated": score_set.n_truncated,
+        **({"unknown": score_set.n_unknown} if score_set.n_unknown else {}),
         "duplicate": score_set.n_duplicate,
         **({"in_training": score_set.n_in_training} if trained else {}),
         **({"aspects": [target.aspect for target in targets]} if targets[0].aspect else {}),
@@ -334,7 +339,7 @@ class _Work:
     def _score_and_store(self, wanted: Sequence[tuple[Input, int]]) -> None:
         found = self.measure.evaluate([row.record for row, _ in wanted], progress=self._progress(len(wanted)))
         self._log_remarks(found.remarks)
-        truncated = found.truncated
+        truncated, unknown = found.truncated, found.unknown
         # The first target last: it says what is known, so nothing is lost in between.
         for target in reversed(self.targets):
             values = found.components[target.aspect] if target.aspect else found.values
@@ -342,7 +347,7 @@ class _Work:
                 NewScore(
                     output=row.output,
                     value=float(values[place]),
-                    note=found.reasons[place],
+                    note=found.reasons[place] or (UNKNOWN if unknown is not None and unknown[place] else ""),
                     input_hash=hash_of_input,
                     is_empty=not row.record.text.strip(),
                     is_truncated=bool(truncated[place]) if truncated is not None else False,

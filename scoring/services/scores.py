@@ -19,7 +19,7 @@ from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
-from evalapp.common.models import Run
+from evalapp.common.models import Run, RunLog
 from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
 
@@ -27,6 +27,7 @@ from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
+from ..selectors.reading import warn_unreadable
 from ..selectors.training import refuse_away, refuse_unfinished, trained_of
 from .leaderboards import renew_leaderboards
 from .training import names_in
@@ -93,7 +94,10 @@ def apply_evaluator(
     params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
     title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
     queue = "gpu" if "encoder" in entry.needs or encoder or trained else ""
-    return enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
+    run = enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
+    if warning := warn_unreadable(project, entry, parsed, trained):
+        RunLog.objects.get_or_create(run=run, text=f"Warning: {warning}")
+    return run
 
 
 def _check_references(project: Project, against: ReferenceSet) -> None:

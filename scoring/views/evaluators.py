@@ -27,6 +27,7 @@ from ..forms import ApplyForm, add_faults
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.inputs import count_outputs
+from ..selectors.reading import warn_unreadable
 from ..selectors.run_results import was_made
 from ..selectors.score_sets import SetState, get_states, list_states
 from ..selectors.training import (
@@ -108,6 +109,7 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     context = {
         "project": project, "entry": entry, "form": form, "n_outputs": n_outputs, "trained": trained, "title": name,
         "reads": readings_of(trained, entry, n_outputs) if trained else {},
+        "warning": warn_unreadable(project, entry, {}, trained),
     }  # fmt: skip
     return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
 

@@ -94,7 +94,8 @@ def test_pure_rooms_know_no_django():
     assert done.returncode == 0, done.stderr[-2000:]
     looked_at = dict(line.split() for line in done.stdout.splitlines())
     assert tuple(looked_at) == PURE
-    assert all(int(number) > 1 for number in looked_at.values())
+    # `evalapp.words` is one module, the others are packages.
+    assert all(int(number) > 1 for name, number in looked_at.items() if name != "evalapp.words")
 
 
 def test_the_web_process_and_the_commands_load_nothing_heavy(tmp_path):

@@ -31,6 +31,8 @@ class Command(commands.Command):
             send=not options["here"],
             any_encoder=True,
         )
+        for line in run.log.all() if options["here"] else ():
+            self.say(line.text)  # a warning about the texts; who follows a run is shown all its lines
         return see_through(run, options, self.say)
 
     def show(self, found: dict[str, Any]) -> None:
@@ -41,6 +43,8 @@ class Command(commands.Command):
             f"{found['evaluator']}: {found['scored']:,} outputs scored, {found['kept']:,} unchanged, "
             f"{found['undefined']:,} undefined, {found['empty']:,} empty, {found['truncated']:,} cut."
         )
+        if found.get("unknown"):
+            self.stdout.write(f"  {found['unknown']:,} have words that the encoder does not know")
         for reason, count in found.get("why_undefined", {}).items():
             self.stdout.write(f"  {count:,} undefined: {reason}")
         if found.get("in_training"):

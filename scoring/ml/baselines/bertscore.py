@@ -20,7 +20,7 @@ from scoring.ml.baselines.encoder_pairs import (
     unit_vectors,
 )
 from scoring.ml.catalogue import Entry, Option, OptionValue
-from scoring.ml.encoders.matching import greedy_match
+from scoring.ml.encoders.matching import Side, greedy_match
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.text_encoder import TokenVectors
 from scoring.ml.encodings import Tokenized
@@ -43,8 +43,9 @@ class BertScore(EncoderPairEvaluator):
     Class and separator tokens have weight 0 but may be matched, as in bert-score; equal to that package at batch
     size 1 to 1e-5 (at larger ones its padding enters its scores). Several references: each component takes its
     own best. `idf` weights tokens by log((N + 1) / (df + 1)) over the distinct references of the call, those
-    of empty texts left out. `rescale` gives (x - b) / (1 - b) with the published b. An empty text gets 0 before
-    rescaling.
+    of empty texts left out; with one reference all weights would be 0, as those of a text of words that every reference
+    has: there tokens count alike. `rescale` gives (x - b) / (1 - b) with the published b. An empty text gets 0
+    before rescaling, and so does a negative cosine.
     """
 
     component_names = COMPONENTS
@@ -58,6 +59,10 @@ class BertScore(EncoderPairEvaluator):
     @property
     def depends_on_batch(self) -> bool:
         return bool(self.options["idf"])
+
+    @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return self.worst, 1.0
 
     @property
     def worst(self) -> float:
@@ -83,10 +88,12 @@ class BertScore(EncoderPairEvaluator):
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
         """With `idf` its weights, from the distinct references of the call's texts that are not empty; unseen
         tokens get log(N + 1)."""
-        weights = super().token_weights(tokenized, rows)
+        weights = self.plain_weights()
         if not self.options["idf"]:
             return weights
         documents = {ref for _, refs in rows for ref in refs}
+        if len(documents) < 2:
+            return weights
         counts: Counter[int] = Counter()
         for document in documents:
             counts.update(set(tokenized.encodings[document].ids))
@@ -99,18 +106,27 @@ class BertScore(EncoderPairEvaluator):
         return unit_vectors(vectors)
 
     def matrices(self, vectors: TokenVectors, query: TextRows, weights: Floats) -> tuple[Floats, ...]:
-        hyps = self.side(vectors, query[0], weights, content_only=False)
-        refs = self.side(vectors, query[1], weights, content_only=False)
-        precision, recall = greedy_match(hyps, refs)
+        hyps, refs = (self._weighted_side(vectors, texts, weights) for texts in query)
+        precision, recall = (np.maximum(part, 0.0) for part in greedy_match(hyps, refs))
         # A text of nothing but special tokens has no content to compare.
         bare = np.isnan(precision) | np.isnan(recall)
         precision[bare] = recall[bare] = np.nan
         total = precision + recall
-        f1 = 2 * precision * recall / np.where(total == 0, 1.0, total)
+        f1 = np.minimum(2 * precision * recall / np.where(total == 0, 1.0, total), 1.0)
         parts = dict(zip(COMPONENTS, (precision, recall, f1), strict=True))
         for name, low in self.baselines.items():
             parts[name] = (parts[name] - low) / (1.0 - low)
         return (parts[self.option_text("component")].copy(), *parts.values())
+
+    def _weighted_side(self, vectors: TokenVectors, texts: list[int], weights: Floats) -> Side:
+        """The tokens of some texts; those of a text whose tokens all have idf 0 count alike."""
+        side = self.side(vectors, texts, weights, content_only=False)
+        text = np.repeat(np.arange(len(texts)), side.lengths)
+        weightless = (np.bincount(text, weights=side.weights, minlength=len(texts)) == 0)[text]
+        if not weightless.any():
+            return side
+        alike = self.side(vectors, texts, self.plain_weights(), content_only=False).weights
+        return side._replace(weights=np.where(weightless, alike, side.weights))
 
     def _published_baselines(self) -> dict[str, float]:
         found = presets()["baselines"].get(self.source.short_name)

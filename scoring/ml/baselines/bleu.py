@@ -60,6 +60,13 @@ def resolve_tokenizer(options: dict[str, OptionValue]) -> str:
     return tokenizer_for(str(options["lang"])) if asked == "auto" else asked
 
 
+def bleu_scale(options: dict[str, OptionValue]) -> tuple[float | None, float | None]:
+    """0 to 100; open above for smoothings that may give a precision above 1 (NLTK's methods 5 and 7, large values)."""
+    value = options["smooth_value"]
+    exceeds = options["smooth"] in ("method5", "method7") or (value is not None and float(value) > 1)
+    return 0.0, None if exceeds else 100.0
+
+
 def bleu_fields(options: dict[str, OptionValue], tokenizer: str) -> list[SignatureField]:
     """The signature of the family, in sacrebleu's terms."""
     smooth, value = str(options["smooth"]), options["smooth_value"]
@@ -101,6 +108,10 @@ class SentenceBleu(Evaluator):
         super().__init__(entry, options)
         self.orders = tuple(orders)
         self.tokenizer = resolve_tokenizer(self.options)
+
+    @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return bleu_scale(self.options)
 
     def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
         return unspaced_remark((record.text for record in records), self.tokenizer)

@@ -11,6 +11,7 @@ from scoring.ml.baselines.bleu import (
     SMOOTH_OPTIONS,
     TOKEN_OPTIONS,
     bleu_fields,
+    bleu_scale,
     resolve_tokenizer,
 )
 from scoring.ml.baselines.bleu_statistics import bleu, orders_needed
@@ -28,6 +29,10 @@ class BleuStar(PairEvaluator):
     def __init__(self, entry: Entry, options: dict[str, OptionValue]) -> None:
         super().__init__(entry, options)
         self.tokenizer = resolve_tokenizer(self.options)
+
+    @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return bleu_scale(self.options)
 
     def remarks_on(self, records: Sequence[Record]) -> tuple[str, ...]:
         return unspaced_remark((record.text for record in records), self.tokenizer)

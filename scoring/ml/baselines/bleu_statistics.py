@@ -1,7 +1,8 @@
 """BLEU from its sufficient statistics, for whole arrays of sentences at once.
 
 Two families of smoothing: sacrebleu's (`exp`, `floor`, `add-k`, `none`) and NLTK's (`method0` ... `method5`,
-`method7`; `method6` is left out because it is undefined for most short texts). All results are in 0..100.
+`method7`; `method6` is left out because it is undefined for most short texts). Results are in 0..100, but methods 5
+and 7 may give a precision above 1, as NLTK's do.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from scoring.ml.base import within
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -50,7 +53,8 @@ def bleu(
     matched = matches[0] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         penalty = np.where(hyp_len[0] > 0, np.minimum(0.0, 1.0 - ref_len[0] / hyp_len[0]), -np.inf)
-        return np.where(matched, 100.0 * np.exp(penalty + mean_log), 0.0)
+        # Equal texts would get 100.00000000000004.
+        return within(np.where(matched, 100.0 * np.exp(penalty + mean_log), 0.0), (None, 100.0))
 
 
 def _mean_log(

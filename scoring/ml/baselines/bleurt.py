@@ -16,6 +16,7 @@ from scoring.ml.encoders.forward import sequence_logits
 from scoring.ml.encoders.loading import load_pretrained
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
+from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Batch, Dtype, Engine
 from scoring.ml.errors import EncoderError
 from scoring.ml.signature import SignatureField
@@ -55,6 +56,11 @@ class Bleurt(PairEvaluator):
         longest = options["max_length"]
         self.tokenizer = PairTokenizer(self.source, max_length=None if longest is None else int(longest))
         self.dtype: Dtype = "bf16" if options["dtype"] == "bf16" else "fp32"
+
+    @cached_property
+    def unknown_tokens(self) -> UnknownTokens:
+        """What finds the words that the checkpoint's tokenizer does not know."""
+        return UnknownTokens.of_tokenizer(self.source.short_name, self.tokenizer.tokenizer)
 
     @property
     def worst(self) -> float:

@@ -12,6 +12,7 @@ from scoring.ml.base import (
     Progress,
     Query,
     group_by_references,
+    within,
 )
 from scoring.ml.catalogue import Entry, Option
 from scoring.ml.signature import SignatureField
@@ -30,7 +31,7 @@ def chrf_score(matches: Floats, hyp_totals: Floats, ref_totals: Floats, beta: fl
     precision = np.where(both, matches / np.maximum(hyp_totals, 1), 0.0).sum(axis=0) / n_orders
     recall = np.where(both, matches / np.maximum(ref_totals, 1), 0.0).sum(axis=0) / n_orders
     below = beta**2 * precision + recall
-    return 100.0 * (1 + beta**2) * precision * recall / np.where(below > 0, below, 1.0)
+    return within(100.0 * (1 + beta**2) * precision * recall / np.where(below > 0, below, 1.0), (None, 100.0))
 
 
 def split_punctuation(text: str) -> list[str]:

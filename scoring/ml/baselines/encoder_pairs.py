@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.matching import Side
 from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
+from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.encodings import Tokenized
 from scoring.ml.engine import Dtype
 from scoring.ml.signature import SignatureField
@@ -66,6 +68,11 @@ class EncoderPairEvaluator(PairEvaluator):
             batch_tokens=None if budget is None else int(budget),
         )
 
+    @cached_property
+    def unknown_tokens(self) -> UnknownTokens:
+        """What finds the words that the encoder does not know."""
+        return UnknownTokens.of_tokenizer(self.source.short_name, self.encoder.tokenizer)
+
     def default_layer(self, source: EncoderSource) -> int:
         """The layer when none is asked for: the last."""
         return source.n_layers
@@ -84,7 +91,11 @@ class EncoderPairEvaluator(PairEvaluator):
         return (self.matrices(vectors, query, weights) for query in queries)
 
     def token_weights(self, tokenized: Tokenized, rows: Sequence[TextRows]) -> Floats:
-        """(vocabulary,) the weight of each token in this call: 1, and 0 for special tokens."""
+        """(vocabulary,) the weight of each token in this call."""
+        return self.plain_weights()
+
+    def plain_weights(self) -> Floats:
+        """(vocabulary,) 1, and 0 for special tokens."""
         special = self.encoder.special_ids
         weights = np.ones(self.encoder.n_tokens)
         weights[special] = 0.0

@@ -93,6 +93,10 @@ class MoverScore(EncoderPairEvaluator):
         return bool(self.options["idf"])
 
     @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return self.worst, 1.0
+
+    @property
     def worst(self) -> float:
         if self.options["form"] == "inverse":
             return 0.0
@@ -161,7 +165,7 @@ class MoverScore(EncoderPairEvaluator):
                 cost = squares if self.options["cost"] == "squared" else np.sqrt(squares)
                 problems.append(Problem(hyp.masses, ref.masses, cost))
                 places.append(place)
-        distances[places] = transport_costs(problems)
+        distances[places] = np.maximum(transport_costs(problems), 0.0)
         return distances
 
     def _bag(self, vectors: TokenVectors, text: int, weights: Floats) -> Bag | None:

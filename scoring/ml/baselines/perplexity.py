@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from scoring.ml.baselines.bleu import TOKEN_OPTIONS, resolve_tokenizer
 from scoring.ml.catalogue import Entry, Option, OptionValue
 from scoring.ml.encoders.causal import CausalModel
 from scoring.ml.encoders.source import find_encoder
+from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Dtype
 from scoring.ml.errors import InvalidOption, ScoringError
 from scoring.ml.signature import SignatureField, yes_no
@@ -102,6 +104,16 @@ class Perplexity(Evaluator):
 
     def worst_of(self, component: str) -> float:
         return float(np.exp(-self.worst)) if component == "perplexity" else 0.0
+
+    @cached_property
+    def unknown_tokens(self) -> UnknownTokens | None:
+        """What finds the words that a causal model does not know; n-gram models spell them."""
+        if self.causal is None:
+            return None
+        return UnknownTokens.of_tokenizer(self.causal.source.short_name, self.causal.tokenizer)
+
+    def texts_read(self, record: Record) -> tuple[str, ...]:
+        return (record.text, _context(record)) if self.options["context"] else (record.text,)
 
     @property
     def depends_on_batch(self) -> bool:

@@ -29,7 +29,8 @@ def greedy_match(hyps: Side, refs: Side) -> tuple[Floats, Floats]:
     """Precision and recall (H, R) of greedy matching of unit vectors.
 
     P[h, r] = sum over tokens i of h of w_i max over tokens j of r of <h_i, r_j>, weights scaled to sum 1 in each
-    text; R the other way round. nan for a text whose weights are all 0. Source: Zhang et al. 2020, BERTScore.
+    text; R the other way round; both in -1..1. nan for a text whose weights are all 0. Source: Zhang et al. 2020,
+    BERTScore.
     """
     product = refs.vectors @ hyps.vectors.T  # (tokens of references, tokens of hypotheses)
     if product.device.type == "cpu":
@@ -54,7 +55,8 @@ def _weighted(best: npt.NDArray[np.float32], side: Side) -> Floats:
     starts = _starts(side.lengths)
     sums = np.add.reduceat(side.weights, starts)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.add.reduceat(best * side.weights, starts, axis=1) / sums
+        # Cosines of unit vectors in single precision may be a little above 1.
+        return np.clip(np.add.reduceat(best * side.weights, starts, axis=1) / sums, -1.0, 1.0)
 
 
 def mean_vectors(side: Side) -> Floats:

@@ -128,10 +128,15 @@ def find_encoder(name: str | None = None) -> EncoderSource:
             message = f"its weights are not the published ones; reinstall the package {_DEFAULT_PACKAGE}"
             raise EncoderError(DEFAULT_ENCODER, message)
         return source
-    folder = Path(name)
-    if folder.is_dir():
-        return _from_folder(folder.resolve().name, folder)
-    return _from_folder(name, _cached_folder(name))
+    folder = find_encoder_folder(name)
+    return _from_folder(folder.resolve().name if Path(name).is_dir() else name, folder)
+
+
+def find_encoder_folder(name: str | None = None) -> Path:
+    """The folder of `find_encoder`, of which nothing is read or checked yet. Raises `EncoderError` without one."""
+    if name is None or name in _DEFAULT_NAMES:
+        return _default_folder()
+    return Path(name) if Path(name).is_dir() else _cached_folder(name)
 
 
 def _default_folder() -> Path:

@@ -20,6 +20,7 @@ from scoring.ml.base import (
     weighted_statistics,
 )
 from scoring.ml.catalogue import RECOMMENDED, Entry, OptionValue
+from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError, TrainingDataError
 from scoring.ml.registry import get_entry
 from scoring.ml.signature import VERSION, SignatureField, text_hash
@@ -82,6 +83,17 @@ class CrossFitted(Evaluator):
         """As each member's: of an item that some of them have seen, those that did not are the ones that score it."""
         for member in self.members:
             member.recognise(items)
+
+    @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return self.members[0].scale
+
+    @property
+    def unknown_tokens(self) -> UnknownTokens | None:
+        return self.members[0].unknown_tokens
+
+    def texts_read(self, record: Record) -> tuple[str, ...]:
+        return self.members[0].texts_read(record)
 
     @property
     def worst(self) -> float:

@@ -81,10 +81,9 @@ def test_without_references_undefined_with_reason(entry):
 def test_identical_text_gets_the_top_in_any_script(entry):
     lines = ["the cat sat on the mat .", "ฉันชอบกินข้าวผัด", "我喜欢喝茶。", "मुझे चाय पसंद है", "Ich trinke Tee!"]
     rows = [Record(line, (line, "other words here")) for line in lines]
-    values = load(entry.name, **({"tokenize": "char"} if "bleu" in entry.name else {})).score(rows)
+    options = {"tokenize": "char"} if "bleu" in entry.name else {"lang": "und"} if entry.name == "rouge-l" else {}
+    values = load(entry.name, **options).score(rows)
     expected = entry.scale[1]
-    if entry.name == "token-f1":  # its tokens are [a-z0-9'] by definition
-        rows, values = rows[:1], values[[0, 4]]
     if entry.name == "meteor":  # a single chunk of m tokens still costs .5 / m^3: these are 7, 1, 1, 4 and 4
         expected = 1 - 0.5 / np.array([7, 1, 1, 4, 4]) ** 3
     np.testing.assert_allclose(values, expected, rtol=1e-12)

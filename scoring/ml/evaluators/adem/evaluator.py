@@ -30,7 +30,7 @@ from scoring.ml.evaluators.unreferenced.vectors import Pooling, UtteranceEncoder
 from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.estimate import scoring_seconds
+from scoring.ml.training.estimate import estimate_tokens, scoring_seconds
 from scoring.ml.training.finetune import FinetuneResult
 from scoring.ml.training.gold import choose_aspect, rated_records
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
@@ -72,7 +72,7 @@ class Adem(TrainedEvaluator):
         aspect, part = _check(job)
         learned = int((~part.held).sum())
         texts = {text for record in part.records for text in (record.text, *record.references, *record.context)}
-        seconds = scoring_seconds(job.encoder, sum(2 + 1.3 * len(text.split()) for text in texts))
+        seconds = scoring_seconds(job.encoder, sum(map(estimate_tokens, texts)))
         steps = len(GRID) if job.options["l2"] is None else 1
         if job.text("method") == "gradient":
             steps = -(-learned // job.integer("batch_size")) * job.integer("epochs")

@@ -1,7 +1,7 @@
 """Replies that are broken on purpose: dropped, shuffled and repeated words (Sinha et al. 2020, section 3.2).
 
-Pure functions of a text and a generator. Words are what stands between spaces; a text written without spaces in
-Chinese, Japanese or Korean letters is taken letter by letter.
+Pure functions of a text and a generator. Words are what stands between spaces; a text written without spaces in a
+script that sets none (Chinese, Japanese, Thai ...) or in Korean letters is taken letter by letter.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from evalapp.words import UNSPACED_BLOCKS
+
 DROP = 0.5
 #: How often a broken reply that equals the true one is drawn again.
 TRIES = 5
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}\uac00-\ud7af]")
 Corruption: TypeAlias = Callable[[Sequence[str], np.random.Generator], list[str]]
 
 

@@ -17,14 +17,13 @@ from scoring.ml.evaluators.unreferenced.conversations import (
 )
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob
-from scoring.ml.training.estimate import matrix_rate, scoring_seconds
+from scoring.ml.training.estimate import estimate_tokens, matrix_rate, scoring_seconds
 from scoring.ml.training.job import FitJob, Plan
 
 #: Fewer conversations give neither false replies worth the name nor a held-out part.
 LEAST = 10
-#: Of an estimate: tokens of a word, special tokens of a text, and what small networks reach of the rate of bare
-#: matrix products.
-TOKENS_PER_WORD, SPECIAL, EFFICIENCY = 1.3, 2, 0.2
+#: Of an estimate: what small networks reach of the rate of bare matrix products.
+EFFICIENCY = 0.2
 
 
 @dataclass(frozen=True)
@@ -135,17 +134,15 @@ def _there(job: FitJob, kind: str) -> bool:
     return bool(job.options["generator" if kind == "model_false" else "translator"])
 
 
-def _tokens(text: str) -> float:
-    return SPECIAL + TOKENS_PER_WORD * len(text.split())
-
-
 def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> float:
     """Every distinct turn, `broken` forms of every reply, and with `flat` every context as one text."""
     everyone = (*sets.train, *sets.dev)
-    tokens = sum(_tokens(turn) for turn in {turn for one in everyone for turn in one.turns})
-    tokens += broken * sum(_tokens(turn) for one in everyone for turn in one.turns[one.first :])
+    tokens = sum(estimate_tokens(turn) for turn in {turn for one in everyone for turn in one.turns})
+    tokens += broken * sum(estimate_tokens(turn) for one in everyone for turn in one.turns[one.first :])
     if flat:
-        tokens += sum(_tokens(one.turns[0]) * one.n_replies * (len(one.turns) + one.first) / 2 for one in everyone)
+        tokens += sum(
+            estimate_tokens(one.turns[0]) * one.n_replies * (len(one.turns) + one.first) / 2 for one in everyone
+        )
     return scoring_seconds(job.encoder, tokens, job.text("train_device"))
 
 
@@ -157,7 +154,7 @@ def _training_seconds(
     hidden = int(str(job.options.get("hidden", 0)))
     decoder = int(str(job.options["decoder"]))
     if reads == "tokens":
-        words = sum(_tokens(turn) for one in conversations for turn in one.turns[one.first :]) / n
+        words = sum(estimate_tokens(turn) for one in conversations for turn in one.turns[one.first :]) / n
         longest = job.optional_integer("max_length") or job.encoder.max_length()
         length = min(longest, words * sum(len(one.turns) for one in conversations) / max(1, len(conversations)) / 2)
         width = int(str(job.options["embedding"])) + hidden

@@ -142,6 +142,22 @@ def test_signature_names_everything(tiny_encoder):
     assert len({load("bertscore", encoder=folder, **given).signature for given in same}) == 1
 
 
+def test_idf_of_one_reference_weighs_tokens_alike(tiny_encoder):
+    """log((N + 1) / (df + 1)) is 0 for every token of the only reference: identical texts had 0, the value of an empty
+    text. So it is for a text of tokens that every reference has."""
+    weighted, plain = (load("bertscore", encoder=tiny_encoder(), idf=idf, device="cpu") for idf in (True, False))
+    for rows in (
+        [Record("the cat sat", ("the cat sat",))],
+        [Record("the cat sat", ("the cat sat", "the cat sat")), Record("a dog ran", ("the cat sat",))],
+    ):
+        np.testing.assert_allclose(weighted.score(rows), plain.score(rows), atol=1e-12)
+    assert weighted.score([Record("the cat sat", ("the cat sat",))])[0] == pytest.approx(1, abs=1e-6)
+    # Both references have "the cat", so that all of its weights are 0; "mat" and "dog" have log(3 / 2).
+    rows = [Record("the cat", ("the cat",)), Record("the cat mat", ("the cat mat", "the cat dog"))]
+    found = weighted.evaluate([*rows, Record("the cat dog", ("the cat dog",))])
+    np.testing.assert_allclose(found.values, 1, atol=1e-6)
+
+
 def test_idf_depends_on_the_call(tiny_encoder):
     assert load("bertscore", encoder=tiny_encoder(), idf=True).depends_on_batch
     assert not load("bertscore", encoder=tiny_encoder()).depends_on_batch

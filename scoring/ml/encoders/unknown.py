@@ -1,0 +1,108 @@
+"""Which texts an encoder cannot read: a tokenizer gives one and the same token for every word that it does not know."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.encoders.tokenizing import encode_texts
+
+# WordPiece gives up on longer words, whatever letters they have.
+_LONG_WORD = re.compile(r"\w{101}")
+_TEXTS_AT_A_TIME = 1024
+
+
+class Known(IntEnum):
+    """How much of a text an encoder's tokenizer knows. A text of which no token with a letter is known is unknown:
+    digits and punctuation beside unknown words say nothing of them."""
+
+    ALL = 0
+    SOME = 1
+    NONE = 2
+
+
+class UnknownTokens:
+    """Looks for unknown tokens in texts. `backend` is the Rust tokenizer, `unknown` the number of its unknown token."""
+
+    def __init__(self, name: str, backend: Any, unknown: int | None) -> None:
+        self.name, self.backend, self.unknown = name, backend, unknown
+        backend.no_truncation()
+        backend.no_padding()
+        # What looks like a special token in a text is text.
+        backend.encode_special_tokens = True
+
+    @classmethod
+    def of_tokenizer(cls, name: str, tokenizer: Any) -> UnknownTokens:
+        """That of a tokenizer of transformers."""
+        return cls(name, tokenizer.backend_tokenizer, tokenizer.unk_token_id)
+
+    @classmethod
+    def of_folder(cls, name: str, folder: Path) -> UnknownTokens | None:
+        """That of an encoder's folder, read without transformers and torch; None where it holds no tokenizer.json."""
+        path = folder / "tokenizer.json"
+        if not path.is_file():
+            return None
+        stat = path.stat()
+        return _read(name, str(path), stat.st_size, stat.st_mtime_ns)
+
+    @property
+    def reason(self) -> str:
+        """Why a text of unknown tokens has no score."""
+        return f"the encoder {self.name} knows no word of it: choose one that reads this language"
+
+    def look(self, texts: Iterable[str]) -> dict[str, Known]:
+        """How much of each distinct text is known; blank texts are known."""
+        found = dict.fromkeys(texts, Known.ALL)
+        if self.unknown is None:
+            return found
+        doubtful = [text for text in found if text.strip() and not self._surely_known(text)]
+        for start in range(0, len(doubtful), _TEXTS_AT_A_TIME):
+            part = doubtful[start : start + _TEXTS_AT_A_TIME]
+            for text, encoding in zip(part, encode_texts(self.backend, part), strict=True):
+                found[text] = self._judge(encoding.ids)
+        return found
+
+    def _judge(self, ids: Sequence[int]) -> Known:
+        if self.unknown not in ids:
+            return Known.ALL
+        return Known.SOME if self._has_letter[list(ids)].any() else Known.NONE
+
+    def _surely_known(self, text: str) -> bool:
+        return text.isascii() and self._knows_ascii and _LONG_WORD.search(text) is None
+
+    @cached_property
+    def _knows_ascii(self) -> bool:
+        """Whether each visible ASCII character is known, at the beginning of a word, inside and again."""
+        visible = string.ascii_letters + string.digits + string.punctuation
+        encodings = encode_texts(self.backend, [f"{char} a{char}{char}" for char in visible])
+        return all(self.unknown not in encoding.ids for encoding in encodings)
+
+    @cached_property
+    def _has_letter(self) -> npt.NDArray[np.bool_]:
+        vocabulary = self.backend.get_vocab(with_added_tokens=True)
+        found = np.zeros(max(vocabulary.values(), default=0) + 1, dtype=np.bool_)
+        found[[number for token, number in vocabulary.items() if any(map(str.isalpha, token))]] = True
+        found[self.unknown] = False
+        return found
+
+
+@lru_cache(maxsize=4)
+def _read(name: str, path: str, size: int, modified: int) -> UnknownTokens:
+    """Read once for each state of the file, which size and time stand for."""
+    from tokenizers import Tokenizer
+
+    backend = Tokenizer.from_file(path)
+    model = json.loads(backend.to_str())["model"]
+    unknown = model.get("unk_id")
+    if unknown is None and model.get("unk_token"):
+        unknown = backend.token_to_id(model["unk_token"])
+    return UnknownTokens(name, backend, unknown)
