@@ -43,6 +43,8 @@ NO_REFERENCE = {"systems": "no-reference"}
 USR = ("Original Ground Truth=reference", "New Human Generated=human")
 RANKME = "likert_apart_"
 
+# dstc7_dev and scratchplot: since version 0.2 words of every script count, before that [a-z0-9'] alone did, as in the
+# table (dstc7_dev has 22 outputs, scratchplot 24 whose words are other ones now; see docs/results/floors.md).
 FLOORS = [
     Floor("novikova", "informativeness", 2460, (0.101, 0.117), (0.123, 0.117)),
     Floor("novikova", "naturalness", 2460, (-0.159, -0.166), (0.141, 0.155)),
@@ -53,8 +55,8 @@ FLOORS = [
     Floor("e2e", "naturalness", 6012, (-0.134, -0.141), (0.086, 0.085), meta={"ratings": "rank"}),
     Floor("e2e", "quality", 6012, (0.195, 0.190), (0.187, 0.183), meta={"ratings": "rank"}),
     # The F1 of this set is in `test_undefined_is_not_zero`: the table counts 225 outputs without references as 0.
-    Floor("dstc7_dev", "relevance", 6516, (-0.019, 0.014), None, ("Human=human",), MACHINE),
-    Floor("dstc7_dev", "informativeness", 6516, (0.047, 0.071), None, ("Human=human",), MACHINE),
+    Floor("dstc7_dev", "relevance", 6516, (-0.022, 0.013), None, ("Human=human",), MACHINE),
+    Floor("dstc7_dev", "informativeness", 6516, (0.044, 0.070), None, ("Human=human",), MACHINE),
     Floor("dailydialog_multiref", "overall", 400, (-0.287, -0.346), (0.235, 0.195), ("human=human",), MACHINE),
     Floor("usr_topicalchat", "overall", 300, (0.332, 0.270), (0.280, 0.299), USR, NO_REFERENCE),
     Floor("usr_topicalchat", "overall", 240, (0.063, 0.045), (0.336, 0.304), USR, MACHINE),
@@ -66,9 +68,9 @@ FLOORS = [
     Floor("predictive_engagement", "engagement", 600, (0.016, 0.143), None, ("human=human",)),
     Floor("predictive_engagement", "engagement", 300, (-0.211, -0.354), None, ("human=human",), MACHINE),
     Floor("union_roc", "reasonable", 400, (-0.116, -0.111), (0.012, -0.005)),
-    Floor("scratchplot", "naturalness", 300, (-0.160, -0.116), None),
-    Floor("scratchplot", "interestingness", 300, (0.249, 0.187), None),
-    Floor("scratchplot", "coherence", 300, (-0.108, -0.155), None),
+    Floor("scratchplot", "naturalness", 300, (-0.1615, -0.118), None),
+    Floor("scratchplot", "interestingness", 300, (0.248, 0.186), None),
+    Floor("scratchplot", "coherence", 300, (-0.110, -0.1575), None),
 ]
 
 
@@ -117,7 +119,7 @@ def test_floors(shared_data, folder):
 
 
 def test_undefined_is_not_zero(shared_data):
-    """dstc7_dev, F1 (.162/.153 and .140/.129 in the table). 25 contexts have no reference, so 225 of the 6,516 outputs
+    """dstc7_dev, F1 (.162/.153 and .140/.129 in the table, .163/.154 and .141/.131 with words of every script). 25 contexts have no reference, so 225 of the 6,516 outputs
     have no F1. The table counts them as 0; here they are undefined and left out. Both are computed: the table's
     figures come out with zeros in their place, so the difference is that rule and nothing else."""
     import numpy as np
@@ -132,8 +134,8 @@ def test_undefined_is_not_zero(shared_data):
     command("score", "token-f1", "--project", slug, "--here")
     project = Project.objects.get(slug=slug)
     for aspect, table_says, left_out in (
-        ("relevance", (0.162, 0.153), (0.1672, 0.1547)),
-        ("informativeness", (0.140, 0.129), (0.1410, 0.1281)),
+        ("relevance", (0.163, 0.154), (0.1685, 0.1563)),
+        ("informativeness", (0.141, 0.131), (0.1424, 0.1296)),
     ):
         shown = meta(slug, Floor("dstc7_dev", aspect, 6516, (0, 0), None, meta=MACHINE))[1]["token-f1"]
         assert (shown["n"], shown["n_missing"]) == (6291, 225)

@@ -17,6 +17,8 @@ from scoring.ml import Dataset, load, read_dataset
 
 TRUTH = ("Original Ground Truth",)
 HUMANS = ("Original Ground Truth", "New Human Generated")
+# dstc7_dev: since version 0.2 words of every script count, before that [a-z0-9'] alone did, as in the
+# table (dstc7_dev has 22 outputs whose words are other ones now; see docs/results/floors.md).
 # set, aspect, systems left out, n, length, F1 (None: the table has no such number)
 ROWS = [
     ("novikova", "informativeness", (), 2460, (0.101, 0.117), (0.123, 0.117)),
@@ -33,8 +35,8 @@ ROWS = [
     ("predictive_engagement", "engagement", (), 600, (0.016, 0.143), None),
     ("predictive_engagement", "engagement", ("human",), 300, (-0.211, -0.354), None),
     ("union_roc", "reasonable", (), 400, (-0.116, -0.111), (0.012, -0.005)),
-    ("dstc7_dev", "relevance", ("Human",), 6516, (-0.019, 0.014), (0.162, 0.153)),
-    ("dstc7_dev", "informativeness", ("Human",), 6516, (0.047, 0.071), (0.140, 0.129)),
+    ("dstc7_dev", "relevance", ("Human",), 6516, (-0.022, 0.013), (0.163, 0.154)),
+    ("dstc7_dev", "informativeness", ("Human",), 6516, (0.044, 0.070), (0.141, 0.131)),
 ]  # fmt: skip
 E2E = [("naturalness", (-0.134, -0.141), (0.086, 0.085)), ("quality", (0.195, 0.190), (0.187, 0.183))]
 TOLERANCE = 0.002
@@ -97,8 +99,8 @@ def test_outputs_without_references_are_undefined_not_zero(shared_data: Path):
     defined = ~np.isnan(scores)
     people = np.array([ratings[key] for key in rated])
     assert (len(rated), int(defined.sum())) == (6516, 6291)
-    # Only over the defined ones the correlation is .167 / .155, not the table's .162 / .153.
-    assert pearsonr(scores[defined], people[defined])[0] == pytest.approx(0.1672, abs=1e-4)
+    # Only over the defined ones the correlation is .169 / .156, with zeros for the others .163 / .154.
+    assert pearsonr(scores[defined], people[defined])[0] == pytest.approx(0.1685, abs=1e-4)
 
 
 @pytest.mark.slow

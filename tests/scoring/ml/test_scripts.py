@@ -34,14 +34,15 @@ TEXTS = {
     "th": ("วันนี้อากาศดีมาก", "ไม่มีใครอ่านหนังสือพิมพ์"),
 }
 REFERENCED = [
-    entry for entry in catalogue() if entry.kind == "baseline" and "references" in entry.needs and entry.name != "bleurt"
-    and entry.name != "perplexity"
-]  # fmt: skip
+    entry
+    for entry in catalogue()
+    if entry.kind == "baseline" and "references" in entry.needs and entry.name not in ("bleurt", "perplexity")
+]
 TRAINED = [entry.name for entry in catalogue() if entry.learns]
 
 
 def own_maximum(evaluator, text: str) -> float:
-    """What equal texts get: the top of the scale. METEOR's penalty leaves 1 - gamma / m^3 to a single chunk of m words."""
+    """What equal texts get: the top of the scale; in METEOR a single chunk of m words gets 1 - gamma / m^3."""
     if evaluator.name == "meteor":
         return 1 - 0.5 / len(tokenize(text.lower(), evaluator.tokenizer)) ** 3
     top = evaluator.scale[1]
@@ -65,6 +66,9 @@ def test_equal_texts_reach_the_maximum_and_different_ones_do_not(entry, is_told,
             continue
         top = own_maximum(evaluator, text)
         assert equal == pytest.approx(top, abs=1e-6 * top)
+        if np.isnan(different):  # the encoder reads one of the two only
+            assert found.reasons[place + 1]
+            continue
         assert different < top * 0.99
         if evaluator.unknown_tokens is None:
             assert different < top * 0.6
@@ -88,7 +92,7 @@ def test_sentinels_know_words_of_every_script(language):
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("name", ["distinct-1", "distinct-2"])
 def test_repetition_shows_in_every_script(name, language):
-    """A text after itself has half as many different words; a remark says so where it is cut at spaces that it lacks."""
+    """A text after itself has half as many different words; a remark says where it is cut at spaces that it lacks."""
     one, _ = TEXTS[language]
     joint = "" if language in ("zh", "ja", "th") else " "
     rows = [Record(one), Record(one + joint + one)]
@@ -187,7 +191,7 @@ def test_unknown_words_are_counted_and_unreadable_references_do_not_count():
 STATED = [entry for entry in catalogue() if entry.kind != "trained" and entry.name != "bleurt" and any(
     end is not None for end in entry.scale)]  # fmt: skip
 OPTIONS = {
-    "bertscore": ({}, {"idf": True}, {"rescale": True}, {"component": "recall"}),
+    "bertscore": ({}, {"idf": True}, {"component": "recall"}),
     "moverscore": ({}, {"form": "linear"}, {"form": "linear", "cost": "squared"}),
     "bleu-4": ({}, *({"smooth": name} for name in ("floor", "add-k", "none", "method1", "method3", "method5"))),
     "chrf": ({}, {"word_order": 2, "beta": 1.3}),

@@ -420,6 +420,7 @@ class _TwoAspects:
 
     depends_on_batch = False
     trained_on: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
     entry = SimpleNamespace(system_score="mean")
 
     def identity(self, record):
@@ -428,7 +429,10 @@ class _TwoAspects:
     def evaluate(self, records, *, progress):
         letters = np.array([float(len(record.text)) for record in records])
         columns = {"tone": letters, "wit": 2 * letters}
-        return SimpleNamespace(values=letters, components=columns, truncated=None, reasons=[""] * len(records))
+        reasons = [""] * len(records)
+        return SimpleNamespace(
+            values=letters, components=columns, truncated=None, unknown=None, remarks=(), reasons=reasons
+        )
 
 
 def test_an_aspect_that_was_scored_alone_takes_no_row_from_the_others(cast, monkeypatch, settings, tmp_path):
