@@ -119,9 +119,9 @@ def test_floors(shared_data, folder):
 
 
 def test_undefined_is_not_zero(shared_data):
-    """dstc7_dev, F1 (.162/.153 and .140/.129 in the table, .163/.154 and .141/.131 with words of every script). 25 contexts have no reference, so 225 of the 6,516 outputs
-    have no F1. The table counts them as 0; here they are undefined and left out. Both are computed: the table's
-    figures come out with zeros in their place, so the difference is that rule and nothing else."""
+    """dstc7_dev, F1 (.163/.154 and .141/.131 with words of every script; .162/.153 and .140/.129 in the table, before).
+    25 contexts have no reference, so 225 of the 6,516 outputs have no F1. The table counts them as 0; here they are
+    undefined and left out. Both are computed, so the difference is that rule and nothing else."""
     import numpy as np
 
     from evalapp.accounts.models import Project
