@@ -1,0 +1,286 @@
+"""Every block of the documentation is executed, in the order of its page, in a fresh folder, with the files that the
+page shows. What cannot run here is listed with the reason; a line that is neither run nor listed fails."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.db import transaction
+
+from annotation.models import Rating
+from annotation.services.campaigns import create_campaign, open_campaign
+from annotation.services.filters import create_filter
+from annotation.services.judging import next_assignment, submit_answer
+from evalapp.accounts.models import Project, User
+from evalapp.accounts.roles import Role
+from evalapp.accounts.services import create_project, create_token
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from evalapp.stats import recompute
+from tests.cast import join, person
+from tests.docs.blocks import PAGES, ROOT, read_blocks
+
+pytestmark = [pytest.mark.slow]
+
+DOCKER, HOST = "needs Docker and its images", "is for the host of an installation (cron, systemd, git, a proxy)"
+MAKE = "makes or needs a whole installation; tests/services/test_run.py and the flows run what it starts"
+ENCODER = "reads texts with a language model of 400 MB; the tests of tests/scoring run it with a small one"
+GAMES = "needs a trained comparative: tests/scoring/management/test_games.py"
+PAPERS = "computes for hours on public data sets that are not part of the repository"
+#: What no test runs: page -> beginnings of lines -> why.
+NOT_RUN: dict[str, dict[str, str]] = {
+    "README.md": {"make ": MAKE},
+    "CONTRIBUTING.md": {"make ": MAKE},
+    "docs/tutorial/first-evaluation.md": {"make ": MAKE},
+    "docs/how-to/back-up-and-move.md": {
+        "docker ": DOCKER, "30 3 * * *": HOST, "createdb ": HOST, "export ": HOST,
+        "python manage.py restore": "needs an empty installation: tests/evalapp/management/test_backup.py",
+        "python manage.py backup": "tests/evalapp/management/test_backup.py",
+        "mkdir /tmp/trial": HOST, "EVALAPP_DATA=/tmp/trial": "a second installation: tests/faults/test_backup.py",
+    },
+    "docs/operations/upgrade-and-rollback.md": {"": HOST},
+    "docs/operations/proxy.md": {"": "tests/docs/test_proxy.py"},
+    "docs/how-to/choose-references.md": {"python manage.py ": ENCODER},
+    "docs/how-to/train-an-evaluator.md": {
+        "python manage.py ": ENCODER,
+        "curl -H \"Authorization: Bearer $TOKEN\" -F name=natural": "names files by “...”: tests/scoring/api",
+        "curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type": "needs a worker of the queue live",
+    },
+    "docs/how-to/score-and-rank.md": {
+        "python manage.py score bertscore": ENCODER, "python manage.py systems weekend --by bertscore": ENCODER,
+        "python manage.py games": GAMES,
+        "python manage.py systems weekend --by judge": GAMES,
+        "python manage.py selection weekend --evaluator judge": "needs a trained evaluator: test_selection.py",
+        "python manage.py meta weekend --pairs --evaluators length random judge": GAMES,
+    },
+    "docs/how-to/publish-an-export.md": {"from datasets import": "needs the package datasets"},
+    **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
+       ("README", "agreement", "floors", "power", "published", "rankings")},
+}  # fmt: skip
+#: Pages whose Python is run by a test of their own, which needs a small encoder or a client that is routed.
+ELSEWHERE = {
+    "docs/how-to/python-client.md": "tests/evalapp/client/test_how_to.py",
+    "docs/how-to/score-dialogues.md": "tests/scoring/ml/test_how_to.py",
+    "docs/reference/library.md": "tests/scoring/ml/test_how_to.py",
+}
+#: What is shown and not run: templates, diagrams.
+SHOWN = {"templates/README.md": "html", "CONTRIBUTING.md": "", "docs/operations/proxy.md": ""}
+
+
+def reason_for(page: str, line: str) -> str:
+    return next((why for start, why in NOT_RUN.get(page, {}).items() if line.startswith(start)), "")
+
+
+class Reader:
+    """Somebody at a terminal in an empty folder who does what a page says."""
+
+    def __init__(self, page: str, folder: Path, address: str = "", token: str = "") -> None:
+        self.page, self.folder, self.address, self.token = page, folder, address, token
+        self.names: dict[str, Any] = {}
+        self.settings: list[str] = []
+        self.said: dict[str, str] = {}
+
+    def follow(self) -> None:
+        for block in read_blocks(self.page):
+            if block.title:
+                path = self.folder / block.title
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text, encoding="utf-8")
+            elif block.language == "python":
+                if not reason_for(self.page, block.text):
+                    exec(compile(block.text, f"{self.page}:{block.line}", "exec"), self.names)
+            else:
+                for line in block.commands():
+                    if not reason_for(self.page, line):
+                        self.said[line] = self.run(line)
+
+    def run(self, line: str) -> str:
+        if line.startswith("python manage.py "):
+            return self._command(shlex.split(line.removeprefix("python manage.py ")))
+        if line.startswith("python -m evalapp.stats.recompute "):
+            assert recompute.main(shlex.split(line)[3:]) == 0, line
+            return ""
+        if line.startswith("curl ") or re.match(r"[A-Z]\w*=", line):
+            return self._curl(line)
+        raise AssertionError(f"{self.page} has a line that is neither run nor listed in NOT_RUN: {line}")
+
+    def _command(self, words: list[str]) -> str:
+        out, err = io.StringIO(), io.StringIO()
+        call_command(*words, stdout=out, stderr=err)
+        return out.getvalue() + err.getvalue()
+
+    def _curl(self, line: str) -> str:
+        if not line.startswith("curl "):
+            self.settings.append(line)
+            return ""
+        line = line.replace("curl ", "curl -sS --fail-with-body ", 1)
+        script = "\n".join(["set -e", *self.settings, line])
+        script = re.sub(r"http://127\.0\.0\.1:8000|https://evalapp\.example\.org", self.address, script)
+        env = {"PATH": os.environ["PATH"], "TOKEN": self.token}
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=self.folder, env=env, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout[:600]}\n{done.stderr[-600:]}"
+        for run in Run.objects.filter(state=Run.State.QUEUED):
+            execute_run(run.pk)
+        return done.stdout
+
+
+# ---- the places where pages begin ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def weekend(django_db_setup: Any, django_db_blocker: Any, demo_files: Path) -> Iterator[None]:
+    """A project *weekend* of the owner olga with rated and compared outputs: the demonstration's."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        olga = User.objects.create_user("olga", password="a-quiet-lake-13", is_superuser=True, is_staff=True)
+        person("researcher")
+        create_project(slug="weekend", owner=olga)
+        call_command("load", str(demo_files), "--project", "weekend", stdout=io.StringIO(), stderr=io.StringIO())
+        for name in ("length", "overlap", "random", "token-f1", "bleu-4", "chrf"):
+            call_command("score", name, "--project", "weekend", "--here", stdout=io.StringIO(), stderr=io.StringIO())
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def here(weekend: None, tmp_path: Path, monkeypatch: Any, django_db_blocker: Any) -> Iterator[Path]:
+    """A fresh folder; what a page stores is rolled back. A worker is played by executing what is followed."""
+    for module in ("scoring.management.following", "retrieval.management.commands.corpus"):
+        monkeypatch.setattr(f"{module}.follow_run", lambda run, say: execute_run(run.pk) or run)
+    monkeypatch.chdir(tmp_path)
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield tmp_path
+        transaction.set_rollback(True)
+
+
+def without_project() -> None:
+    Project.objects.filter(slug="weekend").delete()
+
+
+def without_olga() -> None:
+    without_project()
+    User.objects.filter(username="olga").delete()
+
+
+def with_my_folder() -> None:
+    """The files of *Bring your own data*, which later pages go on with."""
+    for block in read_blocks("docs/how-to/bring-your-own-data.md"):
+        if block.title:
+            Path(block.title).parent.mkdir(exist_ok=True)
+            Path(block.title).write_text(block.text, encoding="utf-8")
+
+
+def with_people() -> None:
+    """A named filter *hasty*, and a campaign *pilot* in which two people judged."""
+    project, olga = Project.objects.get(slug="weekend"), User.objects.get(username="olga")
+    rater = Rating.objects.filter(project=project).values_list("rater", flat=True).first()
+    create_filter(project=project, user=olga, name="hasty", raters=[rater], reason="2 s each")
+    scale = {"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 5}
+    plan = {
+        "name": "Pilot",
+        "slug": "pilot",
+        "kind": "likert",
+        "overlap": 2,
+        "items": {"sample": 8},
+        "aspects": [scale],
+    }
+    pilot = open_campaign(campaign=create_campaign(project=project, user=olga, plan=plan), user=olga, here=True)
+    for number in range(2):
+        fred = person(f"fred-{number}")
+        join(project, fred, Role.ANNOTATOR)
+        shown = next_assignment(user=fred, campaign_id=pilot.pk).shown
+        for value in (1, 2, 4, 5, 3):
+            answer = {"naturalness": value}
+            sent = submit_answer(user=fred, public=shown.public, submission=uuid4(), answer=answer, then="next")
+            shown = sent.next
+
+
+def with_rated_dialogues() -> None:
+    """Dialogues that were rated as a whole, and their turns as outputs of items of their group."""
+    rows: dict[str, list[dict[str, Any]]] = {"items": [], "outputs": [], "dialogues": [], "ratings": []}
+    for number in range(12):
+        turns = ["Hello there.", " ".join(["Yes"] * (number + 1))]
+        rows["dialogues"].append({"id": f"rated-{number}", "turns": turns, "system": "sys-a"})
+        rows["items"].append({"id": f"turn-{number}", "context": turns[:1], "group": f"rated-{number}"})
+        rows["outputs"].append({"item": f"turn-{number}", "system": "sys-a", "text": turns[1]})
+        rating = {"dialogue": f"rated-{number}", "rater": "r1", "aspect": "naturalness", "value": 1 + number % 5}
+        rows["ratings"].append(rating)
+    for name, kind in rows.items():
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kind), encoding="utf-8")
+    call_command("load", ".", "--project", "weekend", stdout=io.StringIO())
+    call_command("score", "length", "--project", "weekend", "--here", stdout=io.StringIO())
+
+
+#: What a page takes for granted beside the project *weekend*.
+BEFORE: dict[str, Callable[[], None]] = {
+    "docs/how-to/bring-your-own-data.md": without_project,
+    "docs/how-to/run-it-for-a-group.md": without_olga,
+    "docs/how-to/use-the-library.md": with_my_folder,
+    "docs/tutorial/first-evaluation.md": with_my_folder,
+    "docs/how-to/look-at-agreement.md": with_people,
+    "docs/how-to/score-and-rank.md": with_rated_dialogues,
+}
+ONLINE = {"docs/how-to/use-the-api.md"}
+RUN = [page for page in PAGES if read_blocks(page) and page not in {*ELSEWHERE, *ONLINE, *SHOWN}]
+
+
+@pytest.mark.parametrize("page", RUN)
+@pytest.mark.usefixtures("few_draws")
+def test_a_page_can_be_followed(page, here):
+    BEFORE.get(page, lambda: None)()
+    reader = Reader(page, here)
+    reader.follow()
+    said = "\n".join(reader.said.values())
+    assert "Traceback" not in said
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_calls_of_the_api_can_be_followed(live_server, tmp_path, monkeypatch):
+    """By curl, against a server, with the files of *Bring your own data*."""
+    monkeypatch.chdir(tmp_path)
+    with_my_folder()
+    rita = person("rita")
+    join(create_project(slug="weekend", owner=person("olga")), rita, Role.RESEARCHER)
+    token = create_token(user=rita, name="page", scopes=["read", "write", "annotate"])[1]
+    reader = Reader("docs/how-to/use-the-api.md", tmp_path, live_server.url, token)
+    reader.folder = tmp_path / "my-folder"
+    reader.follow()
+    assert any('"kind":"score"' in text for text in reader.said.values())
+
+
+# ---- nothing is left out ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_run_or_listed(page):
+    """A block of a page that is followed is run, or its lines are listed; a page that is not followed says by what."""
+    if page in ELSEWHERE:
+        test = (ROOT / ELSEWHERE[page]).read_text(encoding="utf-8")
+        assert page.removeprefix("docs/") in test
+        assert {block.language for block in read_blocks(page)} == {"python"}
+    if page in SHOWN:
+        for block in read_blocks(page):
+            lines = block.commands()
+            assert block.language == SHOWN[page] or all(reason_for(page, line) for line in lines)
+
+
+def test_the_lists_name_what_there_is():
+    """No reason is left over for a line that is gone."""
+    left = []
+    for page, reasons in NOT_RUN.items():
+        lines = [line for block in read_blocks(page) for line in (block.text, *block.commands())]
+        left += [f"{page}: {start}" for start in reasons if not any(line.startswith(start) for line in lines)]
+    assert not left
+    assert not (set(ELSEWHERE) | set(SHOWN) | set(BEFORE) | ONLINE) - set(PAGES)
