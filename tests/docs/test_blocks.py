@@ -196,7 +196,8 @@ def with_people() -> None:
         "items": {"sample": 8},
         "aspects": [scale],
     }
-    pilot = open_campaign(campaign=create_campaign(project=project, user=olga, plan=plan), user=olga, here=True)
+    draft = create_campaign(project=project, user=olga, plan={**plan, "aspects": [scale]})
+    pilot = open_campaign(campaign=draft, user=olga, here=True)
     for number in range(2):
         fred = person(f"fred-{number}")
         join(project, fred, Role.ANNOTATOR)
@@ -258,6 +259,17 @@ def test_the_calls_of_the_api_can_be_followed(live_server, tmp_path, monkeypatch
     reader.folder = tmp_path / "my-folder"
     reader.follow()
     assert any('"kind":"score"' in text for text in reader.said.values())
+
+
+def test_the_tutorial_applies_what_the_demonstration_has_not_applied():
+    from evalapp.management.commands.demo import EVALUATORS
+    from scoring.ml import catalogue
+
+    text = (ROOT / "docs/tutorial/first-evaluation.md").read_text(encoding="utf-8")
+    named = re.findall(r"apply another one, `([\w-]+)`", text)
+    assert len(named) == 1
+    assert named[0] in {entry.name for entry in catalogue() if not entry.learns}
+    assert named[0] not in EVALUATORS
 
 
 # ---- nothing is left out ------------------------------------------------------------------------------------

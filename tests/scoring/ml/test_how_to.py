@@ -55,9 +55,14 @@ def test_a_training_as_the_reference_shows_it(tmp_path: Path) -> None:
     exec(correlation, {**columns, "item": list("aabbcc"), "system": list("xyxyxy")})
 
 
-@pytest.mark.usefixtures("here")
-def test_replies_of_dialogues() -> None:
+def test_replies_of_dialogues(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With dialogues alone, as the page says: each of its figures is there."""
+    for name in ("items", "outputs", "ratings", "comparisons"):
+        (here / "my-dialogues" / f"{name}.jsonl").unlink()
     names: dict[str, object] = {}
     for block in blocks("how-to/score-dialogues.md"):
         exec(small(block, "maude"), names)
     assert names["maude"].signature.startswith("maude|profile:recommended|")  # type: ignore[attr-defined]
+    said = capsys.readouterr().out
+    assert "[]" not in said
+    assert "ContextBin(low=1, high=1, n=" in said
