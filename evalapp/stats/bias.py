@@ -1,9 +1,10 @@
-"""Do judges favour a side or the longer text? Effects and tests, adjusted for the strengths of the systems."""
+"""Do judges favour a side or the longer text? Effects and tests over the decided comparisons (no ties of any kind),
+adjusted for the strengths of the systems."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from evalapp.stats.resampling import DEFAULT_CONFIDENCE
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """A tendency of the judges.
+    """A tendency of the judges. Only decided comparisons count: no `tie`, `both_bad` or `cannot_decide`.
 
     `estimate` is the chance that the favoured kind (the first side, the longer text) wins a decided comparison
-    between equal systems, 0.5 without bias; `log_odds` the same as log odds; `p` two-sided. `raw` is the share it won
-    of the decided comparisons as they are, `raw_p` its test against one half: what differs between the two comes
-    from the systems.
+    between equal systems, 0.5 without bias; `log_odds` the same as log odds; `p` two-sided; their `n` are the decided
+    comparisons that they are fitted to. `raw` is the share it won of the decided comparisons as they are, `raw_p` its
+    test against one half: the difference between the two comes from the systems.
     """
 
     estimate: Estimate
@@ -51,15 +52,12 @@ def side_bias(
 ) -> Bias:
     """Is the side shown first (`system_a`) favoured? (n,) columns as in `rank_by_comparisons`.
 
-    Bradley-Terry (ties half) with an effect of the side; its test is Wald's with the sandwich over clusters.
+    Bradley-Terry over the decided comparisons with an effect of the side; its test is Wald's with the sandwich over
+    clusters. Under Davidson's model, which has ties, this is the likelihood of the verdicts given that they are no tie.
     """
-    judged = read_judgements(system_a, system_b, verdict, item=item, cluster=cluster)
-    decided = judged.outcome != TIE
-    won = judged.outcome[decided] == WIN
-    units = None if judged.cluster is None else judged.cluster[decided]
-    raw, raw_p = _share(won, units, confidence)
-    fitted = _effect(judged, "side", confidence)
-    return _bias(fitted, raw, raw_p, "the first side")
+    decided = _decided(read_judgements(system_a, system_b, verdict, item=item, cluster=cluster))
+    raw, raw_p = _share(decided.outcome == WIN, decided.cluster, confidence)
+    return _bias(_effect(decided, "side", confidence), raw, raw_p, "the first side")
 
 
 def length_bias(
@@ -74,34 +72,53 @@ def length_bias(
 ) -> Bias:
     """Is the longer text favoured? `length_difference` (n,) is the length of a less that of b, in any unit.
 
-    `estimate` is at the usual difference (the root mean square). `raw` leaves out equal lengths. Systems are adjusted
-    for, so a system that is better and longer does not count as bias; where a system is always longer than another by
-    the same amount the two cannot be told apart, and the note says so.
+    `estimate` is at the usual difference, the root mean square over all comparisons, decided or not; the model is that
+    of `side_bias`. `raw` leaves out equal lengths. Systems are adjusted for, so a system that is better and longer does
+    not count as bias; where a system is always longer than another by the same amount, strength and length cannot be
+    separated, and the note says so.
     """
     judged = read_judgements(
         system_a, system_b, verdict, item=item, cluster=cluster, length_difference=length_difference
     )
     assert judged.length is not None
-    decided = (judged.outcome != TIE) & (judged.length != 0)
-    won = np.where(judged.length > 0, judged.outcome == WIN, judged.outcome == LOSS)[decided]
-    units = None if judged.cluster is None else judged.cluster[decided]
+    decided = _decided(judged)
+    assert decided.length is not None
+    unequal = decided.length != 0
+    won = np.where(decided.length > 0, decided.outcome == WIN, decided.outcome == LOSS)[unequal]
+    units = None if decided.cluster is None else decided.cluster[unequal]
     raw, raw_p = _share(won, units, confidence)
     if not (judged.length != 0).any():
         undefined = Estimate.undefined("all texts compared are equally long", len(judged))
         return _bias((undefined, None), raw, raw_p, "the longer text")
-    return _bias(_effect(judged, "length", confidence), raw, raw_p, "the longer text")
+    usual = float(np.sqrt(np.mean(judged.length**2)))
+    return _bias(_effect(decided, "length", confidence, usual), raw, raw_p, "the longer text")
 
 
-def _effect(judged: Judgements, name: str, confidence: float) -> tuple[Estimate, float | None]:
-    """The log odds of the covariate with interval, and its p."""
-    found = fit_judgements(judged, "bradley-terry", side=name == "side")
+def _decided(judged: Judgements) -> Judgements:
+    """The judgements in which one side won."""
+    rows = judged.outcome != TIE
+    columns = ("a", "b", "verdict", "item", "cluster", "rater", "length", "weight")
+    taken = {name: column[rows] for name in columns if (column := getattr(judged, name)) is not None}
+    return replace(judged, **taken)
+
+
+def _effect(decided: Judgements, name: str, confidence: float, usual: float = 0.0) -> tuple[Estimate, float | None]:
+    """The log odds of the covariate with interval, and its p; that of the length at a difference of `usual`."""
+    found = fit_judgements(decided, "bradley-terry", side=name == "side")
     if found.fit is None:
-        return Estimate.undefined(found.note or "no comparison between rated systems", len(judged)), None
+        return Estimate.undefined(found.note or "no comparison between rated systems", len(decided)), None
+    if name not in found.names:
+        return Estimate.undefined("the texts of the systems that can be rated are equally long", len(decided)), None
     place = len(found.theta) + found.names.index(name)
-    value, variance = float(found.others[found.names.index(name)]), float(found.covariance[place, place])
+    scale = 1.0
+    if decided.length is not None:
+        # The fit's own unit is the root mean square over the comparisons that it could use.
+        rated = found.rated[decided.a] & found.rated[decided.b]
+        scale = usual / float(np.sqrt(np.mean(decided.length[rated] ** 2)))
+    value, variance = scale * float(found.others[found.names.index(name)]), float(found.covariance[place, place])
     if math.isnan(variance):
         return Estimate.point(value, found.n_judgements, found.note), None
-    sd = math.sqrt(max(variance, 0.0))
+    sd = scale * math.sqrt(max(variance, 0.0))
     reach = float(ndtri(0.5 + confidence / 2)) * sd
     p = float(2 * ndtr(-abs(value) / sd)) if sd > 0 else None
     return Estimate(value, value - reach, value + reach, found.n_judgements), p

@@ -22,7 +22,8 @@ ELO_ZERO, ELO = 1000.0, 400.0 / math.log(10)
 
 # What stands for ln nu of nu = 0 and ln kappa of kappa = 1: no tie was seen, so the model gives ties no probability.
 _NO_TIES = {"davidson": -700.0, "rao-kupper": 1e-100}
-# A tie parameter e^12 says that ties and decided verdicts fit perfectly: there is no finite estimate.
+# A tie parameter e^12 says that ties and decided verdicts fit perfectly, a covariate of so many log odds that verdicts
+# follow it without exception: there is no finite estimate.
 _ENDLESS = 12.0
 _STEP_CAP, _STEP_DONE, _ITERATIONS, _HALVINGS = 3.0, 1e-10, 60, 40
 # Cells of a block of Hessian matrices: 32 MB.
@@ -141,6 +142,7 @@ def fit_counts(model: Model, design: Design, counts: FloatArray, start: Fit | No
     beta, value, converged = (np.concatenate([block[k] for block in blocks]) for k in range(3))
     n, p = design.n_systems, design.n_linear
     tie = beta[:, p] if model != "bradley-terry" else np.full(len(beta), np.nan)
+    converged &= (np.abs(beta[:, n:p]) < _ENDLESS).all(axis=1)
     if model != "bradley-terry":
         converged &= tie < _ENDLESS
     information = None

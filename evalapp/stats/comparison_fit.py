@@ -156,6 +156,8 @@ def fit_judgements(
     judged: Judgements, model: Model, *, side: bool = False, raters: bool = False, prior_sd: float | None = None
 ) -> ComparisonFit:
     """Fits the largest group of systems that have finite ratings (all with `prior_sd`), with a sandwich covariance."""
+    if judged.length is not None and len(judged) and not judged.length.any():
+        raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
     k = len(judged.labels)
     connectivity = judged.connectivity
     rated = largest_class(judged.beats, judged.n_ratings) if prior_sd is None else np.ones(k, dtype=np.bool_)
@@ -169,7 +171,9 @@ def fit_judgements(
         kinds = _kinds_of_pairs(among, prior_sd)
     fit = fit_counts(model, kinds.design, kinds.counts)
     if not fit.converged[0]:
-        return _nothing(judged, model, connectivity, "ties and decided verdicts fit perfectly: no finite ratings")
+        what = "ties and decided verdicts fit perfectly" if model != "bradley-terry" else ""
+        what = "verdicts follow the side or the lengths without exception" if kinds.names else what
+        return _nothing(judged, model, connectivity, f"{what or 'the fit does not converge'}: no finite estimates")
     others, names = fit.covariates[0], kinds.names
     if model != "bradley-terry":
         others, names = np.append(others, fit.tie[0]), (*names, "tie")
@@ -219,11 +223,10 @@ def _design(
         own.append((zero, one))
         names.append("side")
         precision.append(np.zeros(1))
-    if judged.length is not None:
+    # Texts of the rated systems may be equally long where others differ: then there is no effect of the length.
+    if judged.length is not None and judged.length[kept].any():
         length = judged.length[kept]
         scale = float(np.sqrt(np.mean(length**2)))
-        if scale == 0:
-            raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
         own.append((zero + len(names), length / scale))
         names.append("length")
         precision.append(np.zeros(1))

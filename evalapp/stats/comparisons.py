@@ -27,6 +27,7 @@ COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
 Interval: TypeAlias = Literal["sandwich", "bootstrap"]
 Adjust: TypeAlias = Literal["none", "holm"]
 
+SAME_LENGTH = "all texts of the systems that can be rated are equally long"
 # Differences of theta below this are rounding.
 _DIGITS = 9
 # With fewer defined resamples than this share an interval would describe the lucky ones only.
@@ -268,6 +269,8 @@ def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidenc
             raters.append({"rater": name[1]} | effect)
         else:
             extras[name] = effect | {"points": ELO * estimate.value}
+    if judged.length is not None and "length" not in extras:
+        extras["length"] = {**Estimate.undefined(found.note or SAME_LENGTH).as_dict(), "points": None}
     if raters:
         extras["raters"] = raters
     return extras

@@ -1,8 +1,9 @@
-"""Side and length bias: binomial test, statsmodels, what systems explain, what cannot be told."""
+"""Side and length bias: binomial test, statsmodels, ties of 0 to 90 %, what systems explain, what cannot be told."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from evalapp.stats import length_bias, side_bias
+from evalapp.stats.folder import ExportFolder
 from tests.evalapp.stats.comparison_data import draw
 
 
@@ -77,3 +79,96 @@ def test_what_cannot_be_told():
     assert json.loads(json.dumps(equal.as_dict()))["raw"]["value"] is None
     one = side_bias(["x", "y"], ["y", "x"], ["a", "a"], item=[0, 0])
     assert "fewer than 2 clusters" in one.raw.note
+
+
+# Davidson's ln nu that makes about 0, 10, 30, 50, 70, 90 % ties between systems of these strengths.
+TIES = {0.0: -30.0, 0.1: -1.4, 0.3: -0.1, 0.5: 0.75, 0.7: 1.6, 0.9: 3.0}
+THETA = (0.6, 0.2, -0.2, -0.6)
+
+
+@pytest.mark.parametrize("share", TIES)
+def test_the_truth_is_found_whatever_the_share_of_ties(share):
+    # Given that it is decided, a comparison of equal systems is won by the first side with the odds e^0.45, by a text
+    # one unit longer with e^-0.4: under Davidson's model whatever nu is.
+    sides, lengths, widths = [], [], []
+    for seed in range(25):
+        a, b, verdict, item, length = draw(THETA, 1500, seed=seed, log_nu=TIES[share], side=0.45)
+        assert (verdict == "tie").mean() == pytest.approx(share, abs=0.05)
+        found = side_bias(a, b, verdict, item=item)
+        sides.append(found.log_odds)
+        widths.append(found.log_odds.high - found.log_odds.low)
+        a, b, verdict, item, length = draw(THETA, 1500, seed=seed, log_nu=TIES[share], slope=-0.4)
+        usual = np.sqrt(np.mean(length**2))
+        one = length_bias(a, b, verdict, length, item=item).log_odds
+        lengths.append([one.value / usual, one.low / usual, one.high / usual])
+    decided = 1500 * (1 - share)
+    # Standard error of the mean of 25: about 2 / sqrt(decided) / sqrt(25); three of them are allowed.
+    close = 3 * 2.3 / np.sqrt(25 * decided)
+    assert np.mean([one.value for one in sides]) == pytest.approx(0.45, abs=close)
+    assert np.mean([value for value, _, _ in lengths]) == pytest.approx(-0.4, abs=close)
+    # Of 25 intervals of 95 % at least 20 hold the truth, but for one in 800 times; and they grow as decided ones fall.
+    assert sum(one.low <= 0.45 <= one.high for one in sides) >= 20
+    assert sum(low <= -0.4 <= high for _, low, high in lengths) >= 20
+    assert np.mean(widths) > 0.9 * 2 * 1.96 * 2 / np.sqrt(decided)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 9999), extra=st.integers(0, 200), kind=st.sampled_from(["tie", "both_bad", "cannot_decide"]))
+def test_further_ties_change_nothing(seed, extra, kind):
+    a, b, verdict, _, length = draw(THETA, 120, seed=seed, side=0.3)
+    more = np.random.default_rng(seed).integers(120, size=extra)
+    columns = [np.concatenate([column, column[more]]) for column in (a, b, length)]
+    verdicts = np.concatenate([verdict, np.full(extra, kind)])
+    for one, two in (
+        (side_bias(a, b, verdict), side_bias(*columns[:2], verdicts)),
+        (length_bias(a, b, verdict, np.sign(length)), length_bias(*columns[:2], verdicts, np.sign(columns[2]))),
+    ):
+        assert two.sentence == one.sentence
+        assert two.estimate.as_dict() == pytest.approx(one.estimate.as_dict(), nan_ok=True)
+        assert two.raw.as_dict() == one.raw.as_dict()
+        assert two.estimate.n <= (verdict != "tie").sum()
+
+
+def test_one_of_two_decided_is_half_whatever_was_tied():
+    """By hand: 6 of 8 decided comparisons are won by the first side, each system being first in four; 92 are tied."""
+    a, b = ["x", "y"] * 4 + ["x", "y"] * 46, ["y", "x"] * 4 + ["y", "x"] * 46
+    found = side_bias(a, b, ["a"] * 6 + ["b"] * 2 + ["tie"] * 92)
+    assert found.estimate.value == pytest.approx(0.75)
+    assert found.estimate.n == 8
+    # A logit of 8 independent verdicts: variance 1 / (8 x .75 x .25).
+    reach = 1.959964 / np.sqrt(8 * 0.75 * 0.25)
+    assert found.log_odds.high - found.log_odds.value == pytest.approx(reach, rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_a_side_that_always_wins_has_no_finite_odds(n):
+    for test in (side_bias, partial(length_bias, length_difference=[1, 2] * n)):
+        found = test(["x", "y"] * n, ["y", "x"] * n, ["a", "a"] * n)
+        assert not found.estimate.is_defined
+        assert "without exception" in found.sentence
+        assert found.raw.value == 1.0
+
+
+def test_rated_texts_are_equally_long_where_others_differ():
+    found = length_bias(["x", "y", "z"], ["y", "x", "x"], ["a", "a", "a"], [0, 0, 3])
+    assert found.estimate.note == "the texts of the systems that can be rated are equally long"
+
+
+@pytest.mark.parametrize(("aspect", "right"), [("quality", 0.613), ("naturalness", 0.414)])
+def test_e2e_is_as_the_decided_comparisons_say(aspect, right, shared_data):
+    """Right values: a logit over the decided comparisons with statsmodels, length in tokens at its root mean square."""
+    found, _ = ExportFolder(shared_data / "e2e").comparisons(aspect, turing=False, filter="")
+    labels = np.array([unit.label for unit in found.units.units])
+    sides = (labels[found.system_a], labels[found.system_b], found.verdict)
+    bias = length_bias(*sides, length_difference=found.longer, item=found.item, cluster=found.cluster)
+    # The product counts characters, the figure tokens: .6135 and .4091.
+    assert bias.estimate.value == pytest.approx(right, abs=0.006)
+    decided = (found.verdict == "a") | (found.verdict == "b")
+    assert bias.estimate.n == decided.sum()
+    columns = np.zeros((len(labels), decided.sum()))
+    columns[found.system_a[decided], np.arange(decided.sum())] = 1
+    columns[found.system_b[decided], np.arange(decided.sum())] -= 1
+    usual = np.sqrt(np.mean(found.longer**2))
+    design = np.column_stack([columns[1:].T, found.longer[decided] / usual])
+    theirs = sm.Logit(found.verdict[decided] == "a", design).fit(disp=0, tol=1e-12)
+    assert bias.log_odds.value == pytest.approx(theirs.params[-1], abs=1e-6)
