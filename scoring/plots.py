@@ -25,14 +25,17 @@ FONT = "system-ui, sans-serif"
 def draw_forest(
     rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme, zero: bool
 ) -> Plot:
-    """A dot with its interval for each row `{"label", "value", "low", "high", "grey"}`, in the order given."""
+    """A dot with its interval for each row `{"label", "value", "low", "high", "grey"}`, in the order given. A row with
+    a rank but no value (no finite rating) has its rank in words instead."""
     import altair as alt
 
     soft = INK[theme][1]
-    shown = [dict(row, ink=soft if row.get("grey") else MAIN[theme]) for row in rows if row["value"] is not None]
+    drawn = [row for row in rows if row["value"] is not None or row.get("rank") is not None]
+    shown = [dict(row, ink=soft if row.get("grey") else MAIN[theme]) for row in drawn if row["value"] is not None]
     data = _data(shown)
-    order = [row["label"] for row in shown]
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
+    order = [row["label"] for row in drawn]
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False),
+              scale=alt.Scale(domain=order))  # fmt: skip
     color = alt.Color("ink:N", scale=None)
     x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=zero, nice=True))
     base = alt.Chart(data).encode(y=y, color=color)
@@ -42,8 +45,17 @@ def draw_forest(
     if zero:
         rule = alt.Chart(_data([{"at": 0}])).mark_rule(strokeDash=[2, 3], color=soft).encode(x="at:Q")
         layers = rule + lines + dots
-    chart = layers.properties(width=WIDTH - 260, height=max(ROW * len(shown), ROW))
+    if endless := [{"label": row["label"], "words": unbounded(row)} for row in drawn if row["value"] is None]:
+        words = alt.Chart(_data(endless)).mark_text(align="left", color=soft, fontSize=11)
+        layers += words.encode(y=y, x=alt.value(8), text="words:N")
+    chart = layers.properties(width=WIDTH - 260, height=max(ROW * len(drawn), ROW))
     return _plot(chart, title, description, theme)
+
+
+def unbounded(row: Mapping[str, Any]) -> str:
+    """What a plot says of a system that has a rank but no finite rating."""
+    low, high = row["rank_low"], row["rank_high"]
+    return f"rank {low if low == high else f'{low}–{high}'}, no finite rating"
 
 
 def draw_scatter(

@@ -123,8 +123,11 @@ def _systems_latex(table: Mapping[str, Any]) -> list[str]:
         rows.append(" & ".join([*cells, str(row["n_ratings"] if compared else row["n"])]) + r" \\")
     head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
     head += [r"Win / tie / loss [\%]"] if compared else []
-    lines = _tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
+    connected = (table["extras"].get("connectivity") or {}).get("note")
+    lines = [f"% {connected}"] if connected else []
+    lines += _tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
     lines += _remarks(table["rows"], "label", ())
+    lines += [f"% {row['label']}: {row['note']}" for row in table["rows"] if row["value"] is None and row["note"]]
     return [*lines, *(f"% Cannot be told apart: {', '.join(group)}" for group in table.get("groups", []))]
 
 

@@ -11,7 +11,7 @@ from evalapp.stats.calibration import (
     calibrate_raters,
 )
 from evalapp.stats.ceiling import disattenuated, noise_ceiling
-from evalapp.stats.coding import ColumnError
+from evalapp.stats.coding import VERDICTS, ColumnError
 from evalapp.stats.combining import Stacking, mean_of_z, stack, standardise
 from evalapp.stats.comparisons import (
     COMPARISON_METHODS,
@@ -69,7 +69,6 @@ from evalapp.stats.power import (
     power_of,
 )
 from evalapp.stats.ranking import (
-    VERDICTS,
     CannotDecide,
     M1Unit,
     Ranking,

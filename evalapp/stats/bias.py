@@ -4,7 +4,7 @@ adjusted for the strengths of the systems."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ def side_bias(
     Bradley-Terry over the decided comparisons with an effect of the side; its test is Wald's with the sandwich over
     clusters. Under Davidson's model, which has ties, this is the likelihood of the verdicts given that they are no tie.
     """
-    decided = _decided(read_judgements(system_a, system_b, verdict, item=item, cluster=cluster))
+    judged = read_judgements(system_a, system_b, verdict, item=item, cluster=cluster)
+    decided = judged.only(judged.outcome != TIE)
     raw, raw_p = _share(decided.outcome == WIN, decided.cluster, confidence)
     return _bias(_effect(decided, "side", confidence), raw, raw_p, "the first side")
 
@@ -81,7 +82,7 @@ def length_bias(
         system_a, system_b, verdict, item=item, cluster=cluster, length_difference=length_difference
     )
     assert judged.length is not None
-    decided = _decided(judged)
+    decided = judged.only(judged.outcome != TIE)
     assert decided.length is not None
     unequal = decided.length != 0
     won = np.where(decided.length > 0, decided.outcome == WIN, decided.outcome == LOSS)[unequal]
@@ -92,14 +93,6 @@ def length_bias(
         return _bias((undefined, None), raw, raw_p, "the longer text")
     usual = float(np.sqrt(np.mean(judged.length**2)))
     return _bias(_effect(decided, "length", confidence, usual), raw, raw_p, "the longer text")
-
-
-def _decided(judged: Judgements) -> Judgements:
-    """The judgements in which one side won."""
-    rows = judged.outcome != TIE
-    columns = ("a", "b", "verdict", "item", "cluster", "rater", "length", "weight")
-    taken = {name: column[rows] for name in columns if (column := getattr(judged, name)) is not None}
-    return replace(judged, **taken)
 
 
 def _effect(decided: Judgements, name: str, confidence: float, usual: float = 0.0) -> tuple[Estimate, float | None]:

@@ -12,6 +12,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
 
+VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
+
 # Two floats closer than this share of the larger one differ by rounding only.
 ROUNDING = 1e-12
 
@@ -98,6 +100,18 @@ def _hashed_strings(column: NDArray[Any]) -> tuple[IntArray, NDArray[Any]] | Non
     place_of[order] = np.arange(len(order))
     labels, found = labels[order], place_of[codes.reshape(-1)]
     return (found, labels) if np.array_equal(labels[found], column) else None
+
+
+def verdict_codes(verdict: ArrayLike) -> IntArray:
+    """Positions in `VERDICTS` of a column of verdicts; `ColumnError` names an unknown one."""
+    column = identifiers(verdict, "verdict")
+    if len(column) == 0:
+        return np.empty(0, dtype=np.int64)
+    codes, labels = encode(column.astype(str), "verdict")
+    unknown = [str(label) for label in labels if str(label) not in VERDICTS]
+    if unknown:
+        raise ColumnError("verdict", f"'{unknown[0]}' is none of {', '.join(VERDICTS)}")
+    return np.array([VERDICTS.index(str(label)) for label in labels], dtype=np.int64)[codes]
 
 
 def encode_pair(first: IntArray, second: IntArray, n_second: int) -> tuple[IntArray, IntArray]:

@@ -30,11 +30,19 @@ from evalapp.stats.coding import (
     IntArray,
     encode,
 )  # fmt: skip
-from evalapp.stats.connectivity import Connectivity, is_strongly_connected, largest_class
+from evalapp.stats.connectivity import (
+    NEVER_COMPARED,
+    Connectivity,
+    classes_above,
+    is_strongly_connected,
+    largest_class,
+)
 from evalapp.stats.estimate import NAN
 from evalapp.stats.judgements import Judgements
 from evalapp.stats.resampling import ClusterDraws, chunk_sizes, few_note
+from evalapp.stats.unbounded import endless_reason
 
+ALL_TIES = "all verdicts are ties"
 #: Standard deviation of the raters' own advantage of the first side, on the scale of theta.
 RATER_SD = 1.0
 
@@ -153,22 +161,33 @@ class ComparisonFit:
 
 
 def fit_judgements(
-    judged: Judgements, model: Model, *, side: bool = False, raters: bool = False, prior_sd: float | None = None
+    judged: Judgements,
+    model: Model,
+    *,
+    side: bool = False,
+    raters: bool = False,
+    prior_sd: float | None = None,
+    among: BoolArray | None = None,
 ) -> ComparisonFit:
-    """Fits the largest group of systems that have finite ratings (all with `prior_sd`), with a sandwich covariance."""
+    """Fits the systems `among`, with a sandwich covariance; by default the largest class that has finite ratings in the
+    largest part that comparisons link (all systems with `prior_sd`)."""
     if judged.length is not None and len(judged) and not judged.length.any():
         raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
     k = len(judged.labels)
     connectivity = judged.connectivity
-    rated = largest_class(judged.beats, judged.n_ratings) if prior_sd is None else np.ones(k, dtype=np.bool_)
-    among = judged.outcomes[np.ix_(rated, rated)]
-    if not among.any() or (model != "bradley-terry" and not among[..., ::2].any()):
-        reason = "no judgement between two systems" if not len(judged) else "all verdicts are ties"
-        return _nothing(judged, model, connectivity, reason if not len(judged) or among.any() else connectivity.note)
+    rated = np.ones(k, dtype=np.bool_) if among is None else among
+    if among is None and prior_sd is None:
+        linked = judged.linked
+        rated = largest_class(judged.beats & linked[:, None] & linked[None, :], judged.n_ratings)
+    outcomes = judged.outcomes[np.ix_(rated, rated)]
+    if not outcomes.any():
+        return _nothing(judged, model, connectivity, "" if len(judged) else "no judgement between two systems")
+    if model != "bradley-terry" and not outcomes[..., ::2].any():
+        return _nothing(judged, model, connectivity, ALL_TIES)
     if side or raters or judged.length is not None or judged.cluster is not None or judged.weight is not None:
         kinds = _kinds_of_rows(judged, rated, side, raters, prior_sd)
     else:
-        kinds = _kinds_of_pairs(among, prior_sd)
+        kinds = _kinds_of_pairs(outcomes, prior_sd)
     fit = fit_counts(model, kinds.design, kinds.counts)
     if not fit.converged[0]:
         what = "ties and decided verdicts fit perfectly" if model != "bradley-terry" else ""
@@ -181,8 +200,10 @@ def fit_judgements(
     if note.startswith("the effects"):
         return _nothing(judged, model, connectivity, note)
     if prior_sd is not None and not connectivity.connected:
-        note = "; ".join(part for part in (note, f"{connectivity.note}: only the prior puts them on one scale") if part)
-    reasons = tuple("" if rated[number] else _reason(judged, rated, number) for number in range(k))
+        note = "; ".join(
+            part for part in (note, f"{connectivity.note}; only the prior puts their values on one scale") if part
+        )
+    reasons = _reasons(judged, rated)
     return ComparisonFit(
         model, rated, fit.theta[0], others, names, covariance, fit, connectivity, reasons, note, kinds
     )  # fmt: skip
@@ -274,23 +295,29 @@ def _linked(design: Design, counts: FloatArray) -> bool:
     return is_strongly_connected(beats)
 
 
-def _reason(judged: Judgements, rated: BoolArray, number: int) -> str:
-    """Why a system has no finite rating among the rated ones."""
-    out, back = judged.beats[number], judged.beats[:, number]
-    if not (out.any() or back.any()):
-        return "no judgement of this system"
-    if not (out & rated).any() and not (back & rated).any():
-        return "never compared with the systems that are rated"
-    if not (back & rated).any():
-        return "won every comparison with the systems that are rated, so its rating has no upper end"
-    if not (out & rated).any():
-        return "lost every comparison with the systems that are rated, so its rating has no lower end"
-    return "won or lost every comparison with the systems that are rated, so it has no finite rating"
+def _reasons(judged: Judgements, rated: BoolArray, common: str = "") -> tuple[str, ...]:
+    """Of each system why it has no finite rating; empty for the rated. `common` is that of all that are linked."""
+    if rated.all():
+        return ("",) * len(rated)
+    linked, n_ratings = judged.linked, judged.n_ratings
+    above = classes_above(judged.beats)[1]
+    found = []
+    for number in range(len(rated)):
+        if rated[number]:
+            found.append("")
+        elif not n_ratings[number]:
+            found.append(common or "no judgement of this system")
+        elif not linked[number]:
+            found.append(NEVER_COMPARED)
+        else:
+            found.append(common or endless_reason(judged, rated, number, above))
+    return tuple(found)
 
 
 def _nothing(judged: Judgements, model: Model, connectivity: Connectivity, reason: str) -> ComparisonFit:
+    """A fit that rates no system because of `reason`; without one because no two have finite ratings."""
     none, empty = np.zeros(len(judged.labels), dtype=np.bool_), np.empty(0)
-    reasons = (reason or "no judgement of this system",) * len(judged.labels)
+    note = reason or connectivity.note
     return ComparisonFit(
-        model, none, empty, empty, (), np.empty((0, 0)), None, connectivity, reasons, reason, None
+        model, none, empty, empty, (), np.empty((0, 0)), None, connectivity, _reasons(judged, none, reason), note, None
     )  # fmt: skip

@@ -13,7 +13,8 @@ from scipy.special import ndtr, ndtri
 
 from evalapp.stats.bradley_terry import ELO, ELO_ZERO, MODELS
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
-from evalapp.stats.comparison_fit import ComparisonFit, fit_judgements
+from evalapp.stats.comparison_fit import ALL_TIES, ComparisonFit, fit_judgements
+from evalapp.stats.connectivity import LARGEST_PART, NEVER_COMPARED, classes_above
 from evalapp.stats.estimate import NAN, Estimate
 from evalapp.stats.glicko2 import TieRule
 from evalapp.stats.judgements import Judgements, read_judgements
@@ -21,6 +22,7 @@ from evalapp.stats.paired import holm
 from evalapp.stats.ranking import CannotDecide, Ranking, SystemScore, link_tiers
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES, percentile_interval
 from evalapp.stats.skill import SkillRatings, VerdictTable, rank_by_games
+from evalapp.stats.unbounded import Order, Rated, order_systems
 
 ComparisonMethod: TypeAlias = Literal["bradley-terry", "davidson", "rao-kupper", "glicko2"]
 COMPARISON_METHODS: tuple[ComparisonMethod, ...] = (*MODELS, "glicko2")
@@ -28,6 +30,12 @@ Interval: TypeAlias = Literal["sandwich", "bootstrap"]
 Adjust: TypeAlias = Literal["none", "holm"]
 
 SAME_LENGTH = "all texts of the systems that can be rated are equally long"
+#: Why rank sets of Glicko-2 are wide, however many judgements there are.
+GLICKO_RANKS = (
+    "Glicko-2’s deviation says how far a rating may still move with the next games, not how many judgements there are: "
+    "it does not shrink with more of them, so these rank sets are wide. Choose Bradley-Terry or Davidson for rank sets "
+    "that follow the judgements."
+)
 # Differences of theta below this are rounding.
 _DIGITS = 9
 # With fewer defined resamples than this share an interval would describe the lucky ones only.
@@ -63,7 +71,11 @@ def rank_by_comparisons(
     `side` (an advantage of the first side), `rater` (each rater's own advantage of the first side, a normal effect of
     standard deviation 1 around the common one), `length_difference` (a less b, in its root mean squares).
     `weight` = 1 / propensity for pairs chosen adaptively. `prior_sd` puts N(0, sd^2) on the theta; without it only the
-    largest group of systems with finite ratings among themselves is rated and the rest says why not.
+    largest class of systems with finite ratings among themselves has values and the rest says why not.
+
+    Only systems that comparisons link are ranked (the largest such part, `is_ranked`). A system that never lost is
+    above all that it beat, directly or through others, and one that never won below (`unbounded.order_systems`); two
+    systems that no chain of wins joins share ranks.
 
     Intervals: "sandwich" H^-1 G H^-1, G summed over clusters (`cluster`, else items, else judgements); "bootstrap"
     draws the same units. Two systems differ when the interval of their difference leaves out 0 (`adjust="holm"`: with
@@ -92,14 +104,37 @@ def rank_by_comparisons(
     settings.append(f"interval:{interval}({unit}){draws}|adjust:{adjust}")
     if not len(judged.labels):
         return _empty(method, judged, "|".join(settings), confidence)
-    found = fit_judgements(judged, method, side=side, raters=rater is not None, prior_sd=prior_sd)
-    spread = _bootstrap(found, resamples, seed, confidence) if interval == "bootstrap" else _normal(found, confidence)
-    differs = spread.p < 1 - confidence if adjust == "none" else _holm(spread.p) < 1 - confidence
-    rows, groups = _rows(judged, found, spread, differs)
+    options: dict[str, Any] = {"side": side, "raters": rater is not None, "prior_sd": prior_sd}
+    found = fit_judgements(judged, method, **options)
+
+    def spread_of(fit: ComparisonFit) -> _Spread:
+        return _bootstrap(fit, resamples, seed, confidence) if interval == "bootstrap" else _normal(fit, confidence)
+
+    spread = spread_of(found)
+    rated = [Rated(found.rated, found.theta, spread.p)]
+    for among in [] if prior_sd is not None else _other_classes(judged, found.rated):
+        # Their ratings among themselves are finite, and order them; there is no zero in common with the others.
+        other = fit_judgements(judged, method, **options, among=among)
+        rated += [Rated(among, other.theta, spread_of(other).p)] if other.fit is not None else []
+    order = order_systems(judged, rated, by_value=prior_sd is not None)
+    if found.fit is None and found.note not in ("", ALL_TIES, found.connectivity.note):
+        order = Order.of_nobody(len(judged.labels))  # what the model cannot fit orders nobody
+    differs = (order.p if adjust == "none" else _holm(order.p)) < 1 - confidence
+    rows, groups = _rows(judged, found, spread, order, differs)
+    settings += ["unbounded:firth"] if order.is_unbounded else []
+    settings += [] if found.connectivity.connected else [LARGEST_PART]
     return Ranking(
         method, rows, judged.n_items, judged.n_clusters, resamples if interval == "bootstrap" else 0, seed, confidence,
         judged.totals, _extras(judged, found, spread, confidence) | {"groups": groups}, "|".join(settings),
     )  # fmt: skip
+
+
+def _other_classes(judged: Judgements, rated: BoolArray) -> list[BoolArray]:
+    """Masks of the strongly connected classes of two and more linked systems, but for that of the rated."""
+    linked = judged.linked
+    member = classes_above(judged.beats)[0]
+    sizes = np.bincount(member, weights=linked & ~rated)
+    return [(member == code) & linked for code in np.flatnonzero(sizes > 1)]
 
 
 @dataclass(frozen=True)
@@ -185,16 +220,12 @@ def _holm(p: FloatArray) -> FloatArray:
 
 
 def _rows(
-    judged: Judgements, found: ComparisonFit, spread: _Spread, differs: BoolArray
+    judged: Judgements, found: ComparisonFit, spread: _Spread, order: Order, differs: BoolArray
 ) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
-    """Rows of all systems, best first, and the runs of rated systems none of which differ."""
+    """Rows of all systems, best first, and the runs of ranked systems none of which differ."""
     n = len(judged.labels)
     value = np.full(n, NAN)
     value[found.rated] = np.round(found.theta, _DIGITS)
-    better = found.theta[None, :] > found.theta[:, None]
-    rank_low, rank_high = np.full(n, 1 + len(found.theta)), np.full(n, n)
-    rank_low[found.rated] = 1 + (differs & better).sum(axis=1)
-    rank_high[found.rated] = len(found.theta) - (differs & better.T).sum(axis=1)
     ends = np.full((2, n), NAN)
     ends[:, found.rated] = spread.theta
     estimates = []
@@ -205,16 +236,15 @@ def _rows(
             continue
         low, high = (ELO_ZERO + ELO * float(end) for end in ends[:, k])
         estimates.append(Estimate(ELO_ZERO + ELO * float(value[k]), low, high, int(n_outputs[k]), spread.note))
-    rows = _score_rows(judged, estimates, value, rank_low, rank_high)
-    position = {k: place for place, k in enumerate(np.flatnonzero(found.rated).tolist())}
-    order = [position[k] for k in _order(value) if k in position]
-    names = np.asarray(judged.labels)[found.rated].tolist()
-    return rows, [[names[k] for k in run] for run in _runs(order, differs)]
+    return _score_rows(judged, estimates, value, order, differs)
 
 
-def _order(value: FloatArray) -> list[int]:
-    """Places from best to worst, the undefined last, equals by label."""
-    return sorted(range(len(value)), key=lambda k: (bool(np.isnan(value[k])), -np.nan_to_num(value[k]), k))
+def _row_order(value: FloatArray, rank: IntArray, ranked: BoolArray) -> list[int]:
+    """Places from best to worst, those without a rank last, then those without a value, equals by label."""
+    missing = np.isnan(value)
+    return sorted(
+        range(len(value)), key=lambda k: (not ranked[k], int(rank[k]), bool(missing[k]), -np.nan_to_num(value[k]), k)
+    )
 
 
 def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
@@ -232,27 +262,32 @@ def _runs(order: list[int], differs: BoolArray) -> list[list[int]]:
 
 
 def _score_rows(
-    judged: Judgements, estimates: list[Estimate], value: FloatArray, rank_low: IntArray, rank_high: IntArray
-) -> tuple[SystemScore, ...]:
-    order = _order(value)
-    tiers = link_tiers(order, rank_low, rank_high)
-    defined = ~np.isnan(value)
+    judged: Judgements, estimates: list[Estimate], value: FloatArray, order: Order, differs: BoolArray
+) -> tuple[tuple[SystemScore, ...], list[list[Any]]]:
+    """Rows, best first, and the runs of ranked systems none of which differ, by label."""
+    rank, rank_low, rank_high = order.ranks(differs)
+    places = _row_order(value, rank, order.ranked)
+    ranked = [k for k in places if order.ranked[k]]
+    tiers = link_tiers(ranked, rank_low, rank_high)
+    last = max(tiers.values(), default=0) + 1
     shares, n_ratings = judged.shares, judged.n_ratings
     names = np.asarray(judged.labels).tolist()
-    return tuple(
+    rows = tuple(
         SystemScore(
             system=names[k],
             estimate=estimates[k],
             n_outputs=int(judged.n_outputs[k]),
             n_ratings=int(n_ratings[k]),
-            rank=1 + int((value[defined] > value[k]).sum() if defined[k] else defined.sum()),
+            rank=int(rank[k]),
             rank_low=int(rank_low[k]),
             rank_high=int(rank_high[k]),
-            tier=tiers[k],
+            tier=tiers.get(k, last),
             shares={name: float(share[k]) for name, share in shares.items() if n_ratings[k]},
+            is_ranked=bool(order.ranked[k]),
         )
-        for k in order
+        for k in places
     )
+    return rows, [[names[k] for k in run] for run in _runs(ranked, differs)]
 
 
 def _extras(judged: Judgements, found: ComparisonFit, spread: _Spread, confidence: float) -> dict[str, Any]:
@@ -296,11 +331,14 @@ def _by_glicko2(judged: Judgements, seeds: int, seed: int, tie_rule: TieRule, co
     settings = f"{judged.settings}|tie:{tie_rule}|seeds:{seeds}|seed:{seed}"
     if not len(judged.labels):
         return _empty("glicko2", judged, settings, confidence)
-    n = len(judged.labels)
     if not len(judged):
+        n = len(judged.labels)
         nobody = [Estimate.undefined("no judgement of this system")] * n
-        rows = _score_rows(judged, nobody, np.full(n, NAN), np.ones(n, dtype=np.int64), np.full(n, n))
+        nothing = np.zeros((n, n), dtype=np.bool_)
+        order = Order.of_nobody(n)
+        rows, _ = _score_rows(judged, nobody, np.full(n, NAN), order, nothing)
         return Ranking("glicko2", rows, 0, 0, 0, seed, confidence, judged.totals, {}, settings)
+    settings += "" if judged.connectivity.connected else f"|{LARGEST_PART}"
     played = rank_by_games(table_of_verdicts(judged), seeds=seeds, seed=seed, tie=tie_rule)
     return ranking_of_games(judged, played, settings, confidence)
 
@@ -319,25 +357,21 @@ def ranking_of_games(
     """What games simulated from `table_of_verdicts(judged)` say of the systems."""
     n = len(judged.labels)
     value, low, high = np.full(n, NAN), np.full(n, NAN), np.full(n, NAN)
-    estimates = [Estimate.undefined("never compared")] * n
+    estimates = [
+        Estimate.undefined(NEVER_COMPARED if seen else "no judgement of this system") for seen in judged.n_ratings
+    ]
     z = float(ndtri(0.5 + confidence / 2))
     for row in played.systems:
         if row.estimate.is_defined:
             k, reach = int(row.system), z * row.deviation
             value[k], low[k], high[k] = row.estimate.value, row.estimate.value - reach, row.estimate.value + reach
             estimates[k] = Estimate(float(value[k]), float(low[k]), float(high[k]), int(judged.n_outputs[k]))
-    played_any = ~np.isnan(value)
-    n_rated = int(played_any.sum())
-    rank_low = np.where(played_any, 1 + (low[None, :] > high[:, None]).sum(axis=1), n_rated + 1)
-    rank_high = np.where(played_any, n_rated - (high[None, :] < low[:, None]).sum(axis=1), n)
-    rows = _score_rows(judged, estimates, value, rank_low, rank_high)
-    connectivity = judged.connectivity
-    overlaps = ~((low[None, :] > high[:, None]) | (high[None, :] < low[:, None]))
-    order = [k for k in _order(value) if not math.isnan(value[k])]
-    names = np.asarray(judged.labels).tolist()
+    differs = (low[None, :] > high[:, None]) | (high[None, :] < low[:, None])
+    order = Order(~np.isnan(value), value[None, :] > value[:, None], np.full((n, n), NAN))
+    rows, groups = _score_rows(judged, estimates, value, order, differs)
     extras = {
-        "connectivity": connectivity.as_dict(), **judged.verdict_shares, "converged": played.converged,
-        "games": played.games, "groups": [[names[k] for k in run] for run in _runs(order, ~overlaps)],
+        "connectivity": judged.connectivity.parts_only().as_dict(), **judged.verdict_shares,
+        "converged": played.converged, "games": played.games, "groups": groups,
     }  # fmt: skip
     return Ranking(
         "glicko2", rows, judged.n_items, judged.n_clusters, 0, played.seed, confidence, judged.totals, extras, settings

@@ -1,8 +1,9 @@
-"""Which systems the comparisons link: components that were never compared, and groups without a loss between them."""
+"""Which systems the comparisons link: components that were never compared, classes without a loss between them, and
+which class is above which."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from evalapp.stats.coding import BoolArray, IntArray, encode, identifiers
-from evalapp.stats.ranking import verdict_codes
+from evalapp.stats.coding import BoolArray, IntArray, encode, identifiers, verdict_codes
 
+#: Why a system outside the largest component has no rank.
+NEVER_COMPARED = "never compared with the systems that are ranked, directly or through others"
+#: Of a signature: systems outside the largest component are left out.
+LARGEST_PART = "part:largest"
 _NAMED = 5
 
 
@@ -23,7 +27,8 @@ class Connectivity:
     `components`: systems linked by any comparison, largest first; several mean that no rating compares them.
     `classes`: the strongly connected groups of the graph with an edge from winner to loser (both ways for a tie),
     largest first; between two of them one side never lost. A finite Bradley-Terry estimate of all systems exists
-    only with one class (Ford 1957). `note` says what is wrong, empty if nothing is.
+    only with one class (Ford 1957). `note` says what is wrong, empty if nothing is: no method ranks systems of
+    different components, and between classes the models give an order, but no finite difference.
     """
 
     components: tuple[tuple[Any, ...], ...]
@@ -39,6 +44,10 @@ class Connectivity:
     def strongly_connected(self) -> bool:
         """Whether all systems have finite ratings relative to each other."""
         return len(self.classes) <= 1
+
+    def parts_only(self) -> Connectivity:
+        """For a method whose values are finite whoever won: without the note on classes."""
+        return replace(self, note="") if self.connected else self
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-safe."""
@@ -79,15 +88,38 @@ def is_strongly_connected(beats: BoolArray) -> bool:
     return len(beats) < 2 or connected_components(csr_array(beats), connection="strong")[0] == 1
 
 
+def largest_component(beats: BoolArray, judgements: IntArray | None = None) -> BoolArray:
+    """Mask of the most systems, at least 2, that comparisons link; of equals those with most judgements (of their
+    systems), then the first; empty if none."""
+    return _largest(beats, "weak", judgements)
+
+
 def largest_class(beats: BoolArray, judgements: IntArray | None = None) -> BoolArray:
-    """Mask of the largest strongly connected class with at least 2 systems; of equals the one with most judgements
-    (of its systems), then the first; empty if none."""
+    """The same of systems that both won and lost against each other, directly or through others."""
+    return _largest(beats, "strong", judgements)
+
+
+def classes_above(beats: BoolArray) -> tuple[IntArray, BoolArray]:
+    """The number of each system's strongly connected class, and (systems, systems) whether the class of the row's
+    system is above the column's: it won against it or tied, directly or through others, and never the other way."""
+    _, member = connected_components(csr_array(beats), connection="strong")
+    reaches = beats | np.eye(len(beats), dtype=np.bool_)
+    while True:
+        # Chains of twice the length, until no new one is found. Sums of products in float: boolean ones are slow.
+        longer = (reaches.astype(np.float32) @ reaches.astype(np.float32)) > 0
+        if (longer == reaches).all():
+            break
+        reaches = longer
+    return member.astype(np.int64), np.asarray(reaches & (member[:, None] != member[None, :]))
+
+
+def _largest(beats: BoolArray, connection: str, judgements: IntArray | None) -> BoolArray:
     if not len(beats):
         return np.zeros(0, dtype=np.bool_)
-    _, member = connected_components(csr_array(beats), connection="strong")
+    _, member = connected_components(csr_array(beats), connection=connection)
     sizes = np.bincount(member)
     seen = np.bincount(member, weights=judgements)
-    # Python's max takes the first of equals, so the numbers that SciPy gives the classes do not matter.
+    # Python's max takes the first of equals, so the numbers that SciPy gives the groups do not matter.
     first = max(member.tolist(), key=lambda code: (sizes[code], seen[code]))
     return np.asarray((member == first) & (sizes.max() > 1))
 
@@ -105,12 +137,14 @@ def _note(components: tuple[tuple[Any, ...], ...], classes: tuple[tuple[Any, ...
         shown = "; ".join(_names(group) for group in components[:_NAMED])
         more = f"; and {len(components) - _NAMED} more" if len(components) > _NAMED else ""
         return (
-            f"the comparisons fall into {len(components)} parts that were never compared with each other: {shown}{more}"
+            f"the comparisons fall into {len(components)} parts that were never compared with each other, so only the "
+            f"largest part is ranked: {shown}{more}"
         )
     if len(classes) > 1:
         return (
             f"only {len(classes[0])} of {sum(map(len, classes))} systems both won and lost against each other, "
-            "directly or by way of others; the rest won or lost every link to them"
+            "directly or by way of others; the rest won or lost every link to them, so they have a rank, but no finite "
+            "rating"
         )
     return ""
 

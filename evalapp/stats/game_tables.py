@@ -12,7 +12,7 @@ import numpy as np
 
 from evalapp.stats.coding import FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Units
-from evalapp.stats.comparisons import ranking_of_games, table_of_verdicts
+from evalapp.stats.comparisons import GLICKO_RANKS, ranking_of_games, table_of_verdicts
 from evalapp.stats.correlation import Coefficient
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.glicko2 import TieRule
@@ -103,6 +103,7 @@ def _findings(met: Met, played: SkillRatings, n_learned: int) -> list[str]:
         f"The games came to rest in {played.converged:.0%} of {played.seeds:,} simulations, after {played.games:,.0f} "
         f"games on average.{rest}"
     )
+    found.append(GLICKO_RANKS)
     if n_learned:
         found.append(
             f"{n_learned:,} of the verdicts are on items that it learned from: there it may know the systems from its "
@@ -133,6 +134,8 @@ def agreement_with_people(table: Mapping[str, Any], said: Ratings | Comparisons,
         figures: dict[str, Estimate] = {
             name: correlate_with_ranking(scores, ranking, coefficient=name) for name in COEFFICIENTS
         }
+        if parts := (ranking.extras.get("connectivity") or {}).get("note"):
+            figures = {name: replace(one, note=one.note or parts) for name, one in figures.items()}
         found.append(
             {
                 "aspect": aspect,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.coding import (
+    VERDICTS,
     BoolArray,
     ColumnError,
     FloatArray,
@@ -17,9 +18,10 @@ from evalapp.stats.coding import (
     encode,
     float_column,
     identifiers,
+    verdict_codes,
 )  # fmt: skip
-from evalapp.stats.connectivity import Connectivity, connectivity_of
-from evalapp.stats.ranking import VERDICTS, CannotDecide, verdict_codes
+from evalapp.stats.connectivity import Connectivity, connectivity_of, largest_component
+from evalapp.stats.ranking import CannotDecide
 
 WIN, TIE, LOSS = range(3)
 _OUTCOME = np.array([WIN, LOSS, TIE, TIE, TIE])
@@ -118,7 +120,18 @@ class Judgements:
         """(systems, systems): who did not lose to whom at least once."""
         return np.asarray(self.outcomes[..., :2].any(axis=2))
 
-    @property
+    @cached_property
+    def linked(self) -> BoolArray:
+        """(systems,): the largest part that comparisons link. No method ranks a system against one outside its part."""
+        return largest_component(self.beats, self.n_ratings)
+
+    def only(self, rows: BoolArray) -> Judgements:
+        """These judgements; labels and totals stay."""
+        columns = ("a", "b", "verdict", "item", "cluster", "rater", "length", "weight")
+        taken = {name: column[rows] for name in columns if (column := getattr(self, name)) is not None}
+        return replace(self, **taken)
+
+    @cached_property
     def connectivity(self) -> Connectivity:
         """How the judgements link the systems."""
         return connectivity_of(self.beats, self.labels)

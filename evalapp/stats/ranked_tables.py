@@ -231,7 +231,9 @@ def _note(compared: Compared, kept: Comparisons, systems: _Systems, aspect: str,
         return f"No output of these systems has been {what} for {aspect}."
     if not len(kept):
         return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
-    notes = [str((systems.ranking.extras.get("connectivity") or {}).get("note") or "")]
+    # First, because the figures speak of fewer systems than were compared.
+    links = str((systems.ranking.extras.get("connectivity") or {}).get("note") or "")
+    notes = [f"{links[0].upper()}{links[1:]}; figures are over the {len(systems.codes)} with a value."] if links else []
     if len(systems.codes) < FEW_SYSTEMS:
         notes.append(f"With {len(systems.codes)} systems the system level ranks nothing: see the intervals.")
     return " ".join(note for note in notes if note)

@@ -5,15 +5,16 @@ Rating models (Glicko-2, Bradley-Terry) do not live here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.coding import (
+    VERDICTS,
     BoolArray,
-    ColumnError,
     FloatArray,
     IntArray,
     encode,
@@ -21,7 +22,9 @@ from evalapp.stats.coding import (
     float_column,
     identifiers,
     snap,
+    verdict_codes,
 )  # fmt: skip
+from evalapp.stats.connectivity import LARGEST_PART, NEVER_COMPARED, connectivity_of, largest_component
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
@@ -35,7 +38,6 @@ CannotDecide: TypeAlias = Literal["drop", "tie"]
 M1Unit: TypeAlias = Literal["judgement", "output"]
 
 NO_JUDGEMENT = "no judgement of this system"
-VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 _A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
 
 
@@ -47,7 +49,8 @@ class SystemScore:
     (best and worst place, ties counted generously at both ends). `tier` numbers the rank sets: systems of different
     tiers have rank intervals that do not overlap; all within a tier are linked by overlaps. `n_ratings` counts
     judgements, `n_outputs` (= `estimate.n`) the distinct outputs behind them; `shares` gives the parts of the
-    judgements by verdict.
+    judgements by verdict. `is_ranked` is False where nothing compares the system with the ranked ones: its rank may be
+    any. A ranked system without a value has a rank, but no finite rating.
     """
 
     system: Any
@@ -59,6 +62,7 @@ class SystemScore:
     rank_high: int
     tier: int
     shares: dict[str, float] = field(default_factory=dict)
+    is_ranked: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-safe: every field, the estimate by `Estimate.as_dict`."""
@@ -155,7 +159,7 @@ def rank_by_mean(
     n_ratings = np.bincount(systems[present], minlength=len(labels))
     settings = _Settings(resamples, seed, confidence)
     totals = {"ratings": int(present.sum()), "missing": int(n - present.sum())}
-    return _rank(shares, n_outputs, n_ratings, settings, totals, unknown=unknown)
+    return _rank(shares, n_outputs, n_ratings, settings, totals, unknown=dict.fromkeys(range(len(labels)), unknown))
 
 
 def rank_by_win_rate(
@@ -175,6 +179,9 @@ def rank_by_win_rate(
     (n,) columns, one row per judgement; `verdict` is one of `VERDICTS`. `cannot_decide` rows are left out, or count as
     ties. Comparisons of a system with itself are left out and counted in `totals["self"]`. Each system's `shares` give
     win, tie, both_bad, cannot_decide and loss as parts of its comparisons. Bootstrap as in `rank_by_mean`.
+
+    Only the largest part of the systems that comparisons link is ranked: a share of wins over others than theirs cannot
+    be compared with theirs. `extras["connectivity"]` says which parts there are.
     """
     if cannot_decide not in ("drop", "tie"):
         raise ValueError(f"cannot_decide is 'drop' or 'tie', not '{cannot_decide}'")
@@ -191,20 +198,35 @@ def rank_by_win_rate(
     a, b, codes, items, clusters = a[used], b[used], codes[used], items[used], clusters[used]
     points_a = np.where(codes == _A, 1.0, np.where(codes == _B, 0.0, 0.5))
     sides = np.concatenate([a, b])
+    n_ratings = np.bincount(sides, minlength=len(labels))
+    beats = np.zeros((len(labels), len(labels)), dtype=np.bool_)
+    beats[a[points_a > 0], b[points_a > 0]] = True
+    beats[b[points_a < 1], a[points_a < 1]] = True
+    links = connectivity_of(beats, labels).parts_only()
+    ranked = largest_component(beats, n_ratings)
+    points, inside = np.concatenate([points_a, 1.0 - points_a]), ranked[sides]
     shares = _Shares(
-        "win-rate", np.concatenate([points_a, 1.0 - points_a]), sides,
-        np.concatenate([clusters, clusters]), labels, _distinct(items), _distinct(clusters),
+        "win-rate", points[inside], sides[inside], np.concatenate([clusters, clusters])[inside], labels,
+        _distinct(items[ranked[a]]), _distinct(clusters[ranked[a]]),
     )  # fmt: skip
+    rates = np.bincount(sides, weights=points, minlength=len(labels)) / np.maximum(n_ratings, 1)
+    unknown = {
+        k: f"{NEVER_COMPARED}; it won {rates[k]:.3f} of its own comparisons"
+        for k in np.flatnonzero(~ranked & (n_ratings > 0)).tolist()
+    }
     _, first = encode_pair(np.concatenate([items, items]), sides, len(labels))
     n_outputs = np.bincount(sides[first], minlength=len(labels))
-    n_ratings = np.bincount(sides, minlength=len(labels))
     won = np.concatenate([codes == _A, codes == _B])
     twice = np.concatenate([codes, codes])
     parts: dict[str, BoolArray] = {"win": won}
     parts |= {VERDICTS[code]: twice == code for code in (_TIE, _BOTH_BAD, _CANNOT_DECIDE)}
     parts["loss"] = np.concatenate([codes == _B, codes == _A])
     settings = _Settings(resamples, seed, confidence)
-    return _rank(shares, n_outputs, n_ratings, settings, totals, parts)
+    known = {name: _part(rows, sides, n_ratings) for name, rows in parts.items()}
+    found = _rank(shares, n_outputs, n_ratings, settings, totals, known, unknown)
+    rows = tuple(row if row.is_ranked else replace(row, rank_low=1, rank_high=len(labels)) for row in found.systems)
+    used = "" if links.connected else f"boot:inputs|resamples:{resamples}|seed:{seed}|{LARGEST_PART}"
+    return replace(found, systems=rows, extras={"connectivity": links.as_dict()}, settings=used)
 
 
 def rank_by_m1(
@@ -221,8 +243,9 @@ def rank_by_m1(
     """Turing M1 (EVALUATORS 3.5): share of judgements that a generation is better than or as good as the reference.
 
     (n,) columns, one row per judgement of a generation (side a) against a reference (side b): every verdict but `b`
-    counts ("better", "cannot decide", ties). `per="output"` takes the majority of each output's judgements instead, an
-    even split counting as better or equal. Bootstrap as in `rank_by_mean`.
+    counts ("better", "cannot decide", ties). All systems are linked: each was compared with the reference.
+    `per="output"` takes the majority of each output's judgements instead, an even split counting as better or equal.
+    Bootstrap as in `rank_by_mean`.
     """
     if per not in ("judgement", "output"):
         raise ValueError(f"per is 'judgement' or 'output', not '{per}'")
@@ -236,25 +259,13 @@ def rank_by_m1(
     n_outputs = np.bincount(systems[first], minlength=len(labels))
     parts: dict[str, BoolArray] = {"better": codes == _A, "worse": codes == _B}
     parts["undecided"] = ~(parts["better"] | parts["worse"])
-    part_shares = {name: _part(rows, systems, n_ratings) for name, rows in parts.items()}
+    known = {name: _part(rows, systems, n_ratings) for name, rows in parts.items()}
     if per == "output":
         good = (np.bincount(output, weights=good) * 2 >= np.bincount(output)).astype(np.float64)
         systems, clusters = systems[first], clusters[first]
     shares = _Shares(f"m1-{per}", good, systems, clusters, labels, _distinct(items), _distinct(clusters))
     settings = _Settings(resamples, seed, confidence)
-    return _rank(shares, n_outputs, n_ratings, settings, {"judgements": n}, known=part_shares)
-
-
-def verdict_codes(verdict: ArrayLike) -> IntArray:
-    """Positions in `VERDICTS` of a column of verdicts; `ColumnError` names an unknown one."""
-    column = identifiers(verdict, "verdict")
-    if len(column) == 0:
-        return np.empty(0, dtype=np.int64)
-    codes, labels = encode(column.astype(str), "verdict")
-    unknown = [str(label) for label in labels if str(label) not in VERDICTS]
-    if unknown:
-        raise ColumnError("verdict", f"'{unknown[0]}' is none of {', '.join(VERDICTS)}")
-    return np.array([VERDICTS.index(str(label)) for label in labels], dtype=np.int64)[codes]
+    return _rank(shares, n_outputs, n_ratings, settings, {"judgements": n}, known)
 
 
 def _items_and_clusters(item: ArrayLike, cluster: ArrayLike | None, n: int) -> tuple[IntArray, IntArray]:
@@ -277,11 +288,10 @@ def _rank(
     n_ratings: IntArray,
     settings: _Settings,
     totals: dict[str, int],
-    parts: dict[str, BoolArray] | None = None,
-    known: dict[str, FloatArray] | None = None,
-    unknown: str = NO_JUDGEMENT,
+    part_shares: Mapping[str, FloatArray] | None = None,
+    unknown: Mapping[int, str] | None = None,
 ) -> Ranking:
-    part_shares = known or {name: _part(rows, shares.system, n_ratings) for name, rows in (parts or {}).items()}
+    """`unknown` says of the systems without a point why they have no value, by their numbers."""
     if len(shares.labels) == 0:
         return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
     columns = _cell_columns(shares)
@@ -296,7 +306,7 @@ def _rank(
     tiers = link_tiers(order, rank_low, rank_high)
     rows = []
     for k in order:
-        estimate = Estimate.undefined(unknown)
+        estimate = Estimate.undefined((unknown or {}).get(k, NO_JUDGEMENT))
         if defined[k]:
             point = Estimate.point(float(scores[k]), int(n_outputs[k]))
             clusters = {"items": int(n_drawn[k])}
@@ -310,7 +320,8 @@ def _rank(
             rank_low=int(rank_low[k]),
             rank_high=int(rank_high[k]),
             tier=tiers[k],
-            shares={name: float(share[k]) for name, share in part_shares.items() if n_ratings[k]},
+            shares={name: float(share[k]) for name, share in (part_shares or {}).items() if n_ratings[k]},
+            is_ranked=bool(defined[k]),
         )
         rows.append(row)
     return Ranking(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.connectivity import NEVER_COMPARED, largest_component
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.glicko2 import DRAW_SHARE, RATING, SCALE, TAU, TieRule
 from evalapp.stats.glicko2_games import play_sequences, start
@@ -64,6 +65,21 @@ class VerdictTable:
                 raise ValueError("the score of a game lies between 0 and 1")
             scores = np.where(turned, 1 - scores, scores)[order]
         return cls(tuple(systems), pairs // len(systems), pairs % len(systems), starts, signs[order], scores)
+
+    def linked_part(self) -> VerdictTable:
+        """The verdicts between the systems of the largest part that they link; all where they link all."""
+        n = len(self.systems)
+        beats = np.zeros((n, n), dtype=np.bool_)
+        beats[self.first, self.second] = True
+        counts = np.diff(self.starts)
+        judgements = np.bincount(self.first, counts, n) + np.bincount(self.second, counts, n)
+        pairs = largest_component(beats, judgements)[self.first]
+        if pairs.all():
+            return self
+        rows = np.repeat(pairs, counts)
+        starts = np.concatenate([[0], np.cumsum(counts[pairs])]).astype(np.int64)
+        scores = None if self.scores is None else self.scores[rows]
+        return VerdictTable(self.systems, self.first[pairs], self.second[pairs], starts, self.verdicts[rows], scores)
 
     @property
     def n_pairs(self) -> int:
@@ -149,7 +165,8 @@ def rank_by_games(
     A game: a pair drawn uniformly among those with verdicts, then one of its verdicts. When every player has 50 plays
     the order is noted; games go on until every one has 50 more; an unchanged order ends the simulation, else the
     window repeats, up to `max_games` (default 200 K^2). `fixed_games` plays just so many instead. One seed alone
-    gives the same as the same seed among others. Where the table has scores of its own, games count these and there
+    gives the same as the same seed among others. Systems outside the largest part that verdicts link have no rating:
+    games cannot compare them. Where the table has scores of its own, games count these and there
     are no draws. Raises ValueError without verdicts, or games to play, or for scores with the paper's rule of draws.
     """
     if table.scores is not None and tie == "paper":
@@ -157,6 +174,8 @@ def rank_by_games(
     n = len(table.systems)
     if not table.n_pairs:
         raise ValueError("the table holds no verdict between two systems")
+    compared = np.isin(np.arange(n), [table.first, table.second])
+    table = table.linked_part()
     cap = next((games for games in (fixed_games, max_games) if games is not None), GAMES_CAP * n * n)
     if cap < 1:
         raise ValueError(f"at least one game must be played, not {cap}")
@@ -183,7 +202,7 @@ def rank_by_games(
         games = int(block.ends[:, -1].sum())
         running = running[last < 0]
         ahead = min(2 * ahead, _MOST_WINDOWS, max(1, ahead * _MOST_GAMES // games))
-    return _summary(table, states, plays, converged, tie, seed, seeds)
+    return _summary(table, states, plays, converged, tie, seed, seeds, compared)
 
 
 def _summary(
@@ -194,7 +213,9 @@ def _summary(
     tie: TieRule,
     seed: int,
     seeds: int,
+    compared: BoolArray,
 ) -> SkillRatings:
+    """`compared`: which systems have any verdict, with whomever."""
     mu, phi2, _, variance = states
     ratings = SCALE * mu + RATING
     deviations, volatilities = (SCALE * np.sqrt(phi2)).mean(0), np.sqrt(variance).mean(0)
@@ -204,7 +225,7 @@ def _summary(
     rows: list[SystemSkill] = []
     for place in np.lexsort((np.array(table.systems), -rating, games == 0)).tolist():
         if games[place] == 0:
-            estimate = Estimate.undefined("never compared")
+            estimate = Estimate.undefined(NEVER_COMPARED if compared[place] else "never compared")
         else:
             reach = Z95 * float(deviations[place])
             value = float(rating[place])

@@ -13,7 +13,7 @@ from evalapp.stats.bias import length_bias, side_bias
 from evalapp.stats.bradley_terry import ELO, MODELS, Model
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons
-from evalapp.stats.comparisons import COMPARISON_METHODS, rank_by_comparisons
+from evalapp.stats.comparisons import COMPARISON_METHODS, GLICKO_RANKS, rank_by_comparisons
 from evalapp.stats.estimate import Estimate
 from evalapp.stats.fragility import fragility
 from evalapp.stats.judged import without_value
@@ -103,14 +103,16 @@ def covariates_of(settings: Settings) -> frozenset[str]:
 def biases_and_findings(table: Table, kept: Comparisons) -> None:
     """What a reader of the first rows has to know, as figures in `extras` and as sentences in `findings`: how many more
     comparisons would separate the first two, how few changed ones would swap them, whether the side or the length of a
-    text decides. By the method's own model where it is one, else by Davidson's, which has ties."""
-    first_two = [row["label"] for row in table["rows"][:2] if row["value"] is not None]
-    table["findings"] = []
+    text decides. By the method's own model where it is one, else by Davidson's, which has ties; then they say so."""
+    first_two = [row["label"] for row in table["rows"][:2] if row["rank"] is not None]
+    table["findings"] = [GLICKO_RANKS] if table["method"] == "glicko2" else []
     if len(first_two) < 2:
         return
     labels = np.array([unit.label for unit in kept.units.units])
     sides: tuple[Any, Any, Any] = (labels[kept.system_a], labels[kept.system_b], kept.verdict)
-    model: Model = table["method"] if table["method"] in MODELS else "davidson"
+    own = table["method"] in MODELS
+    model: Model = table["method"] if own else "davidson"
+    by = "" if own else "By Davidson’s model: "
     where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
     apart = separating(*sides, model=model, **where)
     weak = fragility(*sides, model=model)
@@ -119,10 +121,10 @@ def biases_and_findings(table: Table, kept: Comparisons) -> None:
         biases["length_bias"] = length_bias(*sides, length_difference=kept.longer, **where)
     # The model's order may be another than that of shares; then its sentences would speak of other systems.
     if [apart.first, apart.second] == first_two:
-        table["findings"].append(apart.sentence)
+        table["findings"].append(by + apart.sentence)
         table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
     if [weak.first, weak.second] == first_two:
-        table["findings"].append(weak.sentence)
+        table["findings"].append(by + weak.sentence)
         table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
     for name, bias in biases.items():
         table["findings"].append(bias.sentence)
@@ -258,7 +260,7 @@ def systems_table(
         estimate = found.estimate.as_dict()
         rows.append(
             {
-                "rank": found.rank if estimate["value"] is not None else None,
+                "rank": found.rank if found.is_ranked else None,
                 "rank_low": found.rank_low,
                 "rank_high": found.rank_high,
                 "tier": found.tier,

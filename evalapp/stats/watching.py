@@ -66,6 +66,7 @@ def watch(judged: Watched, *, planned: int) -> Table:
         "growth": growth(judged),
         "drift": drift(judged),
         "ranking": _rows(ranking, judged.systems),
+        "parts": _parts(ranking, judged.systems),
         "advice": advice(judged, planned=planned),
         "power": power_left(judged, planned=planned),
         "precision": precision(ranking, done=len(judged), planned=planned),
@@ -152,13 +153,22 @@ def _rows(ranking: Ranking, systems: Sequence[str]) -> list[Table]:
         {
             "system": systems[int(row.system)],
             **row.estimate.as_dict(),
-            "rank": row.rank,
+            "rank": row.rank if row.is_ranked else None,
             "rank_low": row.rank_low,
             "rank_high": row.rank_high,
             "judgements": row.n_ratings,
         }
         for row in ranking.systems
     ]
+
+
+def _parts(ranking: Ranking, systems: Sequence[str]) -> str:
+    """What must be said where comparisons do not link all systems: only the largest part is ranked."""
+    parts = (ranking.extras.get("connectivity") or {}).get("components", [])
+    if len(parts) < 2:
+        return ""
+    named = "; ".join(", ".join(systems[int(code)] for code in part) for part in parts)
+    return f"These parts were never compared with each other, so only the first is ranked: {named}."
 
 
 def advice(judged: Watched, *, planned: int) -> Table:
@@ -169,7 +179,7 @@ def advice(judged: Watched, *, planned: int) -> Table:
         words = f"Judgements of {LEAST_ITEMS} items are needed to say whether the campaign could stop; "
         return {"settled": False, "words": f"{words}{items} have some."}
     rows = _ranking(judged, STOP_CONFIDENCE).systems
-    rated = [row for row in rows if row.estimate.is_defined]
+    rated = [row for row in rows if row.is_ranked]
     if len(rated) < 2:
         return {"settled": False, "words": "There are not two systems to be told apart yet."}
     names = judged.systems

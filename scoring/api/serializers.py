@@ -107,7 +107,11 @@ class EstimateSerializer(serializers.Serializer):
 
 
 class SystemRowSerializer(EstimateSerializer):
-    rank = serializers.IntegerField(allow_null=True)
+    rank = serializers.IntegerField(
+        allow_null=True,
+        help_text="Null: nothing compares the system with the ranked ones. A rank without a value: no finite rating, "
+        "because it never lost or never won; `note` says which.",
+    )
     rank_low = serializers.IntegerField()
     rank_high = serializers.IntegerField()
     tier = serializers.IntegerField(help_text="Systems of one tier cannot be told apart.")

@@ -24,14 +24,13 @@ def systems_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if seen := (found.get("evaluator") or {}).get("n_in_training"):
         what = "verdicts are on items" if found["method"] in MODELS else "scores are of items"
         yield f"{seen:,} of the {what} that {by} learned from."
+    if connected := (found["extras"].get("connectivity") or {}).get("note"):
+        yield f"Note: {connected}."
     if found["rows"]:
         yield from _rows(found)
     for group in found["groups"]:
         yield f"Cannot be told apart: {', '.join(group)}"
-    connected = (found["extras"].get("connectivity") or {}).get("note")
-    for sentence in [*found.get("counted", []), *effects_of(found), *found.get("findings", []), connected]:
-        if sentence:
-            yield sentence
+    yield from [*found.get("counted", []), *effects_of(found), *found.get("findings", [])]
     for row in found["extras"].get("people", []):
         yield _agreement(row)
     if found["note"]:
@@ -72,6 +71,8 @@ def _agreement(row: Mapping[str, Any]) -> str:
     figures = f"Spearman {interval(row['spearman'])}, Kendall {interval(row['kendall'])}"
     if row["spearman"]["value"] is None:
         figures = row["spearman"]["note"]
+    elif row["spearman"]["note"]:
+        figures += f" ({row['spearman']['note']})"
     return f"Beside {who} ({row['aspect']}, {row['judged_by']}): {figures}, over {row['n_systems']} systems"
 
 

@@ -215,7 +215,12 @@ def _table(project: Any, query: Any, user: Any) -> dict[str, Any]:
 
 
 def _in_words(rows: Any) -> str:
-    return "; ".join(f"{row['label']} {row['value']:.3f}" for row in rows if row["value"] is not None)
+    """The figures of a forest plot; of a system with a rank but no finite rating the rank."""
+    return "; ".join(
+        f"{row['label']} {row['value']:.3f}" if row["value"] is not None else f"{row['label']} {plots.unbounded(row)}"
+        for row in rows
+        if row["value"] is not None or row.get("rank") is not None
+    )
 
 
 def _theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:

@@ -107,6 +107,8 @@ class Command(commands.Command):
             self.stdout.write(
                 f"People's scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
             )
+        if found["note"]:
+            self.stdout.write(found["note"])
         self._show_what_counts(found)
         extra = [name for name in ("accuracy", "pa", "spa", "calibrated") if found["rows"] and name in found["rows"][0]]
         rows = [
@@ -140,8 +142,6 @@ class Command(commands.Command):
         ceiling = found["ceiling"]
         if ceiling["value"] is not None:
             self.stdout.write(f"Noise ceiling of {found['coefficient']}: {interval(ceiling)}.")
-        if found["note"]:
-            self.stdout.write(found["note"])
         self.stdout.write(found["signature"])
 
     def _show_what_counts(self, found: dict[str, Any]) -> None:

@@ -131,7 +131,10 @@ def test_systems_without_a_finite_rating_say_why():
     found = rank_by_comparisons([*a, "n"], [*b, "x"], [*verdict, "cannot_decide"])
     rows = {row.system: row for row in found.systems}
     assert rows["x"].estimate.is_defined
-    assert rows["x"].rank == rows["y"].rank == 1
+    # u beat x and so is above x and y, which are equal; both beat w. p and q are linked with none of them.
+    assert [rows[name].rank for name in "uxyw"] == [1, 2, 2, 4]
+    assert [(rows[name].rank_low, rows[name].rank_high) for name in "uxywp"] == [(1, 4)] * 4 + [(1, 7)]
+    assert [rows[name].is_ranked for name in "uxywpqn"] == [True] * 4 + [False] * 3
     assert rows["u"].estimate.note.startswith("won every comparison")
     assert rows["w"].estimate.note.startswith("lost every comparison")
     assert rows["p"].estimate.note.startswith("never compared with")
@@ -232,5 +235,6 @@ def test_glicko2_puts_a_system_without_judgements_behind_the_rated_ones():
         ["x", "y", "x", "z"], ["y", "x", "y", "x"], ["a", "b", "a", "cannot_decide"], method="glicko2", seeds=3
     )
     last = found.systems[-1]
-    assert (last.system, last.estimate.note) == ("z", "never compared")
-    assert (last.rank, last.rank_low, last.rank_high) == (3, 3, 3)
+    assert (last.system, last.estimate.note) == ("z", "no judgement of this system")  # as for every method
+    # It stands last in the table and has no rank: nothing compares it, so it may have any.
+    assert (last.is_ranked, last.rank_low, last.rank_high) == (False, 1, 3)
