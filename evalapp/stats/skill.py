@@ -66,20 +66,25 @@ class VerdictTable:
             scores = np.where(turned, 1 - scores, scores)[order]
         return cls(tuple(systems), pairs // len(systems), pairs % len(systems), starts, signs[order], scores)
 
-    def linked_part(self) -> VerdictTable:
-        """The verdicts between the systems of the largest part that they link; all where they link all."""
+    def linked_part(self) -> tuple[VerdictTable, BoolArray]:
+        """The table of the largest part of the systems that verdicts link, and the mask of these systems."""
         n = len(self.systems)
         beats = np.zeros((n, n), dtype=np.bool_)
         beats[self.first, self.second] = True
         counts = np.diff(self.starts)
         judgements = np.bincount(self.first, counts, n) + np.bincount(self.second, counts, n)
-        pairs = largest_component(beats, judgements)[self.first]
-        if pairs.all():
-            return self
+        kept = largest_component(beats, judgements)
+        if kept.all():
+            return self, kept
+        pairs, place = kept[self.first], np.cumsum(kept) - 1
         rows = np.repeat(pairs, counts)
         starts = np.concatenate([[0], np.cumsum(counts[pairs])]).astype(np.int64)
+        names = tuple(name for name, inside in zip(self.systems, kept.tolist(), strict=True) if inside)
         scores = None if self.scores is None else self.scores[rows]
-        return VerdictTable(self.systems, self.first[pairs], self.second[pairs], starts, self.verdicts[rows], scores)
+        part = VerdictTable(
+            names, place[self.first[pairs]], place[self.second[pairs]], starts, self.verdicts[rows], scores
+        )
+        return part, kept
 
     @property
     def n_pairs(self) -> int:
@@ -171,11 +176,10 @@ def rank_by_games(
     """
     if table.scores is not None and tie == "paper":
         raise ValueError("games that count expected scores have no draws, so no rule of draws either")
-    n = len(table.systems)
     if not table.n_pairs:
         raise ValueError("the table holds no verdict between two systems")
-    compared = np.isin(np.arange(n), [table.first, table.second])
-    table = table.linked_part()
+    whole, (table, kept) = table, table.linked_part()
+    n = len(table.systems)
     cap = next((games for games in (fixed_games, max_games) if games is not None), GAMES_CAP * n * n)
     if cap < 1:
         raise ValueError(f"at least one game must be played, not {cap}")
@@ -202,7 +206,12 @@ def rank_by_games(
         games = int(block.ends[:, -1].sum())
         running = running[last < 0]
         ahead = min(2 * ahead, _MOST_WINDOWS, max(1, ahead * _MOST_GAMES // games))
-    return _summary(table, states, plays, converged, tie, seed, seeds, compared)
+    if not kept.all():
+        linked, states = states, start(seeds, len(kept))
+        states[:, :, kept] = linked
+        linked_plays, plays = plays, np.zeros((seeds, len(kept)), dtype=np.int64)
+        plays[:, kept] = linked_plays
+    return _summary(whole, states, plays, converged, tie, seed, seeds)
 
 
 def _summary(
@@ -213,9 +222,8 @@ def _summary(
     tie: TieRule,
     seed: int,
     seeds: int,
-    compared: BoolArray,
 ) -> SkillRatings:
-    """`compared`: which systems have any verdict, with whomever."""
+    compared = np.isin(np.arange(len(table.systems)), [table.first, table.second])
     mu, phi2, _, variance = states
     ratings = SCALE * mu + RATING
     deviations, volatilities = (SCALE * np.sqrt(phi2)).mean(0), np.sqrt(variance).mean(0)
