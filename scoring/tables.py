@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evalapp.side_figures import failure_sentence
+
 from .selectors.leaderboards import COEFFICIENTS, MODELS
 
 #: Figures besides the coefficients, and their heads.
@@ -56,6 +58,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
     elif table.get("evaluator"):
         lines.append(f"% {table['evaluator']['signature']}")
     lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
+    lines += [f"% {sentence}" for sentence in [failure_sentence(table.get("failed", ()))] if sentence]
     return "\n".join([*lines, *body, ""])
 
 

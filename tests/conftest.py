@@ -13,11 +13,23 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from evalapp import side_figures
+
 pytest_plugins = ["tests.services.plugin"]
 
 # How long an example takes is no property of the code: on a busy machine the checks of time failed now and then.
 settings.register_profile("untimed", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+# An error in a side figure is an error here; a test that injects one takes the fixture `lenient_figures`.
+side_figures.is_strict = True
+
+
+@pytest.fixture
+def lenient_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the running program: side figures that fail are left out and named."""
+    monkeypatch.setattr(side_figures, "is_strict", False)
 
 
 # Seven thousand modules are loaded while tests are collected, and nothing of them is ever garbage.

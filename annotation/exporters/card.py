@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalapp.side_figures import FAILED, failure_sentence, failures_so_far, side_figure
+
 from .facts import NOT_RECORDED, AspectFacts, Facts
 from .wishes import Wishes
 
@@ -71,14 +73,19 @@ WAYS = {
 def write_card(head: Mapping[str, Any], facts: Facts, wishes: Wishes, files: Sequence[str]) -> str:
     """The whole file."""
     tables = _tables(files)
-    parts = [
-        _yaml(head, facts, wishes, tables),
-        _about(head, facts),
-        _files(facts, wishes, tables),
-        _judgements(facts),
-        _scores(facts, wishes),
-        _use(wishes, tables),
-    ]
+    parts = []
+    for name, write in (
+        ("The head of README.md", lambda: _yaml(head, facts, wishes, tables)),
+        ("The summary of README.md", lambda: _about(head, facts)),
+        ("The list of files of README.md", lambda: _files(facts, wishes, tables)),
+        ("The judgements of README.md", lambda: _judgements(facts)),
+        ("The scores of README.md", lambda: _scores(facts, wishes)),
+        ("The use of README.md", lambda: _use(wishes, tables)),
+    ):
+        with side_figure(name):
+            parts.append(write())
+    if sentence := failure_sentence(failures_so_far()):
+        parts.append(f"\n## Not in this export\n\n{sentence}")
     return "\n".join(part.rstrip() + "\n" for part in parts if part)
 
 
@@ -206,7 +213,11 @@ def _judgements(facts: Facts) -> str:
 
 def agreement(found: AspectFacts, way: str) -> str:
     """Alpha as text: interval scale for ratings, nominal for verdicts; or why there is none."""
-    estimate = found.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
+    estimate = None
+    with side_figure("The agreement of README.md and DATASHEET.md"):
+        estimate = found.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
+    if estimate is None:
+        return f"- ({FAILED})"
     if not estimate.is_defined:
         return f"- ({estimate.note})"
     text = f"{estimate.value:.3f}"

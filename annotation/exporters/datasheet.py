@@ -3,8 +3,10 @@ the answers that project and campaigns know. What nobody recorded is said to be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from evalapp.side_figures import FAILED, side_figure
 
 from .card import WAYS, agreement, one_line, share
 from .facts import NOT_RECORDED, Facts
@@ -33,22 +35,26 @@ def write_datasheet(head: Head, facts: Facts, wishes: Wishes) -> str:
         "Filled in from what the project and its campaigns know. Where an answer reads “not recorded”, nobody has",
         "told; please complete it before publishing.",
     ]
-    sections: Sequence[tuple[str, Answers]] = (
-        ("1 Where it comes from", _origin(head)),
-        ("2 What was evaluated", _evaluated(head, facts)),
-        ("3 How the items were chosen", _chosen(facts)),
-        ("4 Who judged", _people(facts)),
-        ("5 What was asked", _asked(head, facts)),
-        ("6 How it was done", _done(facts)),
-        ("7 What came of it", _outcome(facts)),
-        ("8 Ethics and privacy", _ethics(facts, wishes)),
+    sections: Sequence[tuple[str, Callable[[], Answers]]] = (
+        ("1 Where it comes from", lambda: _origin(head)),
+        ("2 What was evaluated", lambda: _evaluated(head, facts)),
+        ("3 How the items were chosen", lambda: _chosen(facts)),
+        ("4 Who judged", lambda: _people(facts)),
+        ("5 What was asked", lambda: _asked(head, facts)),
+        ("6 How it was done", lambda: _done(facts)),
+        ("7 What came of it", lambda: _outcome(facts)),
+        ("8 Ethics and privacy", lambda: _ethics(facts, wishes)),
     )
-    for title, answers in sections:
+    for title, answer_all in sections:
         lines += ["", f"## {title}"]
+        answers: Answers = [("What is recorded?", f"nothing can be said: {FAILED}")]
+        with side_figure(f"Section {title[0]} of DATASHEET.md"):
+            answers = answer_all()
         for question, answer in answers:
             lines += ["", f"**{question}**", "", answer or NOT_RECORDED]
     for row in facts.campaigns:
-        lines += ["", *_campaign(row)]
+        with side_figure("A campaign of DATASHEET.md"):
+            lines += ["", *_campaign(row)]
     return "\n".join(lines) + "\n"
 
 

@@ -24,6 +24,7 @@ from annotation.services.exports import draft_of, folder_of, remove_drafts
 from evalapp.accounts.models import Project
 from evalapp.common.params import read_params
 from evalapp.common.runner import RunContext
+from evalapp.side_figures import collect_failures
 
 Tick = Callable[[int], None]
 #: Tables of judgements by single raters, and of what rests on them.
@@ -46,7 +47,8 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
         context.progress(done, max(total, done), "rows", "Writing")
 
     try:
-        files = write_export(context.project, folder, wishes, tick, prepare)
+        with collect_failures() as failed:
+            files = write_export(context.project, folder, wishes, tick, prepare)
         archive = folder / f"{context.project.slug}-{wishes.format}.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
             for file in files:
@@ -60,7 +62,14 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     url = f"/projects/{context.project.slug}/exports/"
-    return {**wishes.as_dict(), "files": files, "archive": archive.name, "bytes": size, "url": url}
+    return {
+        **wishes.as_dict(),
+        "files": files,
+        "archive": archive.name,
+        "bytes": size,
+        "url": url,
+        **({"failed": failed} if failed else {}),
+    }
 
 
 def write_export(
@@ -83,8 +92,9 @@ def write_export(
         if wishes.scores and wishes.per_rater:
             for name, document in ports.exported_documents(project=project, raters=called).items():
                 documents[name] = encode_document(document)
-    documents["README.md"] = write_card(head, facts, wishes, [file["name"] for file in files])
     documents["DATASHEET.md"] = write_datasheet(head, facts, wishes)
+    # Last, because it says what of all could not be computed.
+    documents["README.md"] = write_card(head, facts, wishes, [file["name"] for file in files])
     written = [_write_document(folder, name, text) for name, text in documents.items()]
     return [written[0], *files, *written[1:]]
 

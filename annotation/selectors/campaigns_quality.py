@@ -13,6 +13,7 @@ from django.db.models import Count, Max, Sum
 from annotation.allocation.answers import turn
 from annotation.allocation.plan import OPTIONS
 from annotation.models import Campaign, CampaignMember, Judgement, Slot, Unit
+from evalapp.side_figures import collect_failures, side_figure
 
 from .campaigns_watch import LATEST_FOR_AGREEMENT, pseudonyms_of
 from .judging_sheet import campaign_form
@@ -38,8 +39,11 @@ def campaign_quality(campaign: Campaign) -> dict[str, Any]:
     key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}"
     found = cache.get(key)
     if found is None:
-        found = _quality(campaign)
-        cache.set(key, found, KEEP_SECONDS)
+        with collect_failures() as failed:
+            found = _quality(campaign)
+        found["failed"] = failed
+        if not failed:
+            cache.set(key, found, KEEP_SECONDS)
     return found
 
 
@@ -65,7 +69,10 @@ def _of_aspect(
     from evalapp.stats.watching import watch
 
     judged = _columns(campaign, name, normal)
-    return {"name": name, **watch(judged, planned=planned), "raters": _raters(campaign, name, rows)}
+    reports: list[dict[str, Any]] = []
+    with side_figure("The reports of raters"):
+        reports = _raters(campaign, name, rows)
+    return {"name": name, **watch(judged, planned=planned), "raters": reports}
 
 
 def _columns(campaign: Campaign, name: str, rows: Sequence[tuple]) -> Watched:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from annotation.models import Campaign
 from annotation.selectors.campaigns_quality import LATEST, campaign_quality
 from evalapp.common.pages import page
+from evalapp.side_figures import side_figure
 
 from .campaigns import get_parts, may_write
 from .writing_plots import Dot, Line, draw_rounds, looks
@@ -26,12 +27,15 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     if campaign.state == Campaign.State.DRAFT:
         return redirect("annotation:campaign", slug, pk)
     found = campaign_quality(campaign)
+    plots: list[dict[str, Any]] = []
+    with side_figure("The plots of this page"):
+        plots = _plots(campaign, found["aspects"])
     context = {
         "project": project,
         "campaign": campaign,
         "quality": found,
         "latest": LATEST,
-        "plots": _plots(campaign, found["aspects"]),
+        "plots": plots,
         "may_write": may_write(request, project),
         "live": campaign.state in (Campaign.State.OPEN, Campaign.State.PAUSED),
         "sided": campaign.kind != Campaign.Kind.LIKERT,

@@ -15,6 +15,7 @@ from annotation.services import ports
 from annotation.services.writing import Desk, DeskReference, Outcome, remember_candidates
 from annotation.services.writing_candidates import find_candidate
 from evalapp.common.markdown import render_markdown
+from evalapp.side_figures import side_figure
 
 from .writing_forms import CONSTRAINT_WORDS
 from .writing_lists import source_words
@@ -120,6 +121,9 @@ def desk_context(
         return context
     options = desk.campaign.options
     references = [{"row": row, "who": _who(row), "gain": _gain_words(row)} for row in desk.references]
+    growth = ""
+    with side_figure("The plot of reliability"):
+        growth = draw_growth(desk.growth)
     return {
         **context,
         **item_context(desk),
@@ -129,7 +133,7 @@ def desk_context(
         "hand": _hand(desk, typed),
         "references": references,
         "now": desk.growth[-1][1] if desk.growth else None,
-        "growth": draw_growth(desk.growth),
+        "growth": growth,
         "min_gain": options["min_gain"],
         "written": len(references),
         "rounds": desk.campaign.in_rounds,

@@ -7,6 +7,7 @@ from typing import Any
 
 from annotation.models import WritingCampaign
 from annotation.selectors.writing_watch import watch
+from evalapp.side_figures import side_figure
 
 from .writing_forms import ARM_NAMES
 from .writing_plots import Dot, Line, draw_rounds, looks
@@ -35,17 +36,19 @@ def plot(
     axis: str = "predicted reliability, 95 %",
 ) -> dict[str, Any] | None:
     """One plot with legend and table; None without any point."""
-    lines = _lines(rows, names)
-    if not lines:
-        return None
-    shown = lines[:MOST_LINES]
-    return {
-        "title": title,
-        "svg": draw_rounds(shown, title=title, axis=axis, across=across),
-        "legend": [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(shown)],
-        "lines": lines,
-        "hidden": len(lines) - len(shown),
-    }
+    with side_figure(f"The plot {title}"):
+        lines = _lines(rows, names)
+        if not lines:
+            return None
+        shown = lines[:MOST_LINES]
+        return {
+            "title": title,
+            "svg": draw_rounds(shown, title=title, axis=axis, across=across),
+            "legend": [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(shown)],
+            "lines": lines,
+            "hidden": len(lines) - len(shown),
+        }
+    return None
 
 
 def watch_context(user: Any, campaign: WritingCampaign) -> dict[str, Any]:

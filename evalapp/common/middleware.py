@@ -8,6 +8,8 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from evalapp.side_figures import collect_failures
+
 from .errors import BadInput, EvalappError
 from .outages import unstorable
 from .pages import came_from, without_choices
@@ -37,6 +39,21 @@ class Headers:
         response.headers.setdefault("Permissions-Policy", PERMISSIONS)
         response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
         return response
+
+
+class SideFigures:
+    """Collects the figures of a page that fail, so that the page comes without them and says so (`base.html`, and
+    `pages.page` for a fragment). Answers of the API have no such place: their tables collect for themselves."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path.startswith("/api/"):
+            return self.get_response(request)
+        with collect_failures() as failed:
+            request.failed_figures = failed  # type: ignore[attr-defined]
+            return self.get_response(request)
 
 
 class ErrorPages:

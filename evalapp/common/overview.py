@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from evalapp.accounts.models import Project
+from evalapp.side_figures import side_figure
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,20 @@ def register_step(name: str, order: int, function: StepFunction) -> None:
 
 def sections_for(request: HttpRequest, project: Project) -> list[str]:
     ordered = sorted(_sections.values(), key=lambda pair: pair[0])
-    return [html for _, function in ordered if (html := function(request, project))]
+    found = []
+    for _, function in ordered:
+        with side_figure("A section of this overview"):
+            found.append(function(request, project))
+    return [html for html in found if html]
 
 
 def steps_for(request: HttpRequest, project: Project) -> list[Step]:
     ordered = sorted(_steps.values(), key=lambda pair: pair[0])
-    return [step for _, function in ordered if (step := function(request, project)) is not None]
+    found = []
+    for _, function in ordered:
+        with side_figure("A next step"):
+            found.append(function(request, project))
+    return [step for step in found if step is not None]
 
 
 def register_count(label: str, order: int, function: CountFunction) -> None:
@@ -69,4 +78,8 @@ def register_count(label: str, order: int, function: CountFunction) -> None:
 
 def counts_for(request: HttpRequest, projects: list[Project]) -> list[CountColumn]:
     ordered = sorted(_counts.items(), key=lambda pair: pair[1][0])
-    return [CountColumn(label, function(request, projects)) for label, (_, function) in ordered]
+    found = []
+    for label, (_, function) in ordered:
+        with side_figure(f"The column {label}"):
+            found.append(CountColumn(label, function(request, projects)))
+    return found

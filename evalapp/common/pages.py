@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 
 def came_from(request: HttpRequest) -> str:
@@ -33,6 +34,10 @@ def page(
     `<template without .html>/_<fragment>.html` only. The page includes the same file, so both agree."""
     if fragment and getattr(request, "htmx", False) and not request.htmx.boosted:
         template = f"{template.removesuffix('.html')}/_{fragment}.html"
-    response = render(request, template, context or {}, status=status)
+        response = render(request, template, context or {}, status=status)
+        failed = getattr(request, "failed_figures", [])
+        response.content += render_to_string("components/_failed.html", {"failed": failed}).encode() if failed else b""
+    else:
+        response = render(request, template, context or {}, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response

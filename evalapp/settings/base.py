@@ -64,6 +64,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "evalapp.common.middleware.SideFigures",
     "evalapp.common.middleware.ErrorPages",
     "evalapp.common.bodies.BodyLimit",
     "axes.middleware.AxesMiddleware",

@@ -144,9 +144,11 @@ def _bias(fitted: tuple[Estimate, float | None], raw: Estimate, raw_p: float | N
     log_odds, p = fitted
     if not log_odds.is_defined:
         estimate = Estimate.undefined(log_odds.note, log_odds.n)
-        return Bias(
-            estimate, log_odds, None, raw, raw_p, f"Whether {what} is favoured cannot be told: {log_odds.note}."
-        )
+        sentence = f"Whether {what} is favoured cannot be told: {log_odds.note}."
+        if raw.n > 1 and raw.value in (0.0, 1.0):
+            won = "all" if raw.value else "none"
+            sentence = f"{what[0].upper()}{what[1:]} won {won} of {raw.n:,} decided comparisons. {sentence}"
+        return Bias(estimate, log_odds, None, raw, raw_p, sentence)
     value, low, high = (float(expit(x)) if not math.isnan(x) else NAN for x in
                         (log_odds.value, log_odds.low, log_odds.high))  # fmt: skip
     estimate = Estimate(value, low, high, log_odds.n, log_odds.note)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.side_figures import side_figure
 from evalapp.stats.calibration import calibrate_raters
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.dialogue import calibrated_correlations, dialogue_scores
@@ -68,7 +69,9 @@ def dialogues_table(
         people, scored, of_outputs, aspect=aspect, outside=outside, learned=learned, unapplied=unapplied,
         progress=progress,
     )  # fmt: skip
-    followed = _with_calibrated(people, scored, settings, outside)
+    followed: dict[str, Estimate] = {}
+    with side_figure("The calibrated correlations of systems"):
+        followed = _with_calibrated(people, scored, settings, outside)
     for row in table["rows"]:
         row.pop("accuracy")
         row["calibrated"] = followed.get(row["evaluator"], Estimate.undefined(row["note"] or UNSCORED)).as_dict()

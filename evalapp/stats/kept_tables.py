@@ -132,7 +132,8 @@ _COUNTS: dict[str, Looks] = dict.fromkeys(
     ("n_items", "n_systems", "n_raters", "n_ratings", "n_outputs", "n_excluded", "n_clusters", "n_filtered"), number
 )
 _FILTER: dict[str, Looks] = {
-    "filter": maybe(object_of({"name": text, "digest": text}, {"raters": number, "reason": text}))
+    "filter": maybe(object_of({"name": text, "digest": text}, {"raters": number, "reason": text})),
+    "failed": list_of(text),
 }
 _WHO: dict[str, Looks] = {"evaluator": slug, "name": text, "kind": text, "is_sentinel": flag, "signature": text}
 _FIGURES: dict[str, Looks] = dict.fromkeys(COEFFICIENTS, _ESTIMATE)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray
 from evalapp.stats.columns import Ratings, Units, normalised, persons
 from evalapp.stats.correlation import Coefficient
@@ -28,6 +29,7 @@ from evalapp.stats.meta_tests import (
 )  # fmt: skip
 from evalapp.stats.paired import compare, holm
 from evalapp.stats.resampling import DEFAULT_RESAMPLES
+from evalapp.stats.significance import AllPairs
 from evalapp.stats.tables import draws_of
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
@@ -161,12 +163,15 @@ def evaluators_table(
     compared = people if outside.all() else people.only(outside)
     coefficient = settings.get("coefficient") or "pearson"
     columns = [one.column(people, settings["level"])[outside] for one in scored]
-    ceiling = _ceiling(compared, settings)
-    tested = (
-        tell_apart(columns, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster)
-        if len(compared)
-        else NOTHING
-    )
+    ceiling = Estimate.undefined(FAILED)
+    with side_figure("The noise ceiling"):
+        ceiling = _ceiling(compared, settings)
+    tested: AllPairs | str = FAILED if len(compared) else NOTHING
+    if len(compared):
+        with side_figure("The tests between evaluators"):
+            tested = tell_apart(
+                columns, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
+            )
     tell = progress or (lambda done, total: None)
     tell(len(scored), 2 * len(scored))
     letters = by_place(tested)
@@ -175,11 +180,20 @@ def evaluators_table(
     for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
         found, note = _correlate(one, people, compared, outside, settings)
         signature = found.signature
-        whole = None if compared is people else _correlate(one, people, people, np.ones_like(outside), settings)[0]
-        row = _row(one, found, note, whole)
-        row |= extra_figures(column, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster)
+        whole = None
+        if compared is not people:
+            with side_figure("The correlations over all outputs, training data included"):
+                whole = _correlate(one, people, people, np.ones_like(outside), settings)[0]
+        row = {**_row(one, found, note, whole), **no_figures(settings, FAILED)}
+        with side_figure("The accuracies of pairs"):
+            row |= extra_figures(
+                column, compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
+            )
         row["letters"], row["cluster"] = letters.get(place, ("", None))
-        row["corrected"] = corrected(row[coefficient], ceiling) if coefficient in row else None
+        row["corrected"] = None
+        if coefficient in row:
+            with side_figure("The coefficients divided by the noise ceiling"):
+                row["corrected"] = corrected(row[coefficient], ceiling)
         rows.append(row)
         tell(len(scored) + place + 1, 2 * len(scored))
     applied = {row["name"] for row in rows}
@@ -210,7 +224,9 @@ def evaluators_table(
         "n_items": len(np.unique(compared.item)),
         "n_simulated": people.n_simulated,
         "counted": people.counted,
-        "note": with_missing(_note(settings, len(people), len(compared), n_systems, learned or {}), settings, rows),
+        "note": side_note(
+            lambda: with_missing(_note(settings, len(people), len(compared), n_systems, learned or {}), settings, rows)
+        ),
         "rows": sorted(rows, key=by_pearson),
     }
 
@@ -391,13 +407,16 @@ def enhanced_table(
                 "signature": of_sets[name].signature,
                 "note": of_sets[name].note if level == "system" and not of_sets[name].has_own else "",
             }
+        differences: list[Table] = []
+        with side_figure("The differences between reference sets"):
+            differences = _differences(columns, usable, compared, options)
         first = of_sets[next(iter(of_sets))]
         rows.append(
             {
                 "evaluator": first.evaluator,
                 "name": first.name,
                 "cells": cells,
-                "differences": _differences(columns, usable, compared, options),
+                "differences": differences,
                 "n": int((usable & np.isfinite(compared.mean)).sum()),
             }
         )
@@ -423,7 +442,7 @@ def enhanced_table(
         "n_simulated": people.n_simulated,
         "counted": people.counted,
         "evaluators": chosen_of(settings),
-        "note": with_missing(_enhanced_note(names, rows, len(people)), settings, rows),
+        "note": side_note(lambda: with_missing(_enhanced_note(names, rows, len(people)), settings, rows)),
         "signature": (
             f"level:{level}|grouping:{grouping}|boot:{drawn}|resamples:{resamples}|seed:{seed}|aspect:{aspect}"
             f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"

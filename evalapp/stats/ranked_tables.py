@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray, snap
 from evalapp.stats.columns import Comparisons, Units, persons
 from evalapp.stats.estimate import Estimate
@@ -119,7 +120,9 @@ def evaluators_by_ranking(
     used = outside & _used(compared, kept)
     coefficient = settings.get("coefficient") or "pearson"
     columns = [_by_system(one, compared, used, systems.codes) for one in scored]
-    tested = _tell_apart(columns, systems, settings)
+    tested: Any = FAILED
+    with side_figure("The tests between evaluators"):
+        tested = _tell_apart(columns, systems, settings)
     letters = by_place(tested)
     rows = []
     for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
@@ -159,7 +162,7 @@ def evaluators_by_ranking(
         "n_systems": len(systems.codes),
         "n_items": len(np.unique(kept.item)),
         "n_simulated": int(kept.simulated.sum()),
-        "note": with_missing(_note(compared, kept, systems, aspect, learned or {}), settings, rows),
+        "note": side_note(lambda: with_missing(_note(compared, kept, systems, aspect, learned or {}), settings, rows)),
         "scores": [
             {"label": compared.units.units[int(row.system)].label, **row.estimate.as_dict()}
             for row in ranking.systems
@@ -203,7 +206,9 @@ def _row(one: Scored, column: FloatArray, compared: Compared, used: BoolArray, s
     scores = {int(code): float(value) for code, value in zip(systems.codes, column, strict=True)}
     figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
     both = np.isfinite(column)
-    pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
+    pa = Estimate.undefined(FAILED)
+    with side_figure("The pairwise accuracy of systems"):
+        pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
     missing = 0 if one.has_own else int((used & ~np.isfinite(one.metric)).sum())
     return {
         **said_of(one),

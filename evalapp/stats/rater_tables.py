@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from evalapp.side_figures import FAILED, side_figure
 from evalapp.stats.agreement import Scale
 from evalapp.stats.agreement_table import AgreementTable, agreement_table
 from evalapp.stats.calibration import calibrate_raters
@@ -83,7 +84,17 @@ def detail_table(
     first = columns.first_judgements()
     compared, n_without = compare_as(first, method)
     found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
-    calibration, why_not = _calibration(first)
+    calibration, why_not, components = None, FAILED, None
+    with side_figure("The calibrated means of systems"):
+        calibration, why_not = _calibration(first)
+    with side_figure("The components of variance"):
+        components = _components(first)
+    shares: list[Table] = []
+    with side_figure("How often each value was given"):
+        shares = prevalence(first)
+    reports: list[Table] = []
+    with side_figure("The reports of raters"):
+        reports = _raters(columns, controls)
     return {
         "kind": "agreement",
         "aspect": aspect,
@@ -102,14 +113,14 @@ def detail_table(
         "note": "" if len(columns) else f"Nobody has judged {aspect} here.",
         "rows": _coefficients(found, LABELS, method) if len(first) else [],
         "notes": [*found.notes, *without_value(n_without, method)],
-        "prevalence": prevalence(first),
+        "prevalence": shares,
         "pairs": _pairs(found, first.raters, method),
         "n_pairs": len(found.pairs) + found.pairs_left_out,
         "kappa_weights": "" if scale == "nominal" else "quadratic",
-        "raters": _raters(columns, controls),
+        "raters": reports,
         "calibration": calibration,
         "calibration_note": why_not,
-        "components": _components(first),
+        "components": components,
     }
 
 

@@ -25,8 +25,9 @@ from evalapp.stats.versions import read_entry, split_version
 TOLERANCE = 1e-9
 #: What a table tells without computing it.
 _TOLD = frozenset({"project", "lang", "filter", "sets"})
-#: The same of a table or a row of it: which scores were out of date, seen by uploads that no export tells of.
-_STATE = frozenset({"stale", "n_unscored"})
+#: The same of a table or a row of it: which scores were out of date, seen by uploads that no export tells of, and which
+#: figures could not be computed.
+_STATE = frozenset({"stale", "n_unscored", "failed"})
 #: Differences told of one table.
 _MOST_TOLD = 5
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.stats.bias import length_bias, side_bias
+from evalapp.side_figures import side_figure
+from evalapp.stats.bias import Bias, length_bias, side_bias
 from evalapp.stats.bradley_terry import ELO, MODELS, Model
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons
@@ -114,21 +115,27 @@ def biases_and_findings(table: Table, kept: Comparisons) -> None:
     model: Model = table["method"] if own else "davidson"
     by = "" if own else "By Davidson’s model: "
     where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
-    apart = separating(*sides, model=model, **where)
-    weak = fragility(*sides, model=model)
-    biases = {"side_bias": side_bias(*sides, **where)}
+    # Other systems' sentences are left out: the model's order may be another than that of shares.
+    with side_figure("How many more comparisons separate ranks 1 and 2"):
+        apart = separating(*sides, model=model, **where)
+        if [apart.first, apart.second] == first_two:
+            table["findings"].append(by + apart.sentence)
+            table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
+    with side_figure("How many changed judgements swap ranks 1 and 2"):
+        weak = fragility(*sides, model=model)
+        if [weak.first, weak.second] == first_two:
+            table["findings"].append(by + weak.sentence)
+            table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
+    with side_figure("The bias of the side"):
+        _add_bias(table, "side_bias", side_bias(*sides, **where))
     if kept.longer is not None and kept.longer.any():
-        biases["length_bias"] = length_bias(*sides, length_difference=kept.longer, **where)
-    # The model's order may be another than that of shares; then its sentences would speak of other systems.
-    if [apart.first, apart.second] == first_two:
-        table["findings"].append(by + apart.sentence)
-        table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
-    if [weak.first, weak.second] == first_two:
-        table["findings"].append(by + weak.sentence)
-        table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
-    for name, bias in biases.items():
-        table["findings"].append(bias.sentence)
-        table["extras"][name] = {**bias.estimate.as_dict(), "p": bias.p}
+        with side_figure("The bias of the length"):
+            _add_bias(table, "length_bias", length_bias(*sides, length_difference=kept.longer, **where))
+
+
+def _add_bias(table: Table, name: str, bias: Bias) -> None:
+    table["findings"].append(bias.sentence)
+    table["extras"][name] = {**bias.estimate.as_dict(), "p": bias.p}
 
 
 def _by_wins(kept: Comparisons, settings: Settings) -> Ranking:

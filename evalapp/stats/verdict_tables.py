@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evalapp.side_figures import FAILED, side_figure, side_note
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.columns import Comparisons, persons
 from evalapp.stats.estimate import Estimate
@@ -128,7 +129,9 @@ def pairs_table(
     baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
     shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
     baseline = 1.0 - baseline if shorter and baseline is not None else baseline
-    tested = _tell_apart(right, pairs.cluster, settings, draws["seed"])
+    tested: AllPairs | str = FAILED
+    with side_figure("The tests between evaluators"):
+        tested = _tell_apart(right, pairs.cluster, settings, draws["seed"])
     letters = by_place(tested)
     rows = []
     for place, (one, margin, column) in enumerate(zip(scored, of_pairs, right, strict=True)):
@@ -137,7 +140,12 @@ def pairs_table(
         rows.append(row)
     test = described(tested, [one.evaluator for one in scored])
     test["note"] = test["note"].replace("outputs", "pairs")
-    decided, verdicts = one_against_others(pairs.all, pairs.clusters, **draws)
+    decided = verdicts = Estimate.undefined(FAILED)
+    with side_figure("What one person reaches against the others"):
+        decided, verdicts = one_against_others(pairs.all, pairs.clusters, **draws)
+    lot = None
+    with side_figure("The chance level"):
+        lot = by_lot(pairs.sign) if len(pairs) else None
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
     # What is told of people is of the pairs that count, without those on which they were divided.
@@ -155,7 +163,7 @@ def pairs_table(
         "columns": [{"name": name, "n": n} for name, n in counted.items()],
         "test": test,
         "ceiling": [decided.as_dict(), None, verdicts.as_dict()],
-        "by_lot": by_lot(pairs.sign) if len(pairs) else None,
+        "by_lot": lot,
         "signature": f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.get('resamples', DEFAULT_RESAMPLES)}"
         f"|seed:{draws['seed']}|conf:{DEFAULT_CONFIDENCE:g}|{tested_part(test)}|systems:{settings['systems']}"
         f"|references:{settings['references']}|aspect:{aspect}{chosen_part(settings)}",
@@ -171,7 +179,7 @@ def pairs_table(
         "n_items": len(np.unique(behind.item)),
         "n_clusters": len(np.unique(pairs.cluster)),
         "n_simulated": int(behind.simulated.sum()),
-        "note": with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows),
+        "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
         "rows": sorted(rows, key=_order),
     }
 
@@ -193,11 +201,15 @@ def _row(
     draws: Mapping[str, int],
 ) -> Table:
     found = agree_on_pairs(margin, pairs.sign, pairs.cluster, folds=FOLDS, **draws)
+    less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
+    if less is not None:
+        with side_figure(f"The difference to {BASELINE}"):
+            less = _less(right, baseline, pairs.cluster, draws).as_dict()
     calibration = found.calibration
     validated = calibration.cross_validated
     cells: list[Table | None] = [
         found.decided.as_dict(),
-        None if one.evaluator == BASELINE else _less(right, baseline, pairs.cluster, draws).as_dict(),
+        less,
         {
             **calibration.accuracy.as_dict(),
             "epsilon": None if np.isnan(calibration.epsilon) else calibration.epsilon,

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalapp.side_figures import FAILED, side_figure
 from evalapp.stats.agreement import krippendorff_alpha
 from evalapp.stats.bias import side_bias
 from evalapp.stats.coding import BoolArray, FloatArray, IntArray
@@ -61,17 +62,26 @@ class Watched:
 
 def watch(judged: Watched, *, planned: int) -> Table:
     """Everything about one question; `planned`: the judgements there will be."""
-    ranking = _ranking(judged, 0.95)
-    return {
-        "growth": growth(judged),
-        "drift": drift(judged),
-        "ranking": _rows(ranking, judged.systems),
-        "parts": _parts(ranking, judged.systems),
-        "advice": advice(judged, planned=planned),
-        "power": power_left(judged, planned=planned),
-        "precision": precision(ranking, done=len(judged), planned=planned),
-        "side": sides(judged),
-    }
+    found: Table = {
+        "growth": [], "drift": {"rows": [], "words": "", "note": FAILED}, "ranking": [], "parts": "",
+        "advice": {"settled": False, "words": ""}, "power": None, "precision": None, "side": None,
+    }  # fmt: skip
+    with side_figure("The ranking so far"):
+        ranking = _ranking(judged, 0.95)
+        found |= {"ranking": _rows(ranking, judged.systems), "parts": _parts(ranking, judged.systems)}
+        with side_figure("The margin of a system"):
+            found["precision"] = precision(ranking, done=len(judged), planned=planned)
+    with side_figure("Agreement as it grows"):
+        found["growth"] = growth(judged)
+    with side_figure("Answers over time"):
+        found["drift"] = drift(judged)
+    with side_figure("The advice to stop"):
+        found["advice"] = advice(judged, planned=planned)
+    with side_figure("The power so far"):
+        found["power"] = power_left(judged, planned=planned)
+    with side_figure("The bias of the side"):
+        found["side"] = sides(judged)
+    return found
 
 
 def growth(judged: Watched) -> list[Table]:

@@ -160,6 +160,9 @@ class BoardSerializer(serializers.Serializer):
     is_current = serializers.BooleanField()
     run = serializers.IntegerField(allow_null=True)
     stale = StaleScoresSerializer(many=True, required=False)
+    failed = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Figures that an internal error left out."
+    )
 
 
 class SystemsBoardSerializer(BoardSerializer):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evalapp.side_figures import failure_sentence
+
 
 def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
     """Aligned columns: those numbered in `left` to the left, numbers to the right."""
@@ -27,7 +29,9 @@ def interval(estimate: Mapping[str, Any], digits: int = 3) -> str:
 
 
 def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Which scores of a table are out of date, a line for each reason, and what to do."""
+    """Which figures of a table are missing, which of its scores are out of date, a line for each reason, what to do."""
+    if sentence := failure_sentence(found.get("failed", ())):
+        yield sentence
     named: dict[str, list[str]] = {}
     for row in found.get("stale", []):
         named.setdefault(row["reason"], []).append(row["evaluator"])

@@ -10,6 +10,7 @@ import numpy as np
 
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
+from evalapp.side_figures import collect_failures, side_figure
 from evalapp.stats.game_tables import Met, systems_by_games
 
 from ..selectors.game_texts import Texts, compare_with_people, draw_texts
@@ -39,6 +40,25 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
     except ScoringError as error:
         raise BadInput(str(error)) from error
     context.progress(texts.n_pairs, texts.n_pairs, "pairs of texts", "playing")
+    with collect_failures() as failed:
+        table = _table(context, wishes, judge, found, compared, texts)
+    if failed:
+        table["failed"] = failed
+    context.log(f"Signature: {table['signature']}")
+    tail = f"&systems={wishes.systems}" if wishes.systems != "all" else ""
+    return {
+        "project": project.slug,
+        "evaluator": judge.slug,
+        "judge": judge.pk,
+        "table": {"project": project.slug, "lang": project.lang, "stamp": stamp, **table},
+        "url": f"/projects/{project.slug}/systems/?by={judge.slug}&method={METHOD}{tail}",
+    }
+
+
+def _table(
+    context: RunContext, wishes: GamesWishes, judge: Any, found: Any, compared: Encounters, texts: Texts
+) -> dict[str, Any]:
+    """The table of systems, with how far its order is people's."""
     table = systems_by_games(
         _met(found, compared, texts),
         {"by": judge.slug, "systems": wishes.systems, "ratings": "", "items": wishes.items},
@@ -50,16 +70,10 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
     if texts.without:
         table["findings"].append(f"Without an output for these items: {', '.join(texts.without)}.")
     context.progress(texts.n_pairs, texts.n_pairs, "pairs of texts", "reading what people said")
-    table["extras"]["people"] = compare_with_people(project, table)
-    context.log(f"Signature: {table['signature']}")
-    tail = f"&systems={wishes.systems}" if wishes.systems != "all" else ""
-    return {
-        "project": project.slug,
-        "evaluator": judge.slug,
-        "judge": judge.pk,
-        "table": {"project": project.slug, "lang": project.lang, "stamp": stamp, **table},
-        "url": f"/projects/{project.slug}/systems/?by={judge.slug}&method={METHOD}{tail}",
-    }
+    table["extras"]["people"] = []
+    with side_figure("How far the order is that of people"):
+        table["extras"]["people"] = compare_with_people(context.project, table)
+    return table
 
 
 def _compare(context: RunContext, judge: Any, texts: Texts, seed: int) -> Encounters:

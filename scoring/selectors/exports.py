@@ -11,6 +11,7 @@ from typing import Any
 
 from annotation.parsers import canonical
 from evalapp.accounts.models import Project
+from evalapp.side_figures import side_figure
 
 from ..models import Leaderboard, Score, ScoreSet
 from .compared import compared_sets
@@ -121,9 +122,11 @@ def leaderboard(*, project: Project) -> Row | None:
     queries = [(row, query) for row in kept if (query := query_of(row)) is not None and not of_campaign(query)]
     # The filter of a table may have been withdrawn since: then it stays out, as it is shown nowhere.
     shown = may_be_shown(project, [query for _, query in queries])
-    tables = [
-        _entry(project, row, query, names) for (row, query), is_shown in zip(queries, shown, strict=True) if is_shown
-    ]
+    tables = []
+    for (row, query), is_shown in zip(queries, shown, strict=True):
+        if is_shown:
+            with side_figure(f"A table of {query.kind}"):
+                tables.append(_entry(project, row, query, names))
     if not tables:
         return None
     libraries = {name: version(name) for name in ("numpy", "scipy")}

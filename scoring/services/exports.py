@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
+from evalapp.side_figures import side_figure
 
 from ..models import Leaderboard
 from ..selectors.exports import query_of, usual_queries
@@ -19,7 +21,5 @@ def refresh_tables(*, project: Project, tick: Callable[[int, int], None] = lambd
     queries = list(dict.fromkeys([*kept, *usual_queries(project)]))
     for done, query in enumerate(queries):
         tick(done, len(queries))
-        try:
+        with side_figure(f"A table of {query.kind}"), suppress(EvalappError):
             get_leaderboard(project=project, query=query)
-        except EvalappError:
-            continue

@@ -19,6 +19,7 @@ from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
+from evalapp.side_figures import collect_failures, side_figure
 
 from ..models import Leaderboard, Score, ScoreSet
 from ..selectors.aspects import choose_aspect, find_campaign
@@ -96,8 +97,13 @@ def compute_leaderboard(
     stamp = stamp or stamp_of(project, query)
     began = time.monotonic()
     used = get_active_filter(project, filter_of(query)) if filter_of(query) else None
-    found = with_staleness(project, query, _rank(project, query, progress))
+    with collect_failures() as failed:
+        found = _rank(project, query, progress)
+        with side_figure("Which scores are out of date"):
+            found = with_staleness(project, query, found)
     table = {"project": project.slug, "lang": project.lang, **found}
+    if failed:
+        table["failed"] = failed
     if used is not None:
         table["signature"] += filter_signature(used)
         table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}

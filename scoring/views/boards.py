@@ -18,6 +18,7 @@ from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page
+from evalapp.side_figures import side_figure
 
 from .. import agreement_files, enhanced_tables, tables
 from ..forms import QueryForm, aspect_names
@@ -226,10 +227,19 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the table of systems is drawn from."""
     rows = table["rows"] if table else []
     drawn = _drawn(rows, _range(rows, table["scale"])) if table else []
-    lines = joined([row["label"] for row in rows], table.get("groups", []) if table else [])
+    lines: list[list[str]] = [[] for _ in rows]
+    with side_figure("The lines that join systems"):
+        lines = joined([row["label"] for row in rows], table.get("groups", []) if table else [])
     for row, parts in zip(drawn, lines, strict=True):
-        row["joined"] = parts
-        row["bar"] = _bar(row["shares"])
+        row |= {"joined": parts, "bar": []}
+        with side_figure("The bars of wins, ties and losses"):
+            row["bar"] = _bar(row["shares"])
+    agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
+    with side_figure("How far the order is that of people"):
+        agreement = _agreement_shown(table)
+    effects: list[str] = []
+    with side_figure("What the model adjusted for"):
+        effects = effects_of(table) if table else []
     method = table["method"] if table else ""
     return {
         "rows": drawn,
@@ -242,8 +252,8 @@ def systems_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
         "digits": 0 if method in MODELS else 3,
         "method_name": METHODS.get(method, ""),
         "is_model": method in MODELS,
-        **_agreement_shown(table),
-        "effects": effects_of(table) if table else [],
+        **agreement,
+        "effects": effects,
     }
 
 
@@ -324,10 +334,11 @@ def evaluators_shown(table: Mapping[str, Any] | None, coefficient: str) -> dict[
 
 def _pairs(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     """p-values of all pairs, a row for each evaluator; of very many none, they stand in the JSON."""
-    names = table["test"]["names"]
-    if not 2 <= len(names) <= MOST_PAIRS:
-        return []
-    return [{"name": name, "cells": cells} for name, cells in zip(names, table["test"]["p_holm"], strict=True)]
+    with side_figure("The p-values of all pairs"):
+        names = table["test"]["names"]
+        if 2 <= len(names) <= MOST_PAIRS:
+            return [{"name": name, "cells": cells} for name, cells in zip(names, table["test"]["p_holm"], strict=True)]
+    return []
 
 
 def coefficient_of(request: HttpRequest, default: str = "pearson") -> str:

@@ -16,6 +16,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere, Unavailable
 from evalapp.common.pages import page
+from evalapp.side_figures import side_figure
 
 from ..forms import QueryForm, aspect_names
 from ..selectors.aspects import compared_aspects
@@ -58,6 +59,9 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
     table = answer.table
     title, lead = TITLES[kind]
     form = _form(project, query, kind, table)
+    remarks: list[Any] = []
+    with side_figure("The remarks on figures"):
+        remarks = remarks_of(table) if table else []
     context = {
         "project": project,
         "kind": kind,
@@ -71,7 +75,7 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
         "reason": reason,
         "columns": columns_of(table) if table else [],
         "coefficient_label": COMPARED.get(getattr(query, "coefficient", ""), ""),
-        "remarks": remarks_of(table) if table else [],
+        "remarks": remarks,
         "params": urlencode(given_of(query)),
         "plot": _plot_params(query, answer),
         "asked": asdict(query),

@@ -17,6 +17,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page
+from evalapp.side_figures import side_figure
 
 from ..forms import aspect_names, reference_sets
 from ..selectors.leaderboards import SystemsQuery, parse_query, stamp_of
@@ -58,11 +59,14 @@ def steps(request: HttpRequest, slug: str) -> HttpResponse:
         if not answer.is_current:
             under_way.append(answer)
     people = panels[0]["table"]
+    best: Any = []
+    with side_figure("The best steps"):
+        best = best_steps({panel["name"]: panel["lines"] for panel in panels})
     tail = {name: given[name] for name in ("aspect", "ratings", "filter", "references") if given.get(name)}
     context = {
         "project": project,
         "panels": panels,
-        "best": best_steps({panel["name"]: panel["lines"] for panel in panels}),
+        "best": best,
         "answer": under_way[0] if under_way else None,
         "aspects": aspect_names(project, rated=True),
         "aspect": people["aspect"] if people else given.get("aspect", ""),

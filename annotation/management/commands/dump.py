@@ -12,6 +12,7 @@ from annotation.exporters.wishes import LEVELS, Wishes
 from annotation.pipelines.exports import write_export
 from evalapp.common import commands
 from evalapp.common.errors import Conflict, EvalappError
+from evalapp.side_figures import collect_failures, failure_sentence
 
 
 class Command(commands.Command):
@@ -55,10 +56,14 @@ class Command(commands.Command):
                 shown = done
                 self.say(f"{done:,} rows written")
 
-        files = write_export(project, folder, wishes, tick)
-        return {"project": slug, "folder": str(folder), **wishes.as_dict(), "files": files}
+        with collect_failures() as failed:
+            files = write_export(project, folder, wishes, tick)
+        found = {"project": slug, "folder": str(folder), **wishes.as_dict(), "files": files}
+        return {**found, "failed": failed} if failed else found
 
     def show(self, result: dict[str, Any]) -> None:
         for file in result["files"]:
             self.stdout.write(f"{file['name']}: {file['rows']:,} rows, {file['bytes']:,} bytes")
+        if sentence := failure_sentence(result.get("failed", ())):
+            self.stdout.write(sentence)
         self.stdout.write(f"Written to {result['folder']}.")

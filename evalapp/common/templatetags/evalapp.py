@@ -14,8 +14,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from evalapp.common.navigation import places_of
+from evalapp.side_figures import failure_sentence
 
 register = template.Library()
+register.filter("failed_figures", failure_sentence)
 
 _STEPS = ((60, "s", "s"), (60, "min", "min"), (24, "h", "h"), (7, "day", "days"), (9, "week", "weeks"))
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from evalapp.common import commands
+from evalapp.side_figures import failure_sentence
 from scoring.management.lines import as_lines, filter_line, interval
 from scoring.rater_columns import cells_of, columns_of
 from scoring.selectors.leaderboards import JUDGED, RATINGS, SCALES, AgreementQuery, parse_query
@@ -51,6 +52,8 @@ class Command(commands.Command):
             self.stdout.write(f"Ratings: {RATINGS[found['ratings']]}")
         if found["note"]:
             self.stdout.write(found["note"])
+        if sentence := failure_sentence(found.get("failed", ())):
+            self.stdout.write(sentence)
         if found["rows"]:
             self._show_one(found) if found["aspect"] else self._show_all(found)
         self.stdout.write(found["signature"])

@@ -1,0 +1,403 @@
+"""No side figure takes down a table, a page or an export: each is made to fail, and the rest is looked at."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlencode
+
+import pytest
+from django.core.cache import cache
+from django.core.management import call_command
+from django.urls import reverse
+
+from annotation.models import Aspect, Comparison, Output, System
+from annotation.services import exports
+from evalapp.common.runner import execute_run
+from evalapp.side_figures import collect_failures, failure_sentence
+from evalapp.stats.recompute import recompute_folder
+from scoring.models import Leaderboard, Score, ScoreSet
+from scoring.selectors.leaderboards import (
+    AgreementQuery,
+    EnhancedQuery,
+    EvaluatorsQuery,
+    PairsQuery,
+    SystemsQuery,
+    given_of,
+)
+from scoring.services.leaderboards import compute_leaderboard
+from tests.annotation.services.judging_helpers import open_for
+from tests.annotation.views.test_campaign_quality import judge
+from tests.factories import make_items
+from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
+from tests.writing import desk_of, fill_ports, send, start_writing
+
+pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).parents[3]
+
+DAVIDSON = SystemsQuery(aspect="quality", method="davidson")
+RATED = EvaluatorsQuery(aspect="quality", level="segment")
+RANKED = EvaluatorsQuery(aspect="quality", level="system", people="win-rate")
+DIALOGUES = EvaluatorsQuery(aspect="quality", level="dialogue")
+SETS = EnhancedQuery(aspect="quality", references="original,good")
+DETAIL = AgreementQuery(aspect="quality", judged="ratings")
+PAIRS = PairsQuery(aspect="quality")
+STATS = "evalapp.stats"
+
+#: Where the figure is computed, its name, what is made to fail, the table that has it.
+TABLES = [
+    ("stats/tables.py", "How many more comparisons separate ranks 1 and 2", "tables.separating", DAVIDSON),
+    ("stats/tables.py", "How many changed judgements swap ranks 1 and 2", "tables.fragility", DAVIDSON),
+    ("stats/tables.py", "The bias of the side", "tables.side_bias", DAVIDSON),
+    ("stats/tables.py", "The bias of the length", "tables.length_bias", DAVIDSON),
+    ("stats/meta_tables.py", "The noise ceiling", "meta_tables.ceiling_of", RATED),
+    ("stats/meta_tables.py", "The tests between evaluators", "meta_tables.tell_apart", RATED),
+    ("stats/meta_tables.py", "The accuracies of pairs", "meta_tables.extra_figures", RATED),
+    ("stats/meta_tables.py", "The coefficients divided by the noise ceiling", "meta_tables.corrected", RATED),
+    ("side_figures.py", "The note of the table", "meta_tables._note", RATED),
+    ("stats/meta_tables.py", "The differences between reference sets", "meta_tables._differences", SETS),
+    ("stats/ranked_tables.py", "The tests between evaluators", "ranked_tables._tell_apart", RANKED),
+    ("stats/ranked_tables.py", "The pairwise accuracy of systems", "ranked_tables.system_pairwise_accuracy", RANKED),
+    ("side_figures.py", "The note of the table", "ranked_tables._note", RANKED),
+    ("stats/dialogue_tables.py", "The calibrated correlations of systems", "dialogue_tables._with_calibrated",
+     DIALOGUES),
+    ("stats/verdict_tables.py", "The tests between evaluators", "verdict_tables._tell_apart", PAIRS),
+    ("stats/verdict_tables.py", "What one person reaches against the others", "verdict_tables.one_against_others",
+     PAIRS),
+    ("stats/verdict_tables.py", "The chance level", "verdict_tables.by_lot", PAIRS),
+    ("stats/verdict_tables.py", "The difference to length", "verdict_tables._less", PAIRS),
+    ("side_figures.py", "The note of the table", "verdict_tables._note", PAIRS),
+    ("stats/rater_tables.py", "The calibrated means of systems", "rater_tables.calibrate_raters", DETAIL),
+    ("stats/rater_tables.py", "The components of variance", "rater_tables.variance_components", DETAIL),
+    ("stats/rater_tables.py", "How often each value was given", "rater_tables.prevalence", DETAIL),
+    ("stats/rater_tables.py", "The reports of raters", "rater_tables.rater_reports", DETAIL),
+    ("scoring/services/leaderboards.py", "Which scores are out of date",
+     "scoring.services.leaderboards.with_staleness", RATED),
+]  # fmt: skip
+
+#: Of the quality of a campaign.
+WATCHED = [
+    ("The ranking so far", "_rows"), ("The margin of a system", "precision"), ("Agreement as it grows", "growth"),
+    ("Answers over time", "drift"), ("The advice to stop", "advice"), ("The power so far", "power_left"),
+    ("The bias of the side", "sides"),
+]  # fmt: skip
+
+#: What only a page shows: its name, what fails, and the table behind the page.
+SHOWN = [
+    ("scoring/views/boards.py", "The lines that join systems", "boards.joined", DAVIDSON),
+    ("scoring/views/boards.py", "The bars of wins, ties and losses", "boards._bar", DAVIDSON),
+    ("scoring/views/boards.py", "How far the order is that of people", "boards._agreement_shown", DAVIDSON),
+    ("scoring/views/boards.py", "What the model adjusted for", "boards.effects_of", DAVIDSON),
+    ("scoring/views/evaluator_boards.py", "The remarks on figures", "evaluator_boards.remarks_of", PAIRS),
+]
+
+#: In an export: what fails, and the line that says so.
+EXPORTED = [
+    ("annotation/exporters/card.py", "The head of README.md", "annotation.exporters.card._yaml"),
+    ("annotation/exporters/card.py", "The summary of README.md", "annotation.exporters.card._about"),
+    ("annotation/exporters/card.py", "The list of files of README.md", "annotation.exporters.card._files"),
+    ("annotation/exporters/card.py", "The judgements of README.md", "annotation.exporters.card._judgements"),
+    ("annotation/exporters/card.py", "The scores of README.md", "annotation.exporters.card._scores"),
+    ("annotation/exporters/card.py", "The use of README.md", "annotation.exporters.card._use"),
+    ("annotation/exporters/card.py", "The agreement of README.md and DATASHEET.md",
+     "annotation.exporters.facts.AspectFacts.agreement"),
+    ("annotation/exporters/datasheet.py", "Section 2 of DATASHEET.md", "annotation.exporters.datasheet._evaluated"),
+    ("annotation/exporters/datasheet.py", "Section 7 of DATASHEET.md", "annotation.exporters.datasheet._outcome"),
+    ("scoring/services/exports.py", "A table of systems", "scoring.selectors.rankings.rank_systems"),
+    ("scoring/selectors/exports.py", "A table of agreement", "scoring.selectors.exports._without_raters"),
+]  # fmt: skip
+
+#: Those that tests of their own below make fail.
+OTHERS = [
+    ("evalapp/common/overview.py", "A section of this overview"), ("evalapp/common/overview.py", "A next step"),
+    ("evalapp/common/overview.py", "The column {}"),
+    ("annotation/views/campaign_quality.py", "The plots of this page"),
+    ("annotation/selectors/campaigns_quality.py", "The reports of raters"),
+    ("annotation/exporters/datasheet.py", "A campaign of DATASHEET.md"),
+    ("annotation/views/writing_watch.py", "The plot {}"),
+    ("annotation/views/writing_desk.py", "The plot of reliability"),
+    ("scoring/pipelines/games.py", "How far the order is that of people"),
+    ("scoring/views/steps.py", "The best steps"),
+    ("scoring/views/boards.py", "The p-values of all pairs"),
+    ("evalapp/stats/meta_tables.py", "The correlations over all outputs, training data included"),
+]  # fmt: skip
+
+
+def fail(*_: object, **__: object) -> object:
+    raise ZeroDivisionError("injected")
+
+
+def address(project, query) -> str:
+    """The page of a table."""
+    names = {"systems": "systems", "evaluators": "evaluation", "enhanced": "enhanced", "agreement": "agreement"}
+    kind = str(query.kind)
+    url = reverse("scoring:evaluation-board", args=[project.slug, kind]) if kind not in names else reverse(
+        f"scoring:{names[kind]}", args=[project.slug]
+    )  # fmt: skip
+    return f"{url}?{urlencode(given_of(query))}"
+
+
+@pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
+def test_the_table_and_its_page_come_without_the_figure(
+    few_draws, whole, client, monkeypatch, caplog, lenient_figures, file, name, target, query  # noqa: F811
+):  # fmt: skip
+    project = whole.project
+    if query is DIALOGUES or query is PAIRS:
+        Leaderboard.objects.filter(project=project).delete()
+    if "length" in name:
+        Output.objects.filter(project=project, system__name="sys-a").update(text="longer than the others of its item")
+    before = compute_leaderboard(project=project, query=query).table
+    assert "failed" not in before
+    monkeypatch.setattr(target if target.startswith("scoring") else f"{STATS}.{target}", fail)
+    with caplog.at_level(logging.ERROR):
+        table = compute_leaderboard(project=project, query=query).table
+    assert table["failed"] == [name]
+    assert any(record.exc_info and "injected" in str(record.exc_info[1]) for record in caplog.records)
+    key = "label" if table["kind"] == "systems" else "name" if table["kind"] == "agreement" else "evaluator"
+    assert [row[key] for row in table["rows"]] == [row[key] for row in before["rows"]]
+    main = {"systems": "value", "agreement": "value", "evaluators": "pearson", "enhanced": "cells"}.get(
+        table["kind"], "n"
+    )
+    assert [row[main] for row in table["rows"]] == [row[main] for row in before["rows"]]
+    client.force_login(whole.researcher)
+    page = client.get(address(project, query))
+    assert page.status_code == 200
+    assert failure_sentence([name]) in page.content.decode().replace("&#x27;", "'")
+    out = io.StringIO()
+    command = {"systems": "systems", "agreement": "agreement"}.get(table["kind"], "meta")
+    if table["kind"] in ("systems", "agreement") or query in (RATED, RANKED, DIALOGUES):
+        given = given_of(query)
+        call_command(command, project.slug, stdout=out, **given)
+        assert failure_sentence([name]) in out.getvalue()
+
+
+@pytest.mark.parametrize(("file", "name", "target", "query"), SHOWN, ids=lambda value: str(value)[:40])
+def test_the_page_comes_without_what_only_it_shows(
+    few_draws, whole, client, monkeypatch, lenient_figures, file, name, target, query  # noqa: F811
+):  # fmt: skip
+    client.force_login(whole.researcher)
+    compute_leaderboard(project=whole.project, query=query)
+    monkeypatch.setattr(f"scoring.views.{target}", fail)
+    for headers in ({}, {"HX-Request": "true"}):
+        page = client.get(address(whole.project, query), headers=headers)
+        assert page.status_code == 200
+        assert failure_sentence([name]) in page.content.decode().replace("&#x27;", "'")
+        assert "length" in page.content.decode() or "sys-a" in page.content.decode()
+
+
+def test_the_export_comes_without_what_fails(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
+    for _, _, target in EXPORTED:
+        monkeypatch.setattr(target, fail)
+    Leaderboard.objects.filter(project=whole.project, kind="systems").delete()
+    monkeypatch.setattr(f"{STATS}.tables.side_bias", fail)
+    out = io.StringIO()
+    call_command("dump", whole.project.slug, str(tmp_path / "out"), stdout=out, stderr=io.StringIO())
+    said = {"The agreement of README.md and DATASHEET.md"}  # the parts that hold it fail as a whole
+    card = (tmp_path / "out" / "README.md").read_text()
+    for _, name, _ in EXPORTED:
+        shown = name[0].lower() + name[1:]
+        assert name in said or shown in card or name in card, name
+        assert name in said or shown in out.getvalue() or name in out.getvalue(), name
+    assert "## Not in this export" in card
+    sheet = (tmp_path / "out" / "DATASHEET.md").read_text()
+    assert "## 7 What came of it" in sheet
+    assert "nothing can be said: it could not be computed" in sheet
+    assert sum(1 for _ in (tmp_path / "out" / "outputs.jsonl").open()) == 24
+    kinds = {entry["kind"] for entry in json.loads((tmp_path / "out" / "leaderboard.json").read_text())["tables"]}
+    assert {"evaluators", "enhanced", "matrix"} <= kinds
+    assert not {"systems", "agreement"} & kinds
+
+
+def test_agreement_of_an_export_may_fail(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
+    monkeypatch.setattr("annotation.exporters.facts.AspectFacts.agreement", fail)
+    call_command("dump", whole.project.slug, str(tmp_path / "out"), stdout=io.StringIO(), stderr=io.StringIO())
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "(it could not be computed because of an internal error" in card
+    assert "The agreement of README.md and DATASHEET.md could not be computed" in card
+
+
+def test_a_run_of_an_export_names_what_fails(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
+    monkeypatch.setattr("annotation.exporters.card._judgements", fail)
+    run = exports.request_export(project=whole.project, user=whole.owner)
+    run = execute_run(run.pk)
+    assert run.state == "succeeded", run.error
+    assert run.result["failed"] == ["The judgements of README.md"]
+
+
+@pytest.mark.parametrize(("name", "target"), WATCHED)
+def test_the_quality_of_a_campaign_comes_without_the_figure(cast, client, monkeypatch, lenient_figures, name, target):
+    campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
+    judge(cast.annotator, campaign, lambda shown: "ab"[shown.unit_id % 2])
+    cache.clear()
+    monkeypatch.setattr(f"{STATS}.watching.{target}", fail)
+    client.force_login(cast.researcher)
+    url = reverse("annotation:campaign-quality", args=["alpha", campaign.pk])
+    page = client.get(url)
+    assert page.status_code == 200
+    assert failure_sentence([name]) in page.content.decode().replace("&#x27;", "'")
+    # It is not kept: once mended, the next look has the figure.
+    monkeypatch.undo()
+    assert "could not be computed" not in client.get(url).content.decode()
+
+
+@pytest.mark.parametrize("target", ["annotation.views.campaign_quality._plots", "evalapp.stats.raters.rater_reports"])
+def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, lenient_figures, target):
+    campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
+    judge(cast.annotator, campaign, lambda shown: "ab"[shown.unit_id % 2])
+    cache.clear()
+    monkeypatch.setattr(target, fail)
+    client.force_login(cast.researcher)
+    page = client.get(reverse("annotation:campaign-quality", args=["alpha", campaign.pk]))
+    assert page.status_code == 200
+    assert "could not be computed" in page.content.decode()
+
+
+def test_the_overview_comes_without_a_section(cast, client, monkeypatch, lenient_figures):
+    from evalapp.common import overview
+
+    for name in ("_sections", "_steps", "_counts"):
+        registered = getattr(overview, name)
+        broken = next(iter(registered))
+        monkeypatch.setitem(registered, broken, (registered[broken][0], fail))
+    client.force_login(cast.researcher)
+    page = client.get(reverse("project", args=["alpha"]))
+    assert page.status_code == 200
+    assert "could not be computed" in page.content.decode()
+
+
+def test_equally_long_texts_of_the_rated_take_nothing_down(cast, client, tmp_path):
+    """Items 1, 2; A "no", B "ja", C "maybe"; A beats B, B beats A, C beats A: only A and B can be rated."""
+    project, texts = cast.project, {"A": "no", "B": "ja", "C": "maybe"}
+    items = make_items(project, 2)
+    systems = {name: System.objects.create(project=project, name=name) for name in texts}
+    outputs = {
+        (item.pk, name): Output.objects.create(project=project, item=item, system=systems[name], text=text)
+        for item in items for name, text in texts.items()
+    }  # fmt: skip
+    aspect = Aspect.objects.create(project=project, name="preference")
+    for item, a, b in ((items[0], "A", "B"), (items[1], "B", "A"), (items[0], "C", "A")):
+        sides = {"output_a": outputs[item.pk, a], "output_b": outputs[item.pk, b]}
+        Comparison.objects.create(project=project, aspect=aspect, rater="r", verdict="a", **sides)
+    client.force_login(cast.researcher)
+    for method in ("win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2"):
+        for covariates in ("none", "length") if method in ("bradley-terry", "davidson", "rao-kupper") else ("none",):
+            query = SystemsQuery(aspect=aspect.name, method=method, covariates=covariates)
+            page = client.get(address(project, query))
+            assert page.status_code == 200
+            assert "could not be computed" not in page.content.decode()
+    table = Leaderboard.objects.get(project=project, params__method="bradley-terry", params__covariates="none").table
+    assert "the texts of the systems that can be rated are equally long" in " ".join(table["findings"])
+    assert {row["label"]: row["rank"] for row in table["rows"]} == {"C": 1, "A": 2, "B": 2}
+    call_command("dump", project.slug, str(tmp_path / "out"), stdout=io.StringIO(), stderr=io.StringIO())
+    assert all(outcome.is_equal for outcome in recompute_folder(tmp_path / "out"))
+
+
+def test_a_campaign_in_the_datasheet_may_fail(cast, monkeypatch, tmp_path, lenient_figures):
+    open_for(cast, "pairwise", items=4, systems=("sys-a", "sys-b"), pairs=4)
+    monkeypatch.setattr("annotation.exporters.datasheet._campaign", fail)
+    call_command("dump", "alpha", str(tmp_path / "out"), stdout=io.StringIO(), stderr=io.StringIO())
+    assert "A campaign of DATASHEET.md could not be computed" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_pages_of_writing_come_without_their_plots(cast, client, monkeypatch, lenient_figures):
+    ports = fill_ports(monkeypatch)
+    campaign = start_writing(cast, items=2, references=2)
+    assert ports is not None
+    desk = desk_of(cast.annotator, campaign)
+    send(cast.annotator, desk, "a first reference of the item")
+    monkeypatch.setattr("annotation.views.writing_desk.draw_growth", fail)
+    monkeypatch.setattr("annotation.views.writing_watch.draw_rounds", fail)
+    client.force_login(cast.annotator)
+    page = client.get(reverse("annotation:write", args=[campaign.pk]), follow=True)
+    assert page.status_code == 200
+    assert "The plot of reliability could not be computed" in page.content.decode()
+    client.force_login(cast.researcher)
+    page = client.get(reverse("annotation:writing", args=["alpha", campaign.pk]))
+    assert page.status_code == 200
+    assert "could not be computed" in page.content.decode()
+
+
+def test_the_page_of_steps_comes_without_the_best(scored, client, monkeypatch, lenient_figures):
+    Output.objects.filter(project=scored.project).update(step=100)
+    monkeypatch.setattr("scoring.views.steps.best_steps", fail)
+    client.force_login(scored.researcher)
+    page = client.get(reverse("scoring:steps", args=["alpha"]))
+    assert page.status_code == 200
+    assert "The best steps could not be computed" in page.content.decode()
+
+
+def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
+    from scoring.pipelines import games
+    from scoring.views.boards import _pairs
+
+    with collect_failures() as failed:
+        assert _pairs({"test": {"names": ["a", "b"]}}) == []
+    assert failed == ["The p-values of all pairs"]
+    monkeypatch.setattr(games, "systems_by_games", lambda *_, **__: {"rows": [1], "extras": {}, "findings": []})
+    monkeypatch.setattr(games, "_met", lambda *_: None)
+    monkeypatch.setattr(games, "compare_with_people", fail)
+    context = SimpleNamespace(project=None, progress=lambda *_: None)
+    wishes = SimpleNamespace(systems="all", items=9, seeds=1, seed=1)
+    judge, texts = SimpleNamespace(slug="judge", signature="", tie_rule="half"), SimpleNamespace(without=[], n_pairs=1)
+    with collect_failures() as failed:
+        table = games._table(context, wishes, judge, judge, None, texts)
+    assert (table["rows"], table["extras"]["people"]) == ([1], [])
+    assert failed == ["How far the order is that of people"]
+
+
+def test_figures_with_training_data_may_fail(few_draws, scored, monkeypatch, lenient_figures):
+    from evalapp.stats import meta_tables
+
+    ScoreSet.objects.filter(project=scored.project, evaluator__slug="token-f1").update(n_in_training=3)
+    Score.objects.filter(score_set__evaluator__slug="token-f1", output__item__in=scored.project.items.all()[:1]).update(
+        in_training=True
+    )
+    whole_table = compute_leaderboard(project=scored.project, query=RATED).table
+    assert whole_table["rows"][0]["whole"] is not None
+    correlate = meta_tables._correlate
+
+    def only_compared(one, people, compared, rows, settings):
+        return fail() if compared is people else correlate(one, people, compared, rows, settings)
+
+    monkeypatch.setattr(meta_tables, "_correlate", only_compared)
+    table = compute_leaderboard(project=scored.project, query=RATED).table
+    assert table["failed"] == ["The correlations over all outputs, training data included"]
+    assert [row["pearson"] for row in table["rows"]] == [row["pearson"] for row in whole_table["rows"]]
+
+
+def names_in_source() -> set[tuple[str, str]]:
+    """(file, name) of every `side_figure(...)` of the program; what is filled in is {}."""
+    found = set()
+    for room in ("evalapp", "annotation", "retrieval", "scoring"):
+        for path in (ROOT / room).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if "side_figure(" in text else ():
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "side_figure":
+                    (argument,) = node.args
+                    parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
+                    name = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+                    found.add((str(path.relative_to(ROOT)), name))
+    return found
+
+
+def test_every_side_figure_is_made_to_fail():
+    """A new one needs a line in a table above: where it fails, the rest must have been looked at."""
+
+    def matches(file, name, known_file, known):
+        head, mark, tail = name.partition("{}")
+        fits = known.startswith(head) and known.endswith(tail) if mark else known == name
+        return file.endswith(known_file) and (fits or known == name)
+
+    known = [(file, name) for file, name, *_ in [*TABLES, *SHOWN, *EXPORTED]] + OTHERS
+    known += [("stats/watching.py", name) for name, _ in WATCHED]
+    missing = [
+        (file, name) for file, name in sorted(names_in_source())
+        if not any(matches(file, name, *pair) for pair in known)
+    ]  # fmt: skip
+    assert missing == []
+    stale = [pair for pair in known if not any(matches(*source, *pair) for source in names_in_source())]
+    assert stale == []
