@@ -23,7 +23,7 @@ from evalapp.common.errors import BadInput, Fault
 from ..models import Evaluator, Leaderboard, ScoreSet
 
 #: Raised whenever the shape or the arithmetic of the tables changes, so that kept ones are computed anew.
-TABLE_VERSION = 9
+TABLE_VERSION = 10
 
 #: Reference sets that one table of evaluators by set compares.
 MOST_SETS = 8
