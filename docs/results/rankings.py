@@ -58,11 +58,11 @@ five models by three annotators. Intervals and rank sets of the three models are
 win rate and mean rank those of 1,000 resamples of items, of Glicko-2 r ± 1.96 RD; all 95 %."""
 
 BIAS = """The chance that the first side, or the longer text, wins a decided comparison between equal systems
-(Bradley-Terry with the effect as a covariate, length at the usual difference in tokens), and the raw share among
-decided comparisons of texts of different length. The sides are the order in which the files name the two; pandalm
-names each pair of systems in one order throughout, so its side is told from the strengths of the systems only.
-“README” is the share printed beside the data; it is of the majority over raters, equal lengths counting as half, and
-“as there” is the same count here."""
+(Bradley-Terry over the decided comparisons with the effect as a covariate, length at the usual difference in tokens),
+and the raw share among decided comparisons of texts of different length. The sides are the order in which the files
+name the two; pandalm names each pair of systems in one order throughout, so its side is told from the strengths of the
+systems only. “README” is the share printed beside the data; it is of the majority over raters, equal lengths counting
+as half, and “as there” is the same count here."""
 
 REPLAY = """Replay on e2e: pairs of systems are chosen one after another and judged by drawing one of the recorded
 verdicts of the pair, with replacement (`floor` {floor}, chances computed anew every {every} judgements, a look every
