@@ -126,7 +126,7 @@ def _systems_latex(table: Mapping[str, Any]) -> list[str]:
         rows.append(" & ".join([*cells, str(row["n_ratings"] if compared else row["n"])]) + r" \\")
     head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
     head += [r"Win / tie / loss [\%]"] if compared else []
-    connected = (table["extras"].get("connectivity") or {}).get("note")
+    connected = (table.get("extras", {}).get("connectivity") or {}).get("note")
     lines = [f"% {connected}"] if connected else []
     lines += _tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
     lines += _remarks(table["rows"], "label", ())
