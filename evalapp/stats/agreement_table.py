@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalapp.stats.agreement import SCALES, Scale, krippendorff_alpha
 from evalapp.stats.coding import encode, identifiers
 from evalapp.stats.estimate import Estimate
-from evalapp.stats.icc import IccForm, icc
+from evalapp.stats.icc import IccForm, iccs
 from evalapp.stats.kappa import KappaWeights, cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.rating_columns import RatingColumns, of_columns
 from evalapp.stats.resampling import DEFAULT_CONFIDENCE, DEFAULT_RESAMPLES
@@ -124,11 +124,12 @@ def agreement_table(
     clusters = found.cluster[found.unit]
     alpha = partial(krippendorff_alpha, units, values, scale=scale, cluster=None if cluster is None else clusters)
     by_rater: dict[str, Callable[..., Estimate]] = {"percent": percent_agreement, "fleiss": fleiss_kappa}
-    if scale in ("interval", "ratio"):
-        by_rater |= {name: partial(icc, form=form) for name, form in _FORMS.items()}
     coefficients = {"alpha": alpha(**chance)}
     for name, function in by_rater.items():
         coefficients[name] = function(values, units, raters, cluster=clusters, **chance)
+    if scale in ("interval", "ratio"):
+        of_forms = iccs(values, units, raters, forms=tuple(_FORMS.values()), cluster=clusters, **chance)
+        coefficients |= {name: of_forms[form] for name, form in _FORMS.items()}
     coefficients["cohen"] = _mean_kappa(pairs)
     shares = np.bincount(found.value, minlength=len(found.labels)) / max(len(found.value), 1)
     order = np.lexsort((np.arange(len(shares)), -shares))[:50]

@@ -4,6 +4,7 @@ divided by it. Coefficients of agreement (alpha, kappa, ICC) are elsewhere."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from evalapp.stats.resampling import DEFAULT_CONFIDENCE, ClusterDraws, chunk_siz
 CeilingKind: TypeAlias = Literal["split-half", "leave-one-out"]
 CeilingOf: TypeAlias = Literal["metric", "reliability", "halves"]
 
+CUT = "cut at 1: the coefficient is larger than the ceiling, which is an estimate"
 NO_SECOND_RATER = "no output has two raters"
 
 _STREAM = 4
@@ -121,8 +123,18 @@ def disattenuated(estimate: Estimate, ceiling: Estimate) -> Estimate:
 
     The interval joins both by the method of variance estimates recovery (Donner and Zou 2012), which takes them for
     independent; without an interval of the ceiling the ends are divided by its value. Undefined unless the ceiling is
-    positive. It may exceed 1.
+    positive. No correlation lies outside -1 and 1: what would is cut there, and a note says so.
     """
+    found = _divided(estimate, ceiling)
+    cut = replace(found, value=_cut(found.value), low=_cut(found.low), high=_cut(found.high))
+    return cut.with_note(CUT) if abs(found.value) > 1 else cut
+
+
+def _cut(number: float) -> float:
+    return number if math.isnan(number) else min(1.0, max(-1.0, number))
+
+
+def _divided(estimate: Estimate, ceiling: Estimate) -> Estimate:
     if not estimate.is_defined:
         return estimate
     if not ceiling.is_defined or ceiling.value <= 0:

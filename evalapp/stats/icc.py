@@ -6,6 +6,7 @@ Agreement on categories is in `kappa` and `agreement`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from evalapp.stats.coding import FloatArray
 from evalapp.stats.estimate import Estimate
+from evalapp.stats.icc_reml import reml_iccs
 from evalapp.stats.rating_columns import ALL_EQUAL, NO_PAIR, RatingColumns, of_columns
 from evalapp.stats.resampling import (
     DEFAULT_CONFIDENCE,
@@ -27,6 +29,12 @@ IccForm: TypeAlias = Literal["1", "1,k", "A,1", "A,k", "C,1", "C,k"]
 ICC_FORMS: tuple[IccForm, ...] = ("1", "1,k", "A,1", "A,k", "C,1", "C,k")
 IccInterval: TypeAlias = Literal["bootstrap", "exact"]
 
+ONE_UNIT = "one unit only: units cannot differ"
+BEYOND_POLE = (
+    "negative variance component (units differ less than ratings of one unit do), beyond the pole of the coefficient; "
+    "did a rater use the scale in reverse?"
+)
+NOTHING_LEFT = "no exact interval: the variance between units, or what is left beside it, is 0"
 # Variance below this share of the whole is rounding.
 _FLOOR = 1e-12
 
@@ -47,37 +55,72 @@ def icc(
 
     x = mu + unit + rater + residual, variances U, R, E; W = R + E:
     `1` U / (U + W), raters nested in units; `A,1` U / (U + R + E), absolute agreement; `C,1` U / (U + E), consistency;
-    the forms of means divide everything but U by k.
+    the forms of means divide everything but U by k: the number of raters of a complete table, else the harmonic mean of
+    the ratings per unit.
 
-    The variances follow from the mean squared difference of ratings that share the unit (2 W), the rater (2 (U + E)),
-    or neither (2 (U + R + E)): Koch's symmetric sums. On a complete table this is the analysis of variance exactly, and
-    missing ratings need no filling in. The one-way forms use the one-way analysis of variance. k is the number of
-    raters of a complete table, else the harmonic mean of the ratings per unit.
+    Variances of a complete table, and of the one-way forms, come from the analysis of variance, as McGraw and Wong,
+    pingouin and irr compute them; one of them may be negative. The two-way forms of a table with missing ratings use
+    restricted maximum likelihood (REML), whose variances are not negative, so that C,1 is never below A,1.
 
-    Undefined without two units, without a unit rated twice, when all ratings are equal, and for consistency when no
-    rater rated two units or what is left for the residual is negative (missing ratings may do that).
+    Undefined without two units, without a unit rated twice, when all ratings are equal, for consistency when no rater
+    rated two units, and where the denominator is not above 0: with U below 0 the coefficient passes its pole, and what
+    comes out of the formula (above 1) is no reliability.
 
-    Interval: bootstrap over units (or `cluster`); `exact` is McGraw and Wong's from the F distribution, for complete
-    tables (a note says where it cannot be had). `n` counts units with 2 ratings or more.
+    Interval: bootstrap over units (or `cluster`), of REML a jackknife (`reml_iccs`); `exact` is McGraw and Wong's from
+    the F distribution, for complete tables (a note says where it cannot be had). `n` counts units with 2 ratings or
+    more.
     """
     if form not in ICC_FORMS:
         raise ValueError(f"form is one of {', '.join(ICC_FORMS)}, not '{form}'")
+    return iccs(
+        value, unit, rater, forms=(form,), interval=interval, cluster=cluster, resamples=resamples, seed=seed,
+        confidence=confidence,
+    )[form]  # fmt: skip
+
+
+def iccs(
+    value: ArrayLike,
+    unit: ArrayLike,
+    rater: ArrayLike,
+    *,
+    forms: Sequence[IccForm] = ICC_FORMS,
+    interval: IccInterval = "bootstrap",
+    cluster: ArrayLike | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+    confidence: float = DEFAULT_CONFIDENCE,
+) -> dict[IccForm, Estimate]:
+    """Several forms of `icc` at once; the variances are estimated once for all."""
     if interval not in ("bootstrap", "exact"):
         raise ValueError(f"interval is bootstrap or exact, not '{interval}'")
     found = of_columns(value, unit, rater, cluster, numeric=True).twice()
-    if not found.n_units:
-        return Estimate.undefined(NO_PAIR)
-    if found.n_units < 2:
-        return Estimate.undefined("one unit only: units cannot differ", 1)
-    if len(found.labels) == 1:
-        return Estimate.undefined(ALL_EQUAL, found.n_units)
+    if found.n_units < 2 or len(found.labels) == 1:
+        reason = NO_PAIR if not found.n_units else ALL_EQUAL if found.n_units > 1 else ONE_UNIT
+        return dict.fromkeys(forms, Estimate.undefined(reason, found.n_units))
     sums = _Sums(found)
     k = float(found.n_raters) if sums.complete else found.n_units / float((1.0 / sums.size).sum())
-    ones = np.ones((found.n_units, 1))
-    point_value = float(_coefficient(sums, ones, form, k)[0])
-    if math.isnan(point_value):
-        return Estimate.undefined(_why(form, sums), found.n_units)
-    point = Estimate.point(point_value, found.n_units)
+    by_reml = [] if sums.complete else [form for form in forms if form not in ("1", "1,k")]
+    with_draws = interval == "bootstrap" and resamples > 0
+    likely = reml_iccs(found, by_reml, k, intervals=with_draws, seed=seed, confidence=confidence) if by_reml else {}
+    estimates: dict[IccForm, Estimate] = {}
+    for form in forms:
+        if form in likely:
+            estimates[form] = (
+                likely[form] if interval == "bootstrap" else _exact(likely[form], found, sums, form, confidence)
+            )
+        else:
+            estimates[form] = _by_anova(found, sums, form, k, interval, (resamples, seed, confidence))
+    return estimates
+
+
+def _by_anova(
+    found: RatingColumns, sums: _Sums, form: IccForm, k: float, interval: str, settings: tuple[int, int, float]
+) -> Estimate:
+    resamples, seed, confidence = settings
+    value = float(_coefficient(sums, np.ones((found.n_units, 1)), form, k)[0])
+    if math.isnan(value):
+        return Estimate.undefined(BEYOND_POLE, found.n_units)
+    point = Estimate.point(value, found.n_units)
     if interval == "exact":
         return _exact(point, found, sums, form, confidence)
     if resamples == 0:
@@ -91,7 +134,13 @@ def icc(
                 for size in chunk_sizes(resamples, max(found.n_units, found.n_clusters))
             ]
         )
-    return with_interval(point, replicates, clusters={"units": found.n_clusters}, confidence=confidence)
+    estimate = with_interval(point, replicates, clusters={"units": found.n_clusters}, confidence=confidence)
+    beyond = float(np.isnan(replicates).mean())
+    return (
+        estimate.with_note(f"{beyond:.0%} of the resamples are undefined")
+        if beyond and estimate.has_interval
+        else estimate
+    )
 
 
 class _Sums:
@@ -133,10 +182,11 @@ def _coefficient(sums: _Sums, weights: FloatArray, form: IccForm, k: float) -> F
         found = _symmetric(sums, weights)
         unit = found.apart - found.within
         residual = found.within + found.rater - found.apart
-        noise = np.where(residual > -_FLOOR, residual, np.nan) if form.startswith("C") else found.within
+        # Of a complete table the residual is a sum of squares: below 0 by rounding only.
+        noise = np.maximum(residual, 0.0) if form.startswith("C") else found.within
     whole = unit + noise / divisor
     ratio = np.full(whole.shape, np.nan)
-    np.divide(unit, whole, out=ratio, where=np.isfinite(whole) & (np.abs(whole) > _FLOOR))
+    np.divide(unit, whole, out=ratio, where=np.isfinite(whole) & (whole > _FLOOR))
     return ratio
 
 
@@ -154,8 +204,8 @@ def _one_way(sums: _Sums, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
-    """Koch's symmetric sums: mean squared differences over 2 by what a pair of ratings shares. A unit drawn twice
-    counts as two units, as in every bootstrap of units."""
+    """Mean squared differences over 2 by what a pair of ratings shares (Koch's symmetric sums, on a complete table the
+    analysis of variance). A unit drawn twice counts as two units, as in every bootstrap of units."""
     n, first, second = (column @ weights for column in (sums.size, sums.first, sums.second))
     unit_squares = (sums.size * sums.second - sums.first**2) @ weights
     unit_pairs = (sums.size * (sums.size - 1.0)) @ weights
@@ -166,14 +216,6 @@ def _symmetric(sums: _Sums, weights: FloatArray) -> _Variances:
     apart_pairs = n * (n - 1.0) - unit_pairs - rater_pairs
     with np.errstate(divide="ignore", invalid="ignore"):
         return _Variances(unit_squares / unit_pairs, rater_squares / rater_pairs, apart_squares / apart_pairs)
-
-
-def _why(form: IccForm, sums: _Sums) -> str:
-    if form.startswith("C") and not (sums.by_rater[0].sum(axis=1) >= 2).any():
-        return "no rater rated two units: consistency cannot be told from agreement"
-    if form.startswith("C"):
-        return "the variance left for the residual is below 0: too few raters share units"
-    return "the ratings show no variance"
 
 
 def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, confidence: float) -> Estimate:
@@ -190,13 +232,17 @@ def _exact(point: Estimate, found: RatingColumns, sums: _Sums, form: IccForm, co
     error = (within * n * (k - 1) - columns * (k - 1)) / ((n - 1) * (k - 1))
     tail = 0.5 + confidence / 2
     if form.startswith("A"):
+        if error <= _FLOOR or rows <= _FLOOR:
+            return point.with_note(NOTHING_LEFT)
         low, high = _absolute(n, k, rows, columns, error, tail)
+        if form == "A,k" and 1 + (k - 1) * low <= 0:
+            return point.with_note("no exact interval: its lower end is beyond the pole of the coefficient")
         if form == "A,k":
             low, high = (k * end / (1 + (k - 1) * end) for end in (low, high))
         return Estimate(point.value, low, high, point.n)
     noise, freedom = (within, n * (k - 1)) if form.startswith("1") else (error, (n - 1) * (k - 1))
     if noise <= _FLOOR:
-        return point.with_note("no exact interval: nothing is left beside the units")
+        return point.with_note(NOTHING_LEFT)
     ratio = rows / noise
     f_low, f_high = ratio / stats.f.ppf(tail, n - 1, freedom), ratio * stats.f.ppf(tail, freedom, n - 1)
     if form.endswith("k"):

@@ -303,4 +303,5 @@ def _signature(settings: Settings, aspect: str, resamples: int, scale: str = "")
     of_campaign = f"|campaign:{settings['campaign']}" if settings["campaign"] else ""
     scale = scale or settings["scale"] or "auto"
     ratings = f"|ratings:{_method(settings)}" if _method(settings) != "raw" else ""
-    return f"agreement|aspect:{aspect}|scale:{scale}{ratings}|boot:items|resamples:{resamples}|seed:0{of_campaign}"
+    icc = "" if scale == "nominal" else "|icc:reml-if-incomplete"
+    return f"agreement|aspect:{aspect}|scale:{scale}{ratings}{icc}|boot:items|resamples:{resamples}|seed:0{of_campaign}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from evalapp.stats import Estimate, disattenuated, noise_ceiling, spearman
-from evalapp.stats.ceiling import NO_SECOND_RATER, _stepped
+from evalapp.stats.ceiling import CUT, NO_SECOND_RATER, _stepped
 
 
 def rated(n=400, raters=4, noise=1.0, seed=0):
@@ -52,7 +54,8 @@ def test_reliability_is_cronbachs_alpha_and_the_ceiling_what_the_truth_reaches(r
     assert ceiling.low < ceiling.value < ceiling.high
     whole = disattenuated(Estimate(reached, reached - 0.05, reached + 0.05, 400), ceiling)
     assert whole.value == pytest.approx(1, abs=0.04)
-    assert whole.low < whole.value < whole.high
+    # A correlation: what is above 1 by chance is cut there.
+    assert whole.low < whole.value <= whole.high <= 1
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman"])
@@ -109,6 +112,26 @@ def test_ratio_interval_as_worked_by_hand():
     assert wide.note == "no interval: that of the ceiling is too wide"
 
 
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), raters=st.integers(2, 4), reversed_=st.integers(0, 2))
+def test_no_ceiling_or_corrected_coefficient_is_outside_minus_1_and_1(seed, raters, reversed_):
+    """Small tables, up to two raters with the scale in reverse."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 12))
+    table = np.clip(rng.integers(1, 6, size=(n, 1)) + rng.integers(-1, 2, size=(n, raters)), 1, 5).astype(float)
+    table[:, :reversed_] = 6 - table[:, :reversed_]
+    output, rater = np.repeat(np.arange(n), raters), np.tile(np.arange(raters), n)
+    found = [
+        noise_ceiling(table.ravel(), output, rater, of=of, repeats=5, resamples=40)
+        for of in ("metric", "reliability", "halves")
+    ]
+    found.append(disattenuated(Estimate(0.9, 0.7, 0.97, n), found[0]))
+    found.append(disattenuated(Estimate(-0.9, -0.97, -0.7, n), found[0]))
+    for one in found:
+        assert one.is_defined or one.note
+        assert all(np.isnan(end) or abs(end) <= 1 + 1e-12 for end in (one.value, one.low, one.high)), one
+
+
 def test_degenerate():
     assert noise_ceiling([1, 2, 3], [0, 1, 2], ["a"] * 3).note == NO_SECOND_RATER
     assert "2 pairs" not in noise_ceiling([1, 2] * 2, [0, 0, 1, 1], [0, 1] * 2).note
@@ -121,7 +144,9 @@ def test_degenerate():
     assert disattenuated(missing, Estimate.point(0.5, 9)) == missing
     assert disattenuated(Estimate.point(0.5, 9), missing).note == "the metric is constant"
     assert disattenuated(spearman([1, 2, 3], [1, 3, 2]), Estimate.point(-0.5, 9)).note == "the ceiling is not positive"
-    assert disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.2, -0.1, 0.5, 9)).note.endswith("may be 0")
+    cut = disattenuated(Estimate(0.5, 0.3, 0.7, 60), Estimate(0.2, -0.1, 0.5, 9))
+    # 0.5 / 0.2 = 2.5 is no correlation.
+    assert (cut.value, cut.note) == (1.0, f"no interval: the ceiling may be 0; {CUT}")
     for options in ({"kind": "half"}, {"of": "x"}, {"coefficient": "x"}, {"level": "system"}, {"repeats": 0},
                     {"kind": "leave-one-out", "grouping": "item"}):  # fmt: skip
         with pytest.raises(ValueError):
