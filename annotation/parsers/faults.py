@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: (line or None for the whole file, field or "", message)
 Report = Callable[[int | None, str, str], None]
@@ -27,6 +27,18 @@ class Limits:
     row_bytes: int = 1_000_000
     rows: int = 20_000_000
     total_bytes: int = 20_000_000_000
+
+    def for_file(self, size: int) -> Limits:
+        """The limits for a file of `size` bytes: it may unpack to a thousand times that and 100 MB, so that a few bytes
+        cannot fill a disk. Gzip packs text 1,032 times at most."""
+        return replace(self, total_bytes=min(self.total_bytes, 100_000_000 + 1000 * size))
+
+    def too_much(self) -> str:
+        """What is said of a file that unpacks to more."""
+        return (
+            f"The file unpacks to more than {self.total_bytes:,} bytes, which is more than its size allows or than one "
+            "upload may hold. Split it into several uploads."
+        )
 
 
 class StopReading(Exception):

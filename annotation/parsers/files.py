@@ -100,7 +100,7 @@ def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
     try:
         start = plain.peek(4)[:4]  # type: ignore[attr-defined]
     except (EOFError, OSError, zlib.error) as error:
-        raise StopReading(_damaged(error)) from error
+        raise StopReading(damaged(error)) from error
     for mark, name in _ARCHIVES.items():
         if start.startswith(mark):
             raise StopReading(f"This is {name}. Upload JSONL, CSV or TSV files, plain or gzip, one by one.")
@@ -111,7 +111,7 @@ def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
     return plain
 
 
-def _damaged(error: Exception) -> str:
+def damaged(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "The gzip file ends in the middle. Compress or transfer it again."
     return f"The gzip file is damaged ({error}). Compress or transfer it again."
@@ -142,11 +142,9 @@ def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterat
             else:
                 yield number, line
         except (EOFError, OSError, zlib.error) as error:
-            raise StopReading(_damaged(error), number) from error
+            raise StopReading(damaged(error), number) from error
         if total > limits.total_bytes:
-            raise StopReading(
-                f"The file unpacks to more than {limits.total_bytes:,} bytes. Split it into several uploads.", number
-            )
+            raise StopReading(limits.too_much(), number)
         if number > limits.rows * 2 + 1000:
             raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.", number)
 

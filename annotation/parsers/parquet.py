@@ -1,90 +1,90 @@
-"""Rows of a Parquet file, as exports write them: typed columns, with objects as JSON text. Read in small batches; how
-large the file is when unpacked is looked at before anything is."""
+"""Rows of a Parquet file, as exports write them: typed columns, with objects as JSON text.
+
+A small file can unpack into any number of bytes, and the library that reads it allocates before it can be asked how
+many. So a process of its own reads (`parquet_process`), whose memory is limited, and writes each
+checked row as a line of JSON."""
 
 from __future__ import annotations
 
-import math
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import IO, Any
 
-from .faults import Limits, Report, StopReading
-from .rows import Lost, Row, decode_object, has_nul
+import orjson
 
-_BATCH = 1000
-#: Columns that hold objects or lists of objects, as JSON text.
-OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems", "told"})
-_PLAIN = (str, int, float, bool)
+from .faults import Limits, Report, StopReading
+from .rows import Lost, Row
+
+_MODULE = "annotation.parsers.parquet_process"
+_ROOT = Path(__file__).resolve().parents[2]
+_LONGEST_LINE = 1 << 28
+_DAMAGED = "The file ends in .parquet and is not Parquet, or is damaged. Write it again."
 
 
 def read_parquet(
     raw: IO[bytes], limits: Limits, report: Report, lost: Lost = lambda line, row: None
 ) -> Iterator[tuple[int, Row]]:
-    """(row number from 1, row); nulls are absent. `lost` gets the cells of a faulty row."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(raw)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StopReading("The file ends in .parquet and is not Parquet, or is damaged. Write it again.") from error
-    with file:
-        described = file.metadata
-        if described.num_rows > limits.rows:
-            raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.")
-        size = sum(described.row_group(k).total_byte_size for k in range(described.num_row_groups))
-        if size > limits.total_bytes:
-            raise StopReading(f"The file unpacks to more than {limits.total_bytes:,} bytes. Split it into several.")
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                for cells in batch.to_pylist():
-                    number += 1
-                    row = _row(cells, number, report)
-                    if row is not None:
-                        yield number, row
-                    else:
-                        lost(number, cells)
-        except (pa.ArrowException, OSError) as error:
-            raise StopReading(f"The Parquet file is damaged ({error}). Write it again.", number) from error
-        except UnicodeDecodeError as error:
-            raise StopReading("A text is not UTF-8. Write the file again.", number + 1) from error
-    if not number:
+    """(row number from 1, row); nulls are absent. `lost` gets what a faulty row says of which one it is."""
+    rows = 0
+    with ExitStack() as stack:
+        printed = stack.enter_context(tempfile.TemporaryFile())
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", _MODULE, *map(str, (limits.row_bytes, limits.rows, limits.total_bytes))],
+            stdin=_as_file(raw, stack),
+            stdout=subprocess.PIPE,
+            stderr=printed,
+            env=_environment(),
+        )
+        stack.callback(_end, process)
+        assert process.stdout is not None
+        while line := process.stdout.readline(_LONGEST_LINE):
+            match orjson.loads(line):
+                case [number, row]:
+                    rows += 1
+                    yield number, row
+                case [number, field, message, told]:
+                    rows += 1
+                    report(number, field, message)
+                    lost(number, told)
+                case [number, message, "stop"]:
+                    raise StopReading(message, number)
+        if code := process.wait():
+            if code > 0:
+                printed.seek(0)
+                raise RuntimeError(f"{_MODULE} failed:\n{printed.read().decode(errors='replace')[-4000:]}")
+            # It was killed, or the library gave up, for want of memory or because the content is damaged.
+            raise StopReading(_DAMAGED if not rows else f"The Parquet file cannot be read after row {rows:,}.", rows)
+    if not rows:
         raise StopReading("The file has no rows. Leave it out, or write its rows.")
 
 
-def _row(cells: dict[str, Any], number: int, report: Report) -> Row | None:
-    row: Row = {}
-    for name, value in cells.items():
-        if value is None:
-            continue
-        if name in OBJECTS or (name == "system_b" and isinstance(value, str) and value.startswith('{"reference"')):
-            try:
-                value = decode_object(value.encode()) if isinstance(value, str) else value
-            except ValueError as error:
-                report(number, name, f"{name} must hold JSON: {error}.")
-                return None
-        if not _is_finite(value):
-            report(number, name, f"{name} is NaN or infinite. Write null, or leave the row out.")
-            return None
-        if not _is_plain(value):
-            report(number, name, f"{name} is {type(value).__name__}; write text, a number, true or false, or a list.")
-            return None
-        row[name] = value
-    if has_nul(row):
-        report(number, "", "A text has a NUL character (\\u0000), which no database keeps. Remove it.")
-        return None
-    return row
+def _as_file(raw: IO[bytes], stack: ExitStack) -> IO[bytes]:
+    """`raw`, or a temporary copy of what is no file of the system."""
+    raw.seek(0)
+    try:
+        raw.fileno()
+    except OSError:
+        copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+        copy.write(raw.read())
+        copy.seek(0)
+        return copy
+    return raw
 
 
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(_is_finite(part) for part in value)
-    return not isinstance(value, float) or math.isfinite(value)
+def _environment() -> dict[str, str]:
+    """Nothing that is secret: the process reads what strangers wrote. One arena of memory, so that the limit counts
+    what is used."""
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "LANG", "HOME") if name in os.environ}
+    return {**kept, "PYTHONPATH": str(_ROOT), "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 
 
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(_is_plain(part) for part in value)
-    if isinstance(value, dict):
-        return all(_is_plain(part) for part in value.values())
-    return value is None or isinstance(value, _PLAIN)
+def _end(process: subprocess.Popen[Any]) -> None:
+    assert process.stdout is not None
+    process.stdout.close()
+    process.kill()
+    process.wait()

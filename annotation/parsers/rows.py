@@ -7,6 +7,7 @@ import csv
 import json
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
@@ -14,7 +15,7 @@ from typing import IO, Any
 import orjson
 
 from .faults import Limits, Report, StopReading
-from .files import Format, _too_long, read_lines
+from .files import Format, _too_long, damaged, read_lines
 from .writer import GUARD
 
 Row = dict[str, Any]
@@ -33,6 +34,8 @@ _KEYS = ("id", "item", "system", "step", "evaluator")
 _MEMBER = re.compile(rb'"(' + "|".join(_KEYS).encode() + rb')"\s*:\s*("(?:[^"\\]|\\.)*"|\d{1,19}(?![\d.eE]))')
 #: Lists and objects inside each other; what is deeper could be stored, but not be written again.
 DEEPEST = 100
+#: Values (about) that a file which is one object may hold.
+MOST_VALUES = 2_000_000
 
 #: Columns whose cells are JSON in CSV and TSV.
 JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
@@ -163,6 +166,7 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _n
     for number, raw in read_lines(plain, limits):
         lines = number
         if raw is None:
+            rows += 1
             report(number, "", f"The row is longer than {limits.row_bytes:,} bytes. Shorten it or raise MAX_ROW_KB.")
             lost(number, {})
             continue
@@ -415,9 +419,15 @@ def read_rows(
 
 def read_document(plain: IO[bytes], limits: Limits) -> Row:
     """A file that is one JSON object (dataset.json)."""
-    raw = plain.read(limits.row_bytes + 1)
+    try:
+        raw = plain.read(limits.row_bytes + 1)
+    except (EOFError, OSError, zlib.error) as error:
+        raise StopReading(damaged(error)) from error
     if len(raw) > limits.row_bytes:
         raise StopReading(f"The file is longer than {limits.row_bytes:,} bytes.")
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        # Each takes some hundred bytes of memory once it is read, however short it is written.
+        raise StopReading(f"The file holds more than {MOST_VALUES:,} values. Leave out what is not needed.")
     if not raw.strip():
         raise StopReading("The file is empty.")
     try:

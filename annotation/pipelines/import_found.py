@@ -19,10 +19,21 @@ from .import_staging import KNOWN, NEW, REPLACE, SAME
 # ---- check ------------------------------------------------------------------------------------------------
 
 
+#: Characters of rows that are read as a whole, each a JSON object.
+MOST_CHARACTERS = 16 << 20
+
+
 def check(check: Check) -> None:
     for table in ("filters", "campaigns", "score_sets"):
         if check.staging.has(table):
             report_twice(check, table, ("key",), "1")
+            check.fail(
+                table,
+                f"t.n >= (SELECT min(n) FROM (SELECT n, sum(length(row)) OVER (ORDER BY n) AS held FROM {table})"
+                f" WHERE held > {MOST_CHARACTERS})",
+                "",
+                f"Up to this row the file holds more than {MOST_CHARACTERS >> 20} MB. Leave out what is not needed.",
+            )
     _filters(check)
     _campaigns(check)
     _scores(check)

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from annotation.parsers import KINDS, Fault
+from annotation.services.bulk import batches_by_size
 
 KEPT_FAULTS = 1000
+#: Characters of a message that are kept: it may quote what a file holds.
+_LONGEST_MESSAGE = 2000
 
 _TABLES = {
     "systems": "key TEXT, kind TEXT, meta TEXT",
@@ -56,7 +59,7 @@ class Faults:
     def add(self, file: str, line: int | None, field: str, message: str) -> None:
         self.count += 1
         if len(self.kept) < KEPT_FAULTS:
-            self.kept.append(Fault(message, field, file, line))
+            self.kept.append(Fault(message[:_LONGEST_MESSAGE], field[:100], file, line))
 
 
 class Staging:
@@ -118,11 +121,17 @@ class Staging:
 
     def batches(self, sql: str, size: int = 1000) -> Iterator[list[tuple[Any, ...]]]:
         """`sql` selects `n` first, has a `?` for the last `n` seen and orders by it; each batch is read whole, so that
-        the table may be written between batches."""
+        the table may be written between batches. Batches of long texts have fewer rows."""
         last = 0
-        while rows := self.execute(f"{sql} LIMIT {size}", [last]).fetchall():
+        while rows := self._take(self.execute(f"{sql} LIMIT {size}", [last]), size):
             yield rows
             last = rows[-1][0]
+
+    @staticmethod
+    def _take(cursor: sqlite3.Cursor, size: int) -> list[tuple[Any, ...]]:
+        rows = next(batches_by_size(cursor, size), [])
+        cursor.close()
+        return rows
 
     def name(self, file: int | None) -> str:
         return self.files[file] if file is not None else ""

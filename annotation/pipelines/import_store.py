@@ -29,7 +29,7 @@ from annotation.models import (
 from annotation.models.data import ORIGINAL
 from annotation.parsers.fields import NO_STEP
 from annotation.parsers.kinds import DatasetRow
-from annotation.services.bulk import insert_rows, reserve_ids, update_rows
+from annotation.services.bulk import batches_by_size, insert_rows, reserve_ids, update_rows
 from annotation.services.ports import tell_changed
 from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
@@ -100,9 +100,8 @@ class Promotion:
         there is kept as `UploadChange`."""
         names = columns.split()
         fields = [model._meta.get_field(name).attname for name in names]
-        rows = self.staging.stream(sql)
         changed: list[int] = []
-        while batch := list(islice(rows, 500)):
+        for batch in batches_by_size(self.staging.stream(sql), 500):
             ids = [row[-1] for row in batch]
             before = {row.pop("id"): row for row in model.objects.filter(pk__in=ids).values("id", *fields)}  # type: ignore[attr-defined]
             UploadChange.objects.bulk_create(

@@ -28,6 +28,7 @@ from annotation.parsers import (
 )
 from annotation.parsers.kinds import DatasetRow
 from annotation.services import uploads as service
+from annotation.services.bulk import size_of_row
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.runner import RunCancelled, RunContext
@@ -37,7 +38,8 @@ from .import_checks import Check, other_content
 from .import_staging import FAULTY, NEW, REPLACE, Faults, Staging
 from .import_store import described, promote
 
-_BATCH = 2000
+#: Rows, and characters of their texts, that are held until they are staged.
+_BATCH, _HELD = 2000, 8 << 20
 _ATTEMPTS = 3
 #: Bytes that a file which is one object may have.
 _DOCUMENT = 1 << 26
@@ -178,6 +180,7 @@ class _Import:
         check = KINDS[name.kind].check
         faults = self.faults
         add, label = faults.add, name.name
+        limits = self.limits.for_file(self.upload.files[index]["bytes"])
         line = 0
 
         def bad(field: str, message: str) -> None:
@@ -195,16 +198,19 @@ class _Import:
                 batch.append((index, at, FAULTY, *values))
 
         batch: list[tuple[Any, ...]] = []
+        held = 0
         try:
-            for line, row in read_rows(plain, name.format, self.limits, report, name.kind, lost):
+            for line, row in read_rows(plain, name.format, limits, report, name.kind, lost):
                 before = faults.count
                 values = check(row, bad)
                 if values is None:
                     self._lose(name.kind, label, line)
                 else:
                     batch.append((index, line, NEW if faults.count == before else FAULTY, *values))
-                if len(batch) >= _BATCH:
+                    held += size_of_row(values)
+                if len(batch) >= _BATCH or held >= _HELD:
                     self._stage(staging, name.kind, batch, raw)
+                    held = 0
         finally:
             self._stage(staging, name.kind, batch, raw)
 

@@ -4,16 +4,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 from django.db.models import Model
 
 from evalapp.common.copying import copy_line
 
+_Row = TypeVar("_Row", bound=Sequence[Any])
+
 BATCH = 2000
 _CHUNK = 1 << 17
+#: Characters of texts that are held at once, whatever the number of rows.
+_HELD = 8 << 20
+
+
+def size_of_row(row: Sequence[Any]) -> int:
+    """Characters of its texts."""
+    size = 0
+    for value in row:
+        if type(value) is str:
+            size += len(value)
+    return size
+
+
+def batches_by_size(rows: Iterable[_Row], most: int = BATCH) -> Iterator[list[_Row]]:
+    """Batches of at most `most` rows, and fewer where their texts are long: a row may have a megabyte."""
+    batch: list[_Row] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += size_of_row(row)
+        if len(batch) >= most or size >= _HELD:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def insert_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -29,9 +55,8 @@ def insert_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
     names = ", ".join(connection.ops.quote_name(name) for name in columns)
     places = ", ".join(["%s"] * len(columns))
     statement = f"INSERT INTO {connection.ops.quote_name(table)} ({names}) VALUES ({places})"
-    iterator = iter(rows)
     with connection.cursor() as cursor:
-        while batch := list(islice(iterator, BATCH)):
+        for batch in batches_by_size(rows):
             cursor.executemany(statement, batch)
 
 
@@ -43,13 +68,13 @@ def update_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
     flags = [
         index for index, name in enumerate(columns) if model._meta.get_field(name).get_internal_type() == "BooleanField"
     ]
-    iterator = iter(rows)
     with connection.cursor() as cursor:
-        while batch := [list(row) for row in islice(iterator, BATCH)]:
-            for row in batch:
+        for batch in batches_by_size(rows):
+            values = [list(row) for row in batch]
+            for row in values:
                 for index in flags:
                     row[index] = bool(row[index])
-            cursor.executemany(statement, batch)
+            cursor.executemany(statement, values)
 
 
 def reserve_ids(model: type[Model], count: int) -> list[int]:
@@ -83,10 +108,10 @@ class _CopyFeed:
         self.rest = b""
 
     def read(self, size: int = _CHUNK) -> bytes:
-        while len(self.rest) < size:
-            part = "".join(islice(self.lines, 256))
-            if not part:
-                break
-            self.rest += part.encode()
+        parts, have = [self.rest], len(self.rest)
+        while have < size and (line := next(self.lines, "")):
+            parts.append(line.encode())
+            have += len(parts[-1])
+        self.rest = b"".join(parts)
         data, self.rest = self.rest[:size], self.rest[size:]
         return data

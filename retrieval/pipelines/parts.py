@@ -114,7 +114,7 @@ def _write(part: CorpusPart, faults: _Faults, work: Work) -> tuple[int, str]:
 
 def _file_pairs(part: CorpusPart, faults: _Faults, work: Work) -> Iterator[Pair]:
     path = raw_path(part)
-    limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS)
+    limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS).for_file(path.stat().st_size)
     name = name_file(part.title, "corpus")
     assert name is not None  # a kind is given
     try:

@@ -1,0 +1,223 @@
+"""The process that reads one Parquet file for `parquet.read_parquet`: the file on stdin, limits as arguments, lines of
+JSON on stdout. `[number, row]` is a row, `[number, field, message, keys]` a faulty one, `[number, message, "stop"]`
+says why nothing more is read.
+
+Text columns are read as dictionaries, so that a value which stands in many rows is held once, and the bytes of every
+row are counted before the row is made."""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from annotation.parsers.faults import Limits, StopReading
+from annotation.parsers.rows import _KEYS, _NUL, _told_by, decode_object, has_nul
+
+#: Rows, and bytes, that are held at once.
+_ROWS, _BYTES = 1000, 8 << 20
+#: Columns, and parts of the description of a file; the library makes room for each before it reads them.
+_MOST_COLUMNS, _MOST_PARTS, _LONGEST_NAME = 1000, 200_000, 1 << 20
+_BUFFER = 1 << 16
+#: A longer value is not needed to name a row.
+_LONGEST_KEY = 1000
+#: Columns that hold objects or lists of objects, as JSON text.
+OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems", "told"})
+_PLAIN = (str, int, float, bool)
+
+
+class _Sized:
+    """A batch of rows and the bytes of each cell."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self.cells = {name: _sizes(batch.column(k)) for k, name in enumerate(batch.schema.names)}
+        self.rows = np.sum(list(self.cells.values()), axis=0) if self.cells else np.zeros(len(batch), np.int64)
+
+    def parts(self, longest: int) -> Iterator[tuple[int, int, bool]]:
+        """(first, end, whether it is one row longer than `longest`), in order; other parts hold at most `_BYTES`."""
+        first, held = 0, 0
+        for k, size in enumerate(self.rows.tolist()):
+            if size <= longest and held + size <= _BYTES:
+                held += size
+                continue
+            if k > first:
+                yield first, k, False
+            first, held = k, size
+            if size > longest:
+                yield k, k + 1, True
+                first, held = k + 1, 0
+        if first < len(self.rows):
+            yield first, len(self.rows), False
+
+    def cut(self, first: int, end: int) -> list[dict[str, Any]]:
+        columns = [column.slice(first, end - first) for column in self.batch.columns]
+        plain = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in columns]
+        return pa.RecordBatch.from_arrays(plain, self.batch.schema.names).to_pylist()
+
+    def keys(self, k: int) -> dict[str, Any]:
+        """What says which row that is."""
+        short = [name for name in _KEYS if name in self.cells and self.cells[name][k] <= _LONGEST_KEY]
+        return _told_by({name: self.batch.column(name)[k].as_py() for name in short})
+
+
+def _sizes(array: pa.Array) -> np.ndarray[Any, Any]:
+    """Bytes of each value, decoded."""
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return _sizes(array.storage)
+    if pa.types.is_dictionary(kind):
+        inner = _sizes(array.dictionary)
+        places = pc.fill_null(array.indices, len(inner)).to_numpy(zero_copy_only=False)
+        return np.append(inner, 0)[places]
+    if pa.types.is_struct(kind):
+        return np.sum([_sizes(array.field(k)) for k in range(kind.num_fields)], axis=0) + np.zeros(len(array), np.int64)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        sums = np.append(0, np.cumsum(_sizes(array.values) + 8))
+        places = array.offsets.to_numpy(zero_copy_only=False)
+        return sums[places[1:]] - sums[places[:-1]]
+    if pa.types.is_fixed_size_list(kind):
+        inner = _sizes(array.flatten()) if not array.null_count else np.zeros(0, np.int64)
+        if len(inner) == len(array) * kind.list_size:
+            return inner.reshape(len(array), kind.list_size).sum(axis=1)
+    elif pa.types.is_primitive(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind):
+        return np.full(len(array), 8, np.int64)
+    else:
+        lengths = pc.fill_null(pc.binary_length(array), 0)
+        return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    raise pa.ArrowNotImplementedError(f"columns of the type {kind} are not read")
+
+
+def read_all(path: Any, limits: Limits) -> Iterator[list[Any]]:
+    """What is to be written, see above."""
+    bounds = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
+    try:
+        described = pq.ParquetFile(path, **bounds).metadata
+    except (pa.ArrowException, OSError) as error:
+        raise StopReading("The file ends in .parquet and is not Parquet, or is damaged. Write it again.") from error
+    if described.num_rows > limits.rows:
+        raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.")
+    if described.num_columns > _MOST_COLUMNS:
+        raise StopReading(f"The file has more than {_MOST_COLUMNS:,} columns. Leave out those that are not needed.")
+    groups = [described.row_group(k) for k in range(described.num_row_groups)]
+    if sum(group.total_byte_size for group in groups) > limits.total_bytes:
+        raise StopReading(limits.too_much())
+    columns = [described.schema.column(k) for k in range(described.num_columns)]
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    widest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows > 0), default=1)
+    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **bounds)
+    number = total = 0
+    try:
+        for batch in file.iter_batches(max(1, min(_ROWS, int(_BYTES / max(widest, 1)))), use_threads=False):
+            if len(set(batch.schema.names)) < batch.num_columns:
+                raise StopReading("Two columns of the file have one name. Rename or remove one.")
+            sized = _Sized(batch)
+            for first, end, is_long in sized.parts(limits.row_bytes):
+                if is_long:
+                    yield [number + end, "", too_long(int(sized.rows[first]), limits), sized.keys(first)]
+                    continue
+                total += int(sized.rows[first:end].sum())
+                if total > limits.total_bytes:
+                    raise StopReading(limits.too_much(), number + first + 1)
+                for k, cells in enumerate(sized.cut(first, end), number + first + 1):
+                    yield check_cells(cells, k)
+            number += len(batch)
+            if number > limits.rows:
+                raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.")
+    except MemoryError as error:
+        raise StopReading(
+            f"What follows row {number:,} unpacks to more than {memory_for(limits) >> 20} MB at once. Write shorter "
+            "rows and smaller row groups, or JSONL.",
+            number + 1,
+        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise StopReading(f"The Parquet file is damaged ({error}). Write it again.", number) from error
+    except UnicodeDecodeError as error:
+        raise StopReading("A text is not UTF-8. Write the file again.", number + 1) from error
+
+
+def too_long(size: int, limits: Limits) -> str:
+    return f"The row is {size:,} bytes long; at most {limits.row_bytes:,} are read. Shorten it, or raise MAX_ROW_KB."
+
+
+def check_cells(cells: dict[str, Any], number: int) -> list[Any]:
+    """The row, or what is wrong with it."""
+    row: dict[str, Any] = {}
+    for name, value in cells.items():
+        if value is None:
+            continue
+        fault = ""
+        if type(value) is str and (name in OBJECTS or (name == "system_b" and value.startswith('{"reference"'))):
+            try:
+                value = decode_object(value.encode())
+            except ValueError as error:
+                fault = f"{name} must hold JSON: {error}."
+        if type(value) is str:
+            fault = fault or (_NUL if "\0" in value else "")
+        elif not _is_finite(value):
+            fault = f"{name} is NaN or infinite. Write null, or leave the row out."
+        elif not _is_plain(value):
+            fault = f"{name} is {type(value).__name__}; write text, a number, true or false, or a list."
+        elif has_nul(value):
+            fault = _NUL
+        if fault:
+            return [number, "" if fault is _NUL else name, fault, _told_by(cells)]
+        row[name] = value
+    return [number, row]
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_finite(part) for part in value)
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_plain(part) for part in value)
+    if isinstance(value, dict):
+        return all(_is_plain(part) for part in value.values())
+    return value is None or isinstance(value, _PLAIN)
+
+
+def memory_for(limits: Limits) -> int:
+    """Bytes that may be allocated beside the libraries that are loaded."""
+    return max(320 << 20, 8 * limits.row_bytes)
+
+
+def _limit_memory(bytes: int) -> None:
+    """No more can be had from here on. Where the system does not say what a process uses, the counting of bytes is all
+    there is."""
+    held = Path("/proc/self/statm")
+    if held.exists():
+        most = int(held.read_text().split()[0]) * resource.getpagesize() + bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def main() -> int:
+    limits = Limits(*map(int, sys.argv[1:]))
+    _limit_memory(memory_for(limits))
+    out = sys.stdout.buffer
+    try:
+        for line in read_all(open(0, "rb", closefd=False), limits):  # noqa: SIM115
+            out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        out.flush()
+    except StopReading as stop:
+        out.write(orjson.dumps([stop.line, stop.message, "stop"], option=orjson.OPT_APPEND_NEWLINE))
+        out.flush()
+    except BrokenPipeError:
+        return 0  # whoever asked has read enough
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Small files that unpack into very many bytes: refused by row or by size, in a process that stays small."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.annotation.pipelines import bombs
+
+#: FAULTS D2 asks for less than 600 MB. SQLite maps up to 128 MB of its file, which count as well.
+MOST_MB = 400
+#: What each says, and how many of its rows are faulty.
+SAID = {
+    "dictionary": "outputs.parquet:1: The row is 10,000,003 bytes long; at most 1,024,000 are read.",
+    "many_allowed": "The file unpacks to more than",
+    "nested": "items.parquet:1: The row is 50,004,002 bytes long",
+    "long_string": "The file unpacks to more than",
+    "huge_count": "What follows row 0 unpacks to more than 320 MB at once.",
+    "wide": "The file has more than 1,000 columns.",
+    "gzip_line": "items.jsonl.gz:1: The row is longer than 1,024,000 bytes.",
+    "gzip_field": "a quote was opened and not closed",
+    "long_rows": "Nothing to do: p-long-rows holds all of it already.",
+    "document": "The file holds more than 2,000,000 values.",
+    "filters": "284 faults were found; nothing was stored.",
+    "long_names": "800 faults were found; nothing was stored.",
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="/proc says how much memory a process had")
+def test_no_file_makes_the_process_large(tmp_path: Path) -> None:
+    bombs.make_all(tmp_path / "bombs")
+    (tmp_path / "data").mkdir()
+    process = subprocess.run(
+        [sys.executable, bombs.__file__, str(tmp_path / "bombs")],
+        env={**os.environ, "EVALAPP_DATA": str(tmp_path / "data"), "DATABASE_URL": ""},
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr[-3000:]
+    found = {line["bomb"]: line for line in map(json.loads, process.stdout.splitlines())}
+    assert set(found) == set(SAID) == set(bombs.BOMBS)
+    for name, words in SAID.items():
+        assert words in found[name]["said"], found[name]["said"]
+        assert found[name]["stored"] == (2 if name == "long_rows" else 0)
+        assert "Traceback" not in found[name]["said"]
+    assert max(line["own_mb"] for line in found.values()) < MOST_MB
+    # The process that reads Parquet files: its libraries, and what it may allocate.
+    assert max(line["child_mb"] for line in found.values()) < MOST_MB
