@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 from evalapp.names import is_hidden
@@ -27,8 +28,10 @@ _LATEX = {
     "[": "{[}",
     "*": "{*}",
 }
-#: What Markdown gives a meaning to inside a line.
-_MARKDOWN = {char: f"\\{char}" for char in "\\`*_[]|~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+#: A text that begins so can be taken for a formula by a spreadsheet (ASVS 1.2.10).
+FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+#: What would end a cell, begin code or HTML, or make a link or picture of a name.
+_MARKDOWN = {"\\": "\\\\", "`": "\\`", "|": "\\|", "<": "&lt;", "](": "]\\("}
 
 
 def show_hidden(text: Any) -> str:
@@ -58,14 +61,24 @@ def escape_latex(text: Any) -> str:
     return "".join(_LATEX.get(char, char) for char in show_hidden(text))
 
 
-def comment_latex(text: Any) -> str:
-    """One comment line of LaTeX, whatever `text` holds."""
-    return f"% {one_line(text)}"
+def join_latex(lines: Iterable[str]) -> str:
+    """Lines of LaTeX as a file. Each stays one line whatever names it holds, so that a comment ends where it should."""
+    return "\n".join(one_line(line) if line.startswith("%") else show_hidden(line) for line in lines)
+
+
+def guard_formula(value: Any) -> Any:
+    """A cell of a CSV file that a spreadsheet will not run as a formula; None as an empty cell."""
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return "" if value is None else value
 
 
 def escape_markdown(text: Any) -> str:
     """`text` as one line of Markdown that shows it, in a cell of a table, too."""
-    return "".join(_MARKDOWN.get(char, char) for char in one_line(text))
+    text = one_line(text)
+    for part, escaped in _MARKDOWN.items():
+        text = text.replace(part, escaped)
+    return text
 
 
 def code_markdown(text: Any) -> str:
@@ -80,4 +93,4 @@ def code_markdown(text: Any) -> str:
 
 def quote_yaml(text: Any) -> str:
     """`text` as a quoted string of YAML."""
-    return json.dumps(one_line(text), ensure_ascii=False)
+    return json.dumps(show_hidden(text), ensure_ascii=False)

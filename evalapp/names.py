@@ -26,8 +26,27 @@ def find_hidden(name: str) -> list[str]:
     """
     if name.isascii() and name.isprintable():
         return []
-    found = dict.fromkeys(c for c in name if unicodedata.category(c) in _REFUSED or ord(c) in _INVISIBLE)
+    found = dict.fromkeys(filter(is_hidden, name))
     return [f"U+{ord(c):04X} {unicodedata.name(c, _describe(c))}" for c in found]
+
+
+def is_hidden(character: str) -> bool:
+    """Whether it ends a line, controls, or cannot be seen."""
+    return unicodedata.category(character) in _REFUSED or ord(character) in _INVISIBLE
+
+
+#: Embeddings, overrides and isolates of direction: they change how the text behind the name reads.
+_DIRECTIONS = frozenset([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+
+
+def explain_breaking(name: str) -> str:
+    """What is wrong with the characters of a name that rows refer to, such as a system's or an item's; empty when
+    nothing is. Joiners and marks of direction belong to the spelling of some languages and pass."""
+    if name.isprintable():
+        return ""
+    found = [c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or ord(c) in _DIRECTIONS]
+    shown = ", ".join(find_hidden("".join(found))[:3])
+    return f"a line break, a control character or a change of direction ({shown}). Remove it." if found else ""
 
 
 def explain_hidden(name: str) -> str:
@@ -46,4 +65,4 @@ def _describe(character: str) -> str:
 
 def strip_hidden(name: str) -> str:
     """`name` without those characters: for names that nobody typed, such as the name of an uploaded file."""
-    return "".join(c for c in name if unicodedata.category(c) not in _REFUSED and ord(c) not in _INVISIBLE)
+    return "".join(c for c in name if not is_hidden(c))

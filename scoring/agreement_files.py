@@ -7,8 +7,9 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from evalapp.markup import escape_latex, guard_formula, join_latex
+
 from .selectors.leaderboards import JUDGED
-from .tables import FORMULA, escape_latex
 
 COUNTS = ("n_units", "n_shared", "n_raters", "n_judgements")
 
@@ -36,14 +37,8 @@ def as_csv(table: Mapping[str, Any]) -> str:
         for found in line["coefficients"]:
             cells = [line.get(name, "") for name in ("aspect", "judged", "source", "scale", *COUNTS)]
             figures = [found[name] for name in ("name", "value", "low", "high", "n", "note")]
-            writer.writerow([_cell(cell) for cell in (*cells, *figures, table["signature"])])
+            writer.writerow([guard_formula(cell) for cell in (*cells, *figures, table["signature"])])
     return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return "" if value is None else value
 
 
 def as_latex(table: Mapping[str, Any]) -> str:
@@ -65,7 +60,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
     if table["n_simulated"]:
         lead.append("% Simulated judgements are among these figures.")
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*lead, *body, ""])
+    return join_latex([*lead, *body, ""])
 
 
 def _lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:

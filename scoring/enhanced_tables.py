@@ -8,8 +8,9 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from evalapp.markup import escape_latex, guard_formula, join_latex
+
 from .selectors.leaderboards import COEFFICIENTS
-from .tables import FORMULA, escape_latex
 
 PARTS = ("value", "low", "high")
 
@@ -30,14 +31,8 @@ def as_csv(table: Mapping[str, Any]) -> str:
             values = [row["evaluator"], name, sizes[name]["origin"], sizes[name]["per_item"], cell["n"]]
             values += [cell[c][part] for c in COEFFICIENTS for part in PARTS] + [d.get(part) for part in PARTS]
             values += [d.get("p"), d.get("p_holm"), d.get("williams"), cell["signature"], table["signature"]]
-            writer.writerow([_cell(value) for value in values])
+            writer.writerow([guard_formula(value) for value in values])
     return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return "" if value is None else value
 
 
 def as_latex(table: Mapping[str, Any]) -> str:
@@ -51,7 +46,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
         starred = {d["a"] for d in row["differences"] if d["b"] == table["baseline"] and (d["p_holm"] or 1) < 0.05}
         cells = [_pair(row["cells"][name], name in starred) for name in names]
         lines.append(" & ".join([escape_latex(row["evaluator"]), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    return join_latex([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def _pair(cell: Mapping[str, Any], starred: bool) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
+from evalapp.markup import show_hidden
+
 Theme = Literal["light", "dark"]
 WIDTH = 620
 ROW = 26
@@ -205,6 +207,9 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
     ink, soft, line = INK[theme]
     configured = chart.configure(
         background="transparent",
+        # Titles of axes would be put into expressions of labels for each mark, a backslash in them unescaped; the plot
+        # has a description of its own.
+        aria=False,
         # The reader's font may be wider than the one the labels were measured with.
         padding={"left": 18, "right": 18, "top": 6, "bottom": 6},
         font=FONT,
@@ -223,4 +228,14 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
         axisX={"labelFlush": False, "tickCount": 6},
         legend={"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
     )
-    return Plot(configured.to_dict(), title, description)
+    return Plot(_printable(configured.to_dict()), show_hidden(title), show_hidden(description))
+
+
+def _printable(part: Any) -> Any:
+    """A specification without characters that end the process that draws it (control characters) or that no expression
+    may hold (U+2028): data, domains and orders alike, so that they still fit."""
+    if isinstance(part, str):
+        return show_hidden(part)
+    if isinstance(part, dict):
+        return {name: _printable(value) for name, value in part.items()}
+    return [_printable(value) for value in part] if isinstance(part, list) else part

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evalapp.markup import escape_latex, guard_formula, join_latex
 from evalapp.side_figures import failure_sentence
 
 from .selectors.leaderboards import COEFFICIENTS, MODELS
@@ -20,20 +21,6 @@ SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 MOST_PLACES = 8
 #: Points of a rating by a model of comparisons per unit of log odds: 400 are odds of 10 to 1.
 ELO = 400 / math.log(10)
-#: Cells that a spreadsheet would run as a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
 
 
 def as_csv(table: Mapping[str, Any]) -> str:
@@ -42,7 +29,7 @@ def as_csv(table: Mapping[str, Any]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    writer.writerows([guard_formula(value) for value in row] for row in rows)
     return buffer.getvalue()
 
 
@@ -59,13 +46,7 @@ def as_latex(table: Mapping[str, Any]) -> str:
         lines.append(f"% {table['evaluator']['signature']}")
     lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
     lines += [f"% {sentence}" for sentence in [failure_sentence(table.get("failed", ()))] if sentence]
-    return "\n".join([*lines, *body, ""])
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return "" if value is None else value
+    return join_latex([*lines, *body, ""])
 
 
 def _system_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
@@ -108,10 +89,6 @@ def _whole(row: Mapping[str, Any]) -> list[Any]:
     whole = row.get("whole")
     figures = [whole[name]["value"] for name in COEFFICIENTS] + [whole["n"]] if whole else [None] * 4
     return [*figures, row.get("n_in_training", 0)]
-
-
-def escape_latex(text: str) -> str:
-    return "".join(SPECIAL.get(char, char) for char in text)
 
 
 def _systems_latex(table: Mapping[str, Any]) -> list[str]:

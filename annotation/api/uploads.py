@@ -74,12 +74,13 @@ class UploadSerializer(serializers.ModelSerializer):
     run = serializers.SerializerMethodField()
     files = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
+    hints = serializers.SerializerMethodField()
 
     class Meta:
         model = Upload
         fields = [
             "id", "url", "project", "title", "state", "run", "error", "files", "content_hash", "options", "counts",
-            "ignored", "fault_count", "created_at", "finished_at",
+            "ignored", "hints", "fault_count", "created_at", "finished_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -90,6 +91,10 @@ class UploadSerializer(serializers.ModelSerializer):
         if upload.run_id is None:
             return None
         return self.context["request"].build_absolute_uri(reverse("api-run", args=[upload.run_id]))
+
+    def get_hints(self, upload: Upload) -> list[str]:
+        """Names that look alike, for people to decide whether they are one."""
+        return list(upload.options.get("hints", []))
 
     def get_error(self, upload: Upload) -> str:
         return upload.run.error if upload.run is not None else ""

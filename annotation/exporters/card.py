@@ -3,11 +3,11 @@ what is known of the judgements. Figures come from `facts`; what nobody recorded
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalapp.markup import code_markdown, escape_markdown, quote_yaml
 from evalapp.side_figures import FAILED, failure_sentence, failures_so_far, side_figure
 
 from .facts import NOT_RECORDED, AspectFacts, Facts
@@ -101,18 +101,18 @@ def _tables(files: Sequence[str]) -> dict[str, str]:
 def _yaml(head: Mapping[str, Any], facts: Facts, wishes: Wishes, tables: Mapping[str, str]) -> str:
     licence = str(head["licence"]).strip().lower().replace(" ", "-")
     known = _LICENCES.fullmatch(licence) is not None
-    lines = ["---", f"pretty_name: {_quoted(head['name'])}", "language:", f"- {_quoted(head['lang'] or 'und')}"]
+    lines = ["---", f"pretty_name: {quote_yaml(head['name'])}", "language:", f"- {quote_yaml(head['lang'] or 'und')}"]
     lines.append(f"license: {licence if known else 'other' if licence else 'unknown'}")
     if licence and not known:
-        lines.append(f"license_name: {_quoted(' '.join(str(head['licence']).split())[:100])}")
+        lines.append(f"license_name: {quote_yaml(' '.join(str(head['licence']).split())[:100])}")
     lines += ["task_categories:", f"- {_TASKS.get(head['task'], 'text-generation')}"]
-    lines += ["tags:", "- human-evaluation", f"- {_quoted(head['task'])}"]
+    lines += ["tags:", "- human-evaluation", f"- {quote_yaml(head['task'])}"]
     if facts.n_simulated:
         lines.append("- simulated-judgements")
     lines += ["size_categories:", f"- {_size(max(facts.counts['outputs'], facts.n_judgements))}", "configs:"]
     readable = [table for table in tables if not _unreadable(facts, wishes, table)]
     for number, table in enumerate(readable):
-        lines += [f"- config_name: {table}", f"  data_files: {_quoted(tables[table])}"]
+        lines += [f"- config_name: {table}", f"  data_files: {quote_yaml(tables[table])}"]
         if number == 0:
             lines.append("  default: true")
     if not readable:
@@ -123,10 +123,6 @@ def _yaml(head: Mapping[str, Any], facts: Facts, wishes: Wishes, tables: Mapping
 def _unreadable(facts: Facts, wishes: Wishes, table: str) -> str:
     """The column that keeps `datasets` from reading a table as JSON; typed columns of Parquet have no such thing."""
     return facts.mixed_column(table) if wishes.format == "jsonl" else ""
-
-
-def _quoted(text: Any) -> str:
-    return json.dumps(str(text), ensure_ascii=False)
 
 
 def _size(n: int) -> str:
@@ -140,7 +136,7 @@ def _about(head: Mapping[str, Any], facts: Facts) -> str:
     aspects = ", ".join(str(aspect["name"]) for aspect in head["aspects"]) or NOT_RECORDED
     return "\n".join(
         [
-            f"# {one_line(head['name'])}",
+            f"# {escape_markdown(head['name'])}",
             "",
             "Texts, what people said of them, and what automatic evaluators gave them. `DATASHEET.md` says how the",
             "judgements were made.",
@@ -206,7 +202,8 @@ def _judgements(facts: Facts) -> str:
         state = " (withdrawn)" if row["withdrawn_at"] else ""
         lines += [
             "",
-            f"Filter `{row['name']}`{state} leaves out {len(row['raters'])} raters: {one_line(row['reason'])}",
+            f"Filter {code_markdown(row['name'])}{state} leaves out {len(row['raters'])} raters: "
+            + escape_markdown(row["reason"]),
         ]
     return "\n".join(lines)
 
@@ -229,8 +226,8 @@ def _scores(facts: Facts, wishes: Wishes) -> str:
         return ""
     lines = ["", "## Scores", "", "| set | evaluator | references | signature |", "|---|---|---|---|"]
     lines += [
-        f"| `{row['id']}` | {cell(row['evaluator'])} | {cell(row['references'] or 'none needed')}"
-        f" | `{row['signature']}` |"
+        f"| {code_markdown(row['id'])} | {cell(row['evaluator'])} | {cell(row['references'] or 'none needed')}"
+        f" | {code_markdown(row['signature'])} |"
         for row in facts.score_sets
     ]
     return "\n".join(lines)
@@ -252,13 +249,9 @@ def _use(wishes: Wishes, tables: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def one_line(text: Any) -> str:
-    return " ".join(str(text).split())
-
-
 def cell(text: Any) -> str:
     """Text for a cell of a Markdown table."""
-    return one_line(text).replace("|", "\\|") or NOT_RECORDED
+    return escape_markdown(text) or NOT_RECORDED
 
 
 def share(part: int, whole: int) -> str:

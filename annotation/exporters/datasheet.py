@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from evalapp.markup import escape_markdown, one_line
 from evalapp.side_figures import FAILED, side_figure
 
-from .card import WAYS, agreement, one_line, share
+from .card import WAYS, agreement, share
 from .facts import NOT_RECORDED, Facts
 from .wishes import Wishes
 
@@ -30,7 +31,7 @@ _NAMED = {
 def write_datasheet(head: Head, facts: Facts, wishes: Wishes) -> str:
     """The whole file."""
     lines = [
-        f"# Human-evaluation datasheet: {one_line(head['name'])}",
+        f"# Human-evaluation datasheet: {escape_markdown(head['name'])}",
         "",
         "Filled in from what the project and its campaigns know. Where an answer reads “not recorded”, nobody has",
         "told; please complete it before publishing.",
@@ -61,8 +62,8 @@ def write_datasheet(head: Head, facts: Facts, wishes: Wishes) -> str:
 def _origin(head: Head) -> Answers:
     return [
         ("Which paper or report tells of this evaluation?", NOT_RECORDED),
-        ("Where do the data come from?", str(head["source"]).strip()),
-        ("Under which licence may they be used?", str(head["licence"]).strip()),
+        ("Where do the data come from?", escape_markdown(head["source"])),
+        ("Under which licence may they be used?", escape_markdown(head["licence"])),
         ("Who answers questions about it?", NOT_RECORDED),
     ]
 
@@ -73,9 +74,9 @@ def _evaluated(head: Head, facts: Facts) -> Answers:
         kinds.setdefault(facts.kinds.get(system, "machine"), []).append(system)
     systems = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
     return [
-        ("What do the systems do?", str(head["task"])),
-        ("In which language?", str(head["lang"])),
-        ("Which systems were evaluated, and of which kind are they?", systems),
+        ("What do the systems do?", escape_markdown(head["task"])),
+        ("In which language?", escape_markdown(head["lang"])),
+        ("Which systems were evaluated, and of which kind are they?", escape_markdown(systems)),
         ("How many outputs are there?", f"{facts.counts['outputs']:,} for {facts.counts['items']:,} items"),
         ("How were the systems made and run?", NOT_RECORDED),
     ]
@@ -275,7 +276,7 @@ def _ethics(facts: Facts, wishes: Wishes) -> Answers:
 def _campaign(row: Mapping[str, Any]) -> list[str]:
     told = row["told"]
     lines = [
-        f"## Campaign {row['campaign']}: {one_line(told.get('name', ''))}",
+        f"## Campaign {escape_markdown(row['campaign'])}: {escape_markdown(told.get('name', ''))}",
         "",
         "Guidelines as people saw them:",
         "",
@@ -285,4 +286,4 @@ def _campaign(row: Mapping[str, Any]) -> list[str]:
 
 
 def _list(rows: Iterable[str]) -> str:
-    return "\n".join(f"- {row}" for row in rows) or NOT_RECORDED
+    return "\n".join(f"- {escape_markdown(row)}" for row in rows) or NOT_RECORDED

@@ -74,7 +74,8 @@ class SafeCsvWriter(CsvWriter):
 class ParquetWriter:
     """Typed columns, in row groups; objects (`meta`, a reference in `system_b`, provenance) are JSON text."""
 
-    GROUP = 20_000
+    #: Rows, and characters of their texts: a group is held when it is written, and its pages when they are read.
+    GROUP, GROUP_BYTES = 20_000, 16 << 20
     LISTS = frozenset({"context", "references", "turns", "speakers", "raters"})
     WHOLE = frozenset(
         {
@@ -131,23 +132,31 @@ class ParquetWriter:
         self.schema = pa.schema([(name, types.get(name, pa.string())) for name in self.columns])
         self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
         self.group: list[dict[str, Any]] = []
+        self.size = 0
 
     def _cell(self, name: str, value: Any) -> Any:
         if name == "simulated" and value is None:
             return False
         if isinstance(value, dict) or (isinstance(value, list) and name not in self.LISTS):
             return json.dumps(value, ensure_ascii=False)
-        return value
+        # A double that is whole is written as a whole number elsewhere; beyond 64 bits only a double holds it.
+        return float(value) if name in self.NUMBERS and value is not None else value
 
     def write(self, row: dict[str, Any]) -> None:
-        self.group.append({name: self._cell(name, row.get(name)) for name in self.columns})
+        cells = {name: self._cell(name, row.get(name)) for name in self.columns}
+        self.group.append(cells)
+        for value in cells.values():
+            self.size += (
+                len(value) if isinstance(value, str) else sum(map(len, value)) if isinstance(value, list) else 8
+            )
         self.rows += 1
-        if len(self.group) >= self.GROUP:
+        if len(self.group) >= self.GROUP or self.size >= self.GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         self.writer.write_table(self.pa.Table.from_pylist(self.group, schema=self.schema))
         self.group.clear()
+        self.size = 0
 
     def close(self) -> None:
         if self.group:

@@ -1,15 +1,17 @@
 """Reading and writing the interchange format: bytes to checked plain rows, and rows to canonical bytes. Pure:
 no Django, no database; whether a row's keys exist elsewhere is the pipelines' business."""
 
-from .faults import Fault, Limits, StopReading
+from .faults import KEPT_FAULTS, Fault, Faults, Limits, StopReading
 from .files import FileName, is_derived, name_file, open_plain, shorten_name
 from .kinds import KINDS, check_dataset
 from .rows import read_document, read_rows
 from .writer import canonical, encode_cell, encode_document, encode_row, guard_cell
 
 __all__ = [
+    "KEPT_FAULTS",
     "KINDS",
     "Fault",
+    "Faults",
     "FileName",
     "Limits",
     "StopReading",

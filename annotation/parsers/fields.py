@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
+
+from evalapp.names import explain_breaking
 
 from .rows import Row
-from .writer import plain_json
+from .writer import EXACT, plain_json
 
 #: (field, message)
 Bad = Callable[[str, str], None]
@@ -19,11 +23,16 @@ MAX_STEP = 2**63 - 1
 def read_key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | None:
     value = row.get(name)
     if type(value) is str and 0 < len(value) <= longest:
-        return value
+        if value.isprintable() or not (why := explain_breaking(value)):
+            return value
+        bad(name, f"{name} holds {why}")
+        return None
     if value is None or value == "":
         bad(name, f"{name} is missing." if value is None else f"{name} is empty.")
     elif type(value) is str:
         bad(name, f"{name} is longer than {longest} characters.")
+    elif is_whole(value):
+        return str(value)  # numbers as ids, as data frames write them
     else:
         bad(name, f"{name} must be text; write it in quotes.")
     return None
@@ -51,14 +60,47 @@ def read_texts(row: Row, name: str, bad: Bad) -> list[str]:
     return value
 
 
+def read_text_or_texts(row: Row, name: str, bad: Bad) -> list[str]:
+    """A list of texts; a text alone is a list of one, an empty text none."""
+    value = row.get(name)
+    if type(value) is str:
+        return [value] if value.strip() else []
+    return read_texts(row, name, bad)
+
+
 def read_step(row: Row, name: str, bad: Bad) -> int:
     value = row.get(name)
     if value is None:
         return NO_STEP
+    if type(value) is float and value.is_integer() and abs(value) <= EXACT:
+        value = int(value)  # a column of whole numbers and gaps is one of 100.0 for a data frame
     if type(value) is int and 0 <= value <= MAX_STEP:
         return value
     bad(name, f"{name} must be a whole number from 0, or null.")
     return NO_STEP
+
+
+def read_number(value: Any, name: str, bad: Bad) -> float | None:
+    """`value` as the number of 64 bits that is stored; None, told to `bad`, where it is none or becomes another."""
+    if type(value) is float and math.isfinite(value):
+        return value
+    if type(value) is not int:
+        bad(name, f"{name} must be a number.")
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        bad(name, f"{name} is too large.")
+        return None
+    if number != value:
+        bad(name, f"{name} is {value}; a number of 64 bits has about 16 digits and would be {int(number)}. Round it.")
+        return None
+    return number
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number of 64 bits."""
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def read_flag(row: Row, bad: Bad) -> int:

@@ -3,12 +3,12 @@ exclusions of raters, campaigns as another installation tells of them."""
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
-from .fields import MAX_NAME, Bad, read_key, read_step, read_texts
+from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, read_texts
 from .rows import Row
 from .writer import COLUMNS, encode_ordered
 
@@ -66,14 +66,13 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     name, item, system = read_key(row, "set", bad, 400), read_key(row, "item", bad), read_key(row, "system", bad)
     value, note, seen = row.get("value"), row.get("note") or "", row.get("input")
-    if value is not None and (type(value) not in (int, float) or not math.isfinite(value)):
-        bad("value", "value must be a number, or null where the score is undefined.")
-        value = None
+    if value is not None:
+        value = read_number(value, "value", bad)
     if type(note) is not str or len(note) > MAX_NOTE:
         bad("note", f"note must be text of at most {MAX_NOTE} characters.")
-    if type(seen) is not int or not -(2**63) <= seen < 2**63:
-        bad("input", "input must be the hash of what was scored, a whole number.")
-        seen = 0
+    if seen is not None and not is_whole(seen):
+        bad("input", "input must be the hash of what was scored, a whole number, or null.")
+        seen = None
     flags = []
     for flag in ("in_training", "empty", "truncated"):
         if row.get(flag) is not None and type(row[flag]) is not bool:
@@ -82,7 +81,15 @@ def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     step = read_step(row, "step", bad)
     if name is None or item is None or system is None:
         return None
-    return name, item, system, step, None if value is None else float(value), note, *flags, seen
+    if seen is None:
+        seen = _unknown_input(item, system, step)
+    return name, item, system, step, value, note, *flags, seen
+
+
+def _unknown_input(item: str, system: str, step: int) -> int:
+    """Stands for the hash of what was scored where the scores come from elsewhere: another for each output, so that
+    none counts as a duplicate."""
+    return int.from_bytes(blake2b(f"{item}\0{system}\0{step}".encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _moments(row: Row, names: tuple[str, ...], bad: Bad) -> None:

@@ -13,11 +13,14 @@ import orjson
 from .fields import (
     MAX_NAME,
     Bad,
+    is_whole,
     read_flag,
     read_key,
     read_meta,
+    read_number,
     read_step,
     read_text,
+    read_text_or_texts,
     read_texts,
 )  # fmt: skip
 from .found import check_campaign, check_filter, check_score, check_score_set
@@ -60,8 +63,8 @@ def check_system(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 
 def check_item(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     key = read_key(row, "id", bad)
-    context = read_texts(row, "context", bad)
-    references = read_texts(row, "references", bad)
+    context = read_text_or_texts(row, "context", bad)
+    references = read_text_or_texts(row, "references", bad)
     source = row.get("source")
     if source is not None and type(source) is not str:
         bad("source", "source must be text or null.")
@@ -109,16 +112,9 @@ def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         item, system = read_key(row, "item", bad), read_key(row, "system", bad)
     rater, aspect = read_key(row, "rater", bad, MAX_NAME), read_key(row, "aspect", bad, MAX_NAME)
     value = row.get("value")
-    number = 0.0
-    if type(value) is float or type(value) is int:
-        try:
-            number = float(value)
-        except OverflowError:
-            bad("value", "value is too large.")
-    elif value is None:
+    if value is None:
         bad("value", "value is missing. Leave out rows without a value.")
-    else:
-        bad("value", "value must be a number.")
+    number = 0.0 if value is None else read_number(value, "value", bad) or 0.0
     step, simulated, meta = read_step(row, "step", bad), read_flag(row, bad), read_meta(row, _RATING, bad)
     if rater is None or aspect is None or (dialogue is None and (item is None or system is None)):
         return None
@@ -227,8 +223,14 @@ def check_attempt(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     for names, types, what in kinds:
         for name in names:
             value = row.get(name)
-            if value is not None and type(value) not in types:
+            if value is None:
+                continue
+            if type(value) not in types:
                 bad(name, f"{name} must be {what}, or null.")
+            elif names is _NUMBERS:
+                read_number(value, name, bad)
+            elif names is _WHOLE and not is_whole(value):
+                bad(name, f"{name} is too large.")
     if campaign is None or item is None or submission is None:
         return None
     columns = COLUMNS["attempts"]
@@ -334,7 +336,12 @@ def _aspect(row: Any, bad: Bad) -> AspectRow | None:
     for bound in (low, high):
         if bound is not None and type(bound) not in (int, float):
             bad("aspects", f"min and max of “{name}” must be numbers or null.")
-            return None if name is None else AspectRow(name, None, None, {}, False)
+        elif (
+            bound is None
+            or read_number(bound, f"min or max of “{name}”", lambda _, why: bad("aspects", why)) is not None
+        ):
+            continue
+        return None if name is None else AspectRow(name, None, None, {}, False)
     is_whole = (low is None) == (high is None) and not (low is not None and high is not None and low > high)
     if not is_whole:
         bad("aspects", f"min and max of “{name}” must both be null, or min must not be above max.")

@@ -27,14 +27,21 @@ _DAMAGED = "The file ends in .parquet and is not Parquet, or is damaged. Write i
 
 
 def read_parquet(
-    raw: IO[bytes], limits: Limits, report: Report, lost: Lost = lambda line, row: None
+    raw: IO[bytes], limits: Limits, report: Report, lost: Lost = lambda line, row: None, table: str = ""
 ) -> Iterator[tuple[int, Row]]:
     """(row number from 1, row); nulls are absent. `lost` gets what a faulty row says of which one it is."""
     rows = 0
     with ExitStack() as stack:
         printed = stack.enter_context(tempfile.TemporaryFile())
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", _MODULE, *map(str, (limits.row_bytes, limits.rows, limits.total_bytes))],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                _MODULE,
+                *map(str, (limits.row_bytes, limits.rows, limits.total_bytes)),
+                table,
+            ],
             stdin=_as_file(raw, stack),
             stdout=subprocess.PIPE,
             stderr=printed,

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from annotation.parsers.faults import Limits, StopReading
 from annotation.parsers.rows import _KEYS, _NUL, _told_by, decode_object, has_nul
+from annotation.parsers.writer import COLUMNS
 
 #: Rows, and bytes, that are held at once.
 _ROWS, _BYTES = 1000, 8 << 20
@@ -97,7 +98,7 @@ def _sizes(array: pa.Array) -> np.ndarray[Any, Any]:
     raise pa.ArrowNotImplementedError(f"columns of the type {kind} are not read")
 
 
-def read_all(path: Any, limits: Limits) -> Iterator[list[Any]]:
+def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
     """What is to be written, see above."""
     bounds = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
     try:
@@ -115,6 +116,7 @@ def read_all(path: Any, limits: Limits) -> Iterator[list[Any]]:
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
     widest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows > 0), default=1)
     file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **bounds)
+    objects = OBJECTS & frozenset(COLUMNS[table]) if table in COLUMNS else OBJECTS
     number = total = 0
     try:
         for batch in file.iter_batches(max(1, min(_ROWS, int(_BYTES / max(widest, 1)))), use_threads=False):
@@ -129,7 +131,7 @@ def read_all(path: Any, limits: Limits) -> Iterator[list[Any]]:
                 if total > limits.total_bytes:
                     raise StopReading(limits.too_much(), number + first + 1)
                 for k, cells in enumerate(sized.cut(first, end), number + first + 1):
-                    yield check_cells(cells, k)
+                    yield check_cells(cells, k, objects)
             number += len(batch)
             if number > limits.rows:
                 raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.")
@@ -149,14 +151,14 @@ def too_long(size: int, limits: Limits) -> str:
     return f"The row is {size:,} bytes long; at most {limits.row_bytes:,} are read. Shorten it, or raise MAX_ROW_KB."
 
 
-def check_cells(cells: dict[str, Any], number: int) -> list[Any]:
+def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OBJECTS) -> list[Any]:
     """The row, or what is wrong with it."""
     row: dict[str, Any] = {}
     for name, value in cells.items():
         if value is None:
             continue
         fault = ""
-        if type(value) is str and (name in OBJECTS or (name == "system_b" and value.startswith('{"reference"'))):
+        if type(value) is str and (name in objects or (name == "system_b" and value.startswith('{"reference"'))):
             try:
                 value = decode_object(value.encode())
             except ValueError as error:
@@ -204,11 +206,11 @@ def _limit_memory(bytes: int) -> None:
 
 
 def main() -> int:
-    limits = Limits(*map(int, sys.argv[1:]))
+    limits, table = Limits(*map(int, sys.argv[1:4])), sys.argv[4]
     _limit_memory(memory_for(limits))
     out = sys.stdout.buffer
     try:
-        for line in read_all(open(0, "rb", closefd=False), limits):  # noqa: SIM115
+        for line in read_all(open(0, "rb", closefd=False), limits, table):  # noqa: SIM115
             out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         out.flush()
     except StopReading as stop:

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Any
 
 import orjson
 
 from .faults import Limits, Report, StopReading
 from .files import Format, _too_long, damaged, read_lines
-from .writer import GUARD
+from .writer import COLUMNS, GUARD
 
 Row = dict[str, Any]
 #: (line, what a faulty row still tells of which row it is; empty: nothing)
@@ -25,6 +28,10 @@ Lost = Callable[[int, Row], None]
 _COLON = re.compile(rb'"\s*:')
 _LONG_NUMBER = re.compile(rb"\d{19}")
 _NOT_JSON = re.compile(rb"(?<![\w\"])(NaN|-?Infinity)(?![\w\"])")
+#: Longer JSON is read by the slow reader: the fast one loses the memory of a key that stands twice, so rows with such
+#: keys are few, too.
+_LONG, _MOST_DOUBLED = 1 << 16, 1000
+_DOUBLED = "Keys stand twice in more than a thousand rows up to here. Correct these first; the rest was not read."
 _EMPTY = "The file is empty. Leave it out, or write its rows."
 _NUL = "A text has a NUL character (\\u0000), which no database keeps. Remove it."
 _HALF = "A text has half of a surrogate pair ({}), which UTF-8 cannot hold. Write the whole pair, or remove it."
@@ -41,23 +48,36 @@ MOST_VALUES = 2_000_000
 JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
 WHOLE_CELLS = frozenset({"step", "step_a", "step_b"})
 _OBJECTS = frozenset({"meta", "written", "candidate_source"})
+#: Lists of texts for which a text alone will do.
+TEXT_LISTS = frozenset({"context", "references"})
+_LIST_OF_TEXTS = re.compile(r"\s*\[\s*[\"\]]")
+#: As spreadsheets write 3.5 where the comma is the sign of decimals.
+_DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-class _Doubled(ValueError):
-    pass
+class DoubledKey(ValueError):
+    """An object has a key twice."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) != len(pairs):
         names = [name for name, _ in pairs]
-        raise _Doubled(next(name for name in names if names.count(name) > 1))
+        twice = next(name for name, n in Counter(names).items() if n > 1)
+        raise DoubledKey(f"the key “{twice[:200]}” stands there twice")
     return row
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON; write null or a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
 
 
 def _keys(value: Any) -> int:
@@ -82,6 +102,8 @@ def decode_object(raw: bytes) -> Any:
 
     orjson is fast but lets the last of two equal keys win and rounds numbers past 64 bits; a count of the keys
     in the raw bytes tells whether that can have happened, and only then the slow reader has a second look."""
+    if len(raw) > _LONG:
+        return _decode_slowly(raw)
     value = orjson.loads(raw)
     if raw.count(b"[") + raw.count(b"{") > DEEPEST and _is_deep(value):
         raise ValueError("it is nested too deeply")
@@ -91,14 +113,25 @@ def decode_object(raw: bytes) -> Any:
         exact = _LONG_NUMBER.search(raw) is None
     elif exact and _LONG_NUMBER.search(raw) is not None:
         exact = False
-    if exact:
-        return value
+    return value if exact else _decode_slowly(raw)
+
+
+def _decode_slowly(raw: bytes) -> Any:
     try:
-        return json.loads(raw, object_pairs_hook=_pairs, parse_constant=_refuse)
-    except _Doubled as error:
-        raise ValueError(f"the key “{error}” stands there twice") from error
+        value = json.loads(raw.decode(), object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} (column {error.colno})") from error
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    if len(raw) > _LONG and _is_deep(value):
+        raise ValueError("it is nested too deeply")
+    if len(raw) > _LONG and _has_half(value):
+        raise ValueError("a text has half of a surrogate pair")
+    return value
+
+
+def _has_half(value: Any) -> bool:
+    return _SURROGATE.search(json.dumps(value, ensure_ascii=False)) is not None
 
 
 def half_pair(raw: bytes) -> str | None:
@@ -161,7 +194,7 @@ def not_utf8(raw: bytes, error: UnicodeDecodeError) -> str:
 
 
 def read_jsonl(plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _nobody) -> Iterator[tuple[int, Row]]:
-    rows = lines = 0
+    rows = lines = doubled = 0
     loads = decode_object
     for number, raw in read_lines(plain, limits):
         lines = number
@@ -180,6 +213,9 @@ def read_jsonl(plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _n
         except ValueError as error:
             report(number, "", _why_not_json(raw, error))
             lost(number, _told_by_bytes(raw))
+            doubled += isinstance(error, DoubledKey)
+            if doubled > _MOST_DOUBLED:
+                raise StopReading(_DOUBLED, number) from error
             continue
         if b"\\u0000" in raw and has_nul(row):
             report(number, "", _NUL)
@@ -232,19 +268,24 @@ class _Physical:
 def _cell(name: str, text: str, whole: bool) -> Any:
     """The value of a cell; ValueError says what is wrong. An empty cell of a list or number is absent."""
     if whole:
-        return int(text) if re.fullmatch(r"-?\d{1,19}", text.strip()) else text
+        found = re.fullmatch(r"(-?\d{1,19})(?:\.0+)?", text.strip())
+        return int(found[1]) if found else text
     if name == "simulated":
         if text.strip().lower() not in _TRUTH:
             raise ValueError("write true or false")
         return _TRUTH[text.strip().lower()]
+    if name in TEXT_LISTS and not text.lstrip().startswith("["):
+        return text
     if name == "value":
         try:
-            return decode_object(text.encode())
+            return decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
         except ValueError as error:
             raise ValueError(f"“{text[:40]}” is not a number") from error
     try:
         return decode_object(text.encode())
     except ValueError as error:
+        if name in TEXT_LISTS and not _LIST_OF_TEXTS.match(text):
+            return text  # it begins with a bracket and is no list: [laughs] Hello
         if (half := half_pair(text.encode())) is not None:
             raise ValueError(_HALF.format(half).rstrip(".")) from error
         example = '{"domain": "food"}' if name in _OBJECTS else '["first", "second"]'
@@ -253,7 +294,9 @@ def _cell(name: str, text: str, whole: bool) -> Any:
         raise ValueError(f"the cell must hold JSON such as {example}") from error
 
 
-def _from_cells(names: list[str], cells: list[str], line: int, report: Report, kind: Cells, lost: Lost) -> Row | None:
+def _from_cells(
+    names: list[str], cells: list[str], line: int, report: Report, kind: Cells, lost: Lost, doubled: list[int]
+) -> Row | None:
     row: Row = {}
     good = True
     for name, text in zip(names, cells, strict=True):
@@ -265,6 +308,8 @@ def _from_cells(names: list[str], cells: list[str], line: int, report: Report, k
             except ValueError as error:
                 report(line, name, f"{name}: {error}.")
                 good = False
+                if isinstance(error.__cause__, DoubledKey):
+                    doubled.append(line)
         elif name == "source" or name not in kind.text:
             if text:
                 row[name] = text
@@ -289,6 +334,7 @@ def _reference(text: str) -> Any:
 KNOWN_TEXT = frozenset(
     {"id", "item", "text", "rater", "aspect", "verdict", "system_a", "system_b", "query", "response", "kind"}
 )
+_DELIMITERS = (",", ";", "\t")
 ATTEMPT_VALUES = frozenset(
     {"relevant", "edited", "counted", "unscored", "score_before", "score_after", "improved", "seconds"}
 )
@@ -303,8 +349,16 @@ class Cells:
     text: frozenset[str] = KNOWN_TEXT
 
 
+def _columns_of(table: str) -> Cells:
+    """A cell of a column that belongs to another table, such as references in outputs.csv, is plain text."""
+    own = frozenset(COLUMNS[table])
+    return Cells(JSON_CELLS & own, WHOLE_CELLS & own)
+
+
 #: Tables whose columns have a meaning of their own.
 CELLS = {
+    **{table: _columns_of(table) for table in ("systems", "items", "outputs", "dialogues", "corpus")},
+    **{table: _columns_of(table) for table in ("ratings", "comparisons")},
     "references": Cells(
         frozenset({"meta", "written"}), frozenset({"position"}), frozenset({"set", "item", "text"})
     ),
@@ -336,19 +390,21 @@ def read_table(
     delimiter: str,
     limits: Limits,
     report: Report,
-    kind: Cells = Cells(),
+    table: str = "",
     guarded: bool = False,
     lost: Lost = _nobody,
 ) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
     lines = _Physical(plain, limits)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    first, delimiter = _find_delimiter(lines, delimiter, table)
+    reader = csv.reader(chain(first, lines), delimiter=delimiter, strict=True)
+    kind, begins = CELLS.get(table, Cells()), lines.number - len(first)
     names: list[str] = []
+    doubled: list[int] = []
     rows = 0
-    begin = 1
     while True:
         lines.length = 0
-        begin = lines.number + 1
+        begin = (begins if not names and first else lines.number) + 1
         try:
             cells = next(reader)
         except StopIteration:
@@ -358,7 +414,7 @@ def read_table(
         if not cells or cells == [""]:
             continue
         if not names:
-            names = _header(cells, begin)
+            names = _header(cells, begin, table)
             continue
         rows += 1
         if rows > limits.rows:
@@ -369,7 +425,9 @@ def read_table(
             continue
         if guarded:
             cells = [cell.removeprefix(GUARD) for cell in cells]
-        row = _from_cells(names, cells, begin, report, kind, lost)
+        row = _from_cells(names, cells, begin, report, kind, lost, doubled)
+        if len(doubled) > _MOST_DOUBLED:
+            raise StopReading(_DOUBLED, begin)
         if row is not None and any("\\u0000" in cell for cell in cells) and has_nul(row):
             report(begin, "", _NUL)
             lost(begin, _told_by(row))
@@ -381,8 +439,31 @@ def read_table(
         raise StopReading("The file has a header but no rows. Leave it out, or write its rows.")
 
 
-def _header(cells: list[str], line: int) -> list[str]:
+def _find_delimiter(lines: _Physical, usual: str, table: str) -> tuple[list[str], str]:
+    """(lines that were read for it, what parts the cells): what a first line `sep=;` says, as spreadsheets write it,
+    else the sign by which the header has most columns of the table, else most columns."""
+    first = next(lines, "")
+    while first and not first.strip():
+        first = next(lines, "")
+    if named := re.fullmatch(r"\ufeff?\"?sep=([,;|\t])\"?[,;|\t]*\r?\n?", first, re.IGNORECASE):
+        lines.length = 0
+        return [], named[1]
+    known = set(COLUMNS.get(table, ()))
+
+    def fitness(delimiter: str) -> tuple[int, int, bool]:
+        try:
+            cells = next(csv.reader([first], delimiter=delimiter), [])
+        except csv.Error:
+            cells = []
+        return sum(cell.strip().lower() in known for cell in cells), len(cells), delimiter == usual
+
+    return ([first] if first else []), max((usual, *_DELIMITERS), key=fitness)
+
+
+def _header(cells: list[str], line: int, table: str) -> list[str]:
     names = [cell.strip() for cell in cells]
+    known = COLUMNS.get(table, ())
+    names = [name.lower() if name.lower() in known and name.lower() not in names else name for name in names]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise StopReading(f"The column “{doubled[0]}” stands twice in the header. Rename or remove one.", line)
@@ -412,9 +493,9 @@ def read_rows(
     if form == "parquet":
         from .parquet import read_parquet
 
-        return read_parquet(plain, limits, report, lambda line, row: lost(line, _told_by(row)))
+        return read_parquet(plain, limits, report, lost, table)
     delimiter, guarded = "\t" if form == "tsv" else ",", form == "safe-csv"
-    return read_table(plain, delimiter, limits, report, CELLS.get(table, Cells()), guarded, lost)
+    return read_table(plain, delimiter, limits, report, table, guarded, lost)
 
 
 def read_document(plain: IO[bytes], limits: Limits) -> Row:

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from evalapp.markup import FORMULA_STARTS
+
 EXACT = 2**53  # up to here every whole number is a double of its own
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -100,8 +102,6 @@ def encode_cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-#: A text that begins so can be taken for a formula by a spreadsheet (ASVS 1.2.10); numbers are none.
-_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 GUARD = "'"
 
 
@@ -109,6 +109,6 @@ def guard_cell(value: Any) -> str:
     """A value as a cell that no spreadsheet runs: a text that could be a formula gets an apostrophe in front. So does
     one that begins with an apostrophe, so that taking one away gives every text back."""
     cell = encode_cell(value)
-    if isinstance(value, int | float) or not cell.startswith((*_FORMULA, GUARD)):
+    if isinstance(value, int | float) or not cell.startswith((*FORMULA_STARTS, GUARD)):
         return cell
     return GUARD + cell

@@ -9,12 +9,13 @@ from typing import Any
 
 from annotation.models import Item, Output, System, Unit, WritingCampaign, WritingUnit
 from annotation.models.data import ORIGINAL
-from annotation.parsers import canonical, encode_row
+from annotation.parsers import KEPT_FAULTS, Faults, canonical, encode_row
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
 from annotation.services.ports import judged_elsewhere
 
-from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Faults, Staging
+from .import_names import Lookalikes
+from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Staging
 
 Message = str | Callable[..., str]
 
@@ -60,6 +61,7 @@ class Check:
         self.documents = documents or {}
         #: By table the place of a row of which nobody knows which one it is.
         self.lost = lost or {}
+        self.lookalikes = Lookalikes(self)
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
@@ -77,10 +79,17 @@ class Check:
         if not count:
             return 0
         before = self.faults.count
-        sql = f"SELECT t.file, t.line, bad.a, bad.b, bad.c FROM bad JOIN {table} t USING (n) ORDER BY n LIMIT 1000"
-        for file, line, *facts in staging.stream(sql):
+        alike = "PARTITION BY t.file, bad.a, bad.b, bad.c"
+        sql = (
+            "SELECT file, json_group_array(line), max(total), a, b, c FROM (SELECT t.file, t.line, bad.n,"
+            f" bad.a, bad.b, bad.c, row_number() OVER ({alike} ORDER BY bad.n) AS k, count(*) OVER ({alike}) AS total"
+            f" FROM bad JOIN {table} t USING (n) ORDER BY bad.n) WHERE k <= 3 GROUP BY file, a, b, c ORDER BY min(n)"
+            f" LIMIT {KEPT_FAULTS}"
+        )
+        for file, lines, total, *facts in staging.stream(sql):
             text = message if isinstance(message, str) else message(*facts[: len(values)])
-            self.faults.add(staging.name(file), line, field, text)
+            first, *others = sorted(json.loads(lines))
+            self.faults.add(staging.name(file), first, field, text, others, total)
         self.faults.count = before + count
         staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n IN (SELECT n FROM bad)")
         return int(count)
@@ -220,7 +229,10 @@ def items(check: Check) -> None:
             table,
             f"t.item IN (SELECT key FROM items WHERE act = '{KNOWN}' AND id IS NULL)",
             "item",
-            lambda key: f"There is no item “{key}”, neither in this upload nor stored.{check.perhaps('items')}",
+            lambda key: (
+                f"There is no item “{key}”, neither in this upload nor stored."
+                + (check.lookalikes.say("items", key) or check.perhaps("items"))
+            ),
             "t.item",
         )
     check.tick("items: checked")
@@ -356,7 +368,10 @@ def dialogues(check: Check) -> None:
         "ratings",
         f"t.dialogue IN (SELECT key FROM dialogues WHERE act = '{KNOWN}' AND id IS NULL)",
         "dialogue",
-        lambda key: f"There is no dialogue “{key}”, neither in this upload nor stored.{check.perhaps('dialogues')}",
+        lambda key: (
+            f"There is no dialogue “{key}”, neither in this upload nor stored."
+            + (check.lookalikes.say("dialogues", key) or check.perhaps("dialogues"))
+        ),
         "t.dialogue",
     )
 

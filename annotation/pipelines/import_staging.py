@@ -8,12 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from annotation.parsers import KINDS, Fault
+from annotation.parsers import KINDS
 from annotation.services.bulk import batches_by_size
-
-KEPT_FAULTS = 1000
-#: Characters of a message that are kept: it may quote what a file holds.
-_LONGEST_MESSAGE = 2000
 
 _TABLES = {
     "systems": "key TEXT, kind TEXT, meta TEXT",
@@ -47,19 +43,6 @@ _TABLES = {
 #: What is to become of a staged row. `known`: not in the upload, stored already and referred to. `mentioned`: not in
 #: the upload either, made because a row names it (systems, aspects).
 NEW, SAME, REPLACE, FAULTY, KNOWN, MENTIONED = "new", "same", "replace", "faulty", "known", "mentioned"
-
-
-class Faults:
-    """Counts all faults and keeps the first thousand."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.kept: list[Fault] = []
-
-    def add(self, file: str, line: int | None, field: str, message: str) -> None:
-        self.count += 1
-        if len(self.kept) < KEPT_FAULTS:
-            self.kept.append(Fault(message[:_LONGEST_MESSAGE], field[:100], file, line))
 
 
 class Staging:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from annotation.models import Upload, UploadFault
 from annotation.parsers import (
     KINDS,
+    Faults,
     FileName,
     Limits,
     StopReading,
@@ -33,9 +34,16 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.runner import RunCancelled, RunContext
 
-from . import import_checks, import_found, import_judgements, import_written
+from . import (
+    import_checks,
+    import_found,
+    import_judgements,
+    import_names,
+    import_references,
+    import_written,
+)
 from .import_checks import Check, other_content
-from .import_staging import FAULTY, NEW, REPLACE, Faults, Staging
+from .import_staging import FAULTY, NEW, REPLACE, Staging
 from .import_store import described, promote
 
 #: Rows, and characters of their texts, that are held until they are staged.
@@ -238,6 +246,7 @@ class _Import:
         replace = bool(self.options.get("replace"))
         check = Check(self.project, staging, self.faults, replace, tick, self.documents, self.lost)
         import_checks.duplicates(check)
+        import_references.make_outputs(check, self.options.get("system_kinds", {}))
         import_checks.systems(check, self.options.get("system_kinds", {}))
         import_judgements.aspects(check, self.dataset, self.dataset_file)
         import_checks.items(check)
@@ -250,6 +259,8 @@ class _Import:
         import_written.references(check)
         import_written.attempts(check)
         import_found.check(check)
+        hints = import_names.hints(check)
+        Upload.objects.filter(pk=self.upload.pk).update(options={**self.options, "hints": hints})
         counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
         if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):
             # Kinds that were said beside the files change systems that no file names.

@@ -102,6 +102,8 @@ def _shown(request: HttpRequest, upload: Upload) -> dict[str, Any]:
     active = run is not None and run.is_active
     served = {queue for beat in live_workers() for queue in beat.queues} if active else set()
     counts = [(name, upload.counts[name]) for name in ("dataset", *KINDS) if name in upload.counts]
+    faults = list(upload.faults.all()[: SHOWN_FAULTS + 1])
+    has_more = len(faults) > SHOWN_FAULTS
     return {
         "project": upload.project,
         "upload": upload,
@@ -109,7 +111,9 @@ def _shown(request: HttpRequest, upload: Upload) -> dict[str, Any]:
         "active": active,
         "unserved": [run.queue] if run is not None and active and run.queue not in served else [],
         "counts": counts,
-        "faults": list(upload.faults.all()[:SHOWN_FAULTS]),
+        "faults": faults[:SHOWN_FAULTS],
+        "has_more": has_more,
+        "has_equal": not has_more and upload.fault_count > len(faults),
         "may_write": can(user=request.user, project=upload.project, need="write"),
     }
 

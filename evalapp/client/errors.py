@@ -37,9 +37,14 @@ class Fault:
         )
 
 
+#: As many different faults of an upload are kept.
+KEPT_FAULTS = 1000
+
+
 def _with_faults(text: str, faults: Sequence[Fault], total: int | None = None, most: int = 5) -> str:
     lines = [text, *(f"  {fault}" for fault in faults[:most])]
-    left = (total or len(faults)) - min(most, len(faults))
+    # The server keeps a thousand; a fault may be of many rows, which it names.
+    left = (total if total is not None and len(faults) >= KEPT_FAULTS else len(faults)) - min(most, len(faults))
     return "\n".join([*lines, f"  and {left} more"] if left > 0 else lines)
 
 

@@ -57,6 +57,9 @@ class OnlineScores:
     signatures: tuple[str, ...]
     reasons: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<OnlineScores: {len(self.values):,} values, {', '.join(self.signatures)}>"
+
     @property
     def signature(self) -> str:
         """The one signature. Raises UnexpectedAnswer when there were several: the evaluator was exchanged between
@@ -80,6 +83,9 @@ class OnlineVerdicts:
     verdicts: tuple[int, ...]
     probabilities: tuple[tuple[float, float, float], ...]
     signatures: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<OnlineVerdicts: {len(self.verdicts):,} verdicts, {', '.join(self.signatures)}>"
 
     def __len__(self) -> int:
         return len(self.verdicts)

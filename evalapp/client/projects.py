@@ -43,7 +43,10 @@ class Leaderboard:
     coefficient); `table` is the whole answer, with the signature, how many items and raters it stands on, and whether
     the data have changed since."""
 
-    table: dict[str, Any]
+    table: dict[str, Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Leaderboard: {len(self.table.get('rows') or ()):,} rows, {self.table.get('signature', '')}>"
 
     @property
     @expecting("a leaderboard")
@@ -208,7 +211,7 @@ class Project:
     def upload_rows(
         self,
         kind: str,
-        rows: Iterable[Mapping[str, Any]],
+        rows: Iterable[Mapping[str, Any]] | pandas.DataFrame,
         *,
         dry_run: bool = False,
         replace: bool = False,
@@ -217,8 +220,10 @@ class Project:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Upload:
-        """The same for rows of one table (`items`, `outputs`, `ratings`, ...), from any iterable, in constant
-        memory. Raises InvalidArgument, before anything is sent, for a row that JSON cannot hold."""
+        """The same for rows of one table (`items`, `outputs`, `ratings`, ...), from any iterable, in constant memory,
+        or a DataFrame. Numbers of numpy are taken as such, nan and NA as null.
+
+        Raises InvalidArgument, before anything is sent, for a row that JSON cannot hold."""
         how = {"dry_run": dry_run, "replace": replace}
         upload = send_rows(self._session, self.slug, kind, rows, **how, progress=progress, key=idempotency_key)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload

@@ -478,8 +478,39 @@ def _half_pair(value: Any, place: str = "") -> str | None:
 
 
 def line_of(row: Mapping[str, Any], number: int) -> bytes:
-    """A row as a line of NDJSON. Raises InvalidArgument naming the row for what JSON cannot hold, nan among it."""
+    """A row as a line of NDJSON. Numbers and lists of numpy are written as such, what is missing (nan, NA) as null.
+    Raises InvalidArgument naming the row for what JSON cannot hold."""
     try:
-        return json_module.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            return _dump(row)
+        except ValueError:
+            return _dump(_plain_row(row))
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"row {number} cannot be written as JSON: {unsendable(row, error)}") from error
+
+
+def _dump(row: Any) -> bytes:
+    return json_module.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain_value).encode() + b"\n"
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of numpy or pandas as Python has it. Neither is loaded for that."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    for convert in ("tolist", "item"):
+        if type(value).__module__.startswith("numpy") and hasattr(value, convert):
+            return getattr(value, convert)()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _plain_row(value: Any) -> Any:
+    """The same with null in place of every nan."""
+    if isinstance(value, float):
+        return None if value != value else float(value)
+    if isinstance(value, Mapping):
+        return {name: _plain_row(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_row(part) for part in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    return _plain_row(_plain_value(value))

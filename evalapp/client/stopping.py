@@ -167,7 +167,9 @@ class Monitor:
         if self.journal is not None:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
             lines = "".join(map(self._line, rows))
-            self.journal.write_text(lines, encoding="utf-8", errors="backslashreplace")
+            draft = self.journal.with_name(f".{self.journal.name}.part")
+            draft.write_text(lines, encoding="utf-8", errors="backslashreplace")
+            draft.replace(self.journal)
 
     def ask_first(self) -> None:
         """Ask the server for one verdict before anything rests on it. Raises what it refuses (BadRequest, NotSignedIn,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from evalapp.client.errors import (
     Conflict,
@@ -21,6 +21,9 @@ from evalapp.client.errors import (
 from evalapp.client.runs import OnProgress, Poll, Progress, Run
 from evalapp.client.session import Session, line_of, new_key, segment
 
+if TYPE_CHECKING:
+    import pandas
+
 #: The files of an interchange folder, by the beginning of their names.
 TABLES = (
     "dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "corpus", "references", "attempts",
@@ -31,6 +34,8 @@ STORED = frozenset({"checked", "done"})
 ENDED = frozenset({"checked", "done", "faulty", "undone", "cancelled", "failed"})
 #: Rows are kept in memory up to this size, then on disk, until they are sent.
 IN_MEMORY = 8 << 20
+#: Rows of a DataFrame that are turned into dicts at once.
+_FRAME_ROWS = 10_000
 
 
 @dataclass
@@ -44,6 +49,7 @@ class Upload:
     state: str = ""
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
     fault_count: int = 0
     faults: tuple[Fault, ...] = ()
     error: str = ""
@@ -62,7 +68,7 @@ class Upload:
         self.raw = dict(row)
         self.project, self.title, self.state = str(row["project"]), str(row["title"]), str(row["state"])
         self.counts = dict(row.get("counts") or {})
-        self.ignored = tuple(row.get("ignored") or ())
+        self.ignored, self.hints = tuple(row.get("ignored") or ()), tuple(row.get("hints") or ())
         self.fault_count, self.error = int(row.get("fault_count") or 0), str(row.get("error") or "")
         self.faults = tuple(Fault.from_wire(fault) for fault in row.get("faults") or ())
         self.progress = Progress.from_wire(row["progress"]) if row.get("progress") else None
@@ -215,7 +221,7 @@ def send_rows(
     session: Session,
     slug: str,
     kind: str,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]] | pandas.DataFrame,
     *,
     dry_run: bool,
     replace: bool,
@@ -225,7 +231,7 @@ def send_rows(
     """One upload of rows of one table. They are written to a temporary file first, in constant memory: the server
     wants to know the length, and a repeated request needs them again."""
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
-        for number, row in enumerate(rows, 1):
+        for number, row in enumerate(_records(rows), 1):
             spool.write(line_of(row, number))
         length = spool.tell()
 
@@ -243,6 +249,15 @@ def send_rows(
             key=new_key() if key is None else key,
         )
     return Upload.from_wire(session, row)
+
+
+def _records(rows: Any) -> Iterable[Mapping[str, Any]]:
+    """Rows one by one; of a DataFrame in parts, and without its index."""
+    if not hasattr(rows, "iloc"):
+        yield from rows
+        return
+    for first in range(0, len(rows), _FRAME_ROWS):
+        yield from rows.iloc[first : first + _FRAME_ROWS].to_dict("records")
 
 
 def _chunks(file: IO[bytes]) -> Iterable[bytes]:

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from annotation.parsers import KINDS, FileName, Limits, StopReading, name_file, open_plain, read_rows
+from annotation.parsers import KINDS, Faults, FileName, Limits, StopReading, name_file, open_plain, read_rows
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict, Fault
 
@@ -23,23 +23,10 @@ from ..services import outbox
 from ..services.places import part_path, raw_path
 from .work import Work
 
-MOST_FAULTS = 1000
 #: Rows between two looks at whether the work is to stop.
 STEP = 2000
 
 Pair = tuple[str, str, dict[str, Any]]
-
-
-class _Faults:
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.first: list[Fault] = []
-        self.count = 0
-
-    def add(self, line: int | None, field: str, message: str) -> None:
-        self.count += 1
-        if len(self.first) < MOST_FAULTS:
-            self.first.append(Fault(message, field=field, file=self.file, line=line))
 
 
 def take_in(part: CorpusPart, work: Work) -> None:
@@ -48,10 +35,10 @@ def take_in(part: CorpusPart, work: Work) -> None:
         return
     if part.state == CorpusPart.State.REFUSED:
         raise Conflict(f"{part.title} was refused. Correct the file and add it again.")
-    faults = _Faults(part.title)
+    faults = Faults()
     rows, digest = _write(part, faults, work)
     if not faults.count and not rows:
-        faults.add(None, "", "There is no pair in it. Write rows with query and response.")
+        faults.add(part.title, None, "", "There is no pair in it. Write rows with query and response.")
     if faults.count:
         _refuse(part, faults)
     size = part_path(part).stat().st_size
@@ -73,8 +60,8 @@ def take_in(part: CorpusPart, work: Work) -> None:
     part.refresh_from_db()
 
 
-def _refuse(part: CorpusPart, faults: _Faults) -> None:
-    found = faults.first
+def _refuse(part: CorpusPart, faults: Faults) -> None:
+    found = [Fault(fault.message, fault.field, fault.file, fault.line) for fault in faults.kept]
     CorpusPart.objects.filter(pk=part.pk).update(
         state=CorpusPart.State.REFUSED, fault_count=faults.count, faults=[fault.as_dict() for fault in found]
     )
@@ -84,7 +71,7 @@ def _refuse(part: CorpusPart, faults: _Faults) -> None:
     raise BadInput(f"Nothing was taken in. {found[0]}{more}", faults=found)
 
 
-def _write(part: CorpusPart, faults: _Faults, work: Work) -> tuple[int, str]:
+def _write(part: CorpusPart, faults: Faults, work: Work) -> tuple[int, str]:
     """The checked pairs into their file, by rename; how many, and their hash."""
     target = part_path(part)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +99,7 @@ def _write(part: CorpusPart, faults: _Faults, work: Work) -> tuple[int, str]:
 # ---- where pairs come from ----------------------------------------------------------------------------------
 
 
-def _file_pairs(part: CorpusPart, faults: _Faults, work: Work) -> Iterator[Pair]:
+def _file_pairs(part: CorpusPart, faults: Faults, work: Work) -> Iterator[Pair]:
     path = raw_path(part)
     limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS).for_file(path.stat().st_size)
     name = name_file(part.title, "corpus")
@@ -123,18 +110,21 @@ def _file_pairs(part: CorpusPart, faults: _Faults, work: Work) -> Iterator[Pair]
     except FileNotFoundError as error:
         raise Conflict(f"The file {part.title} is gone. Add it again.") from error
     except StopReading as error:
-        faults.add(error.line, "", error.message)
+        faults.add(part.title, error.line, "", error.message)
 
 
-def _checked(raw: IO[bytes], name: FileName, limits: Limits, faults: _Faults, work: Work, size: int) -> Iterator[Pair]:
-    at = 0
+def _checked(raw: IO[bytes], name: FileName, limits: Limits, faults: Faults, work: Work, size: int) -> Iterator[Pair]:
+    at, title = 0, name.name
+
+    def report(line: int | None, field: str, message: str) -> None:
+        faults.add(title, line, field, message)
 
     def bad(field: str, message: str) -> None:
-        faults.add(at, field, message)
+        report(at, field, message)
 
     plain = open_plain(raw, named_gzip=name.zipped)
     check = KINDS["corpus"].check
-    for rows, (line, row) in enumerate(read_rows(plain, name.format, limits, faults.add)):
+    for rows, (line, row) in enumerate(read_rows(plain, name.format, limits, report)):
         at = line
         before = faults.count
         values = check(row, bad)

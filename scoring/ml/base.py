@@ -43,16 +43,16 @@ class Scores:
     """
 
     values: Floats
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...] = field(repr=False)
     signature: str
     n_truncated: int = 0
     n_empty: int = 0
     n_duplicate: int = 0
-    components: Mapping[str, Floats] = field(default_factory=dict)
+    components: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     #: Which records had a text that was cut; None where nothing is ever cut.
-    truncated: npt.NDArray[np.bool_] | None = None
+    truncated: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     #: Which records have a score although the encoder does not know all of their text or references; None without one.
-    unknown: npt.NDArray[np.bool_] | None = None
+    unknown: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     #: What the evaluator says about itself on this machine, e.g. that it had to do without a resource.
     remarks: tuple[str, ...] = ()
 
@@ -268,13 +268,16 @@ class Evaluator(ABC):
         """Write `evaluator.json`; `load(folder)` then gives the same scores."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
+        from scoring.ml.training.store import write_whole
+
         content: dict[str, Any] = {
             "evaluator": self.name,
             "options": self.options,
             "signature": self.signature,
             "version": VERSION,
         }
-        (path / ARTIFACT).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        write_whole(path / ARTIFACT, lambda draft: draft.write_text(text, encoding="utf-8"))
 
     def option_text(self, name: str) -> str:
         """An option that is a text."""

@@ -145,7 +145,7 @@ def check_dataset(data: object, call: str) -> None:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """A whole interchange folder. Rows keep the order of their files."""
 
@@ -160,6 +160,12 @@ class Dataset:
     comparisons: tuple[Comparison, ...] = ()
     dialogues: tuple[Dialogue, ...] = ()
     meta: Meta = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """What there is, in a line: all rows would be megabytes."""
+        tables = ("items", "systems", "outputs", "ratings", "comparisons", "dialogues")
+        counts = ", ".join(f"{len(getattr(self, name)):,} {name}" for name in tables if getattr(self, name))
+        return f"<Dataset {self.name!r}: {counts or 'no rows'}>"
 
     def outputs_with_context(self) -> list[Record]:
         """Every output with context, source and references of its item, in the order of `outputs`."""

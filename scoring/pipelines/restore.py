@@ -83,6 +83,9 @@ def _check_scores(check: Any) -> None:
             if text := _differs(told, *named[told["evaluator"]]):
                 check.fail_row("score_sets", n, "evaluator", text)
             continue
+        if text := _differs(told, *_who_is(found.evaluator)):
+            check.fail_row("score_sets", n, "kind", text)
+            continue
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, found.pk])
         staging.execute("UPDATE score_sets SET act = ?, id = ? WHERE n = ?", [SAME, found.pk, n])
         _compare(check, name, found)
@@ -113,7 +116,8 @@ def _differs(told: dict[str, Any], name: str, kind: str, what: Any) -> str:
     """Why these scores are not those of the evaluator that has the name; empty where they are."""
     slug, way = told["evaluator"], "Give it another name in score_sets, or load the files into another project."
     if (told["name"], told["kind"]) != (name, kind):
-        return f"The evaluator “{slug}” is a {name} here. Rename one of the two."
+        other = f"{told['name']} ({told['kind']})"
+        return f"The evaluator “{slug}” is a {name} ({kind}) here, not {other}. Rename one of the two."
     if _who(told)[2] == what:
         return ""
     if kind == Evaluator.Kind.COMBINED:

@@ -21,6 +21,7 @@ from evalapp.common.forms import number_in
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
 from evalapp.common.pages import page
+from evalapp.markup import guard_formula
 
 from ..curves import draw
 from ..forms import ApplyForm, add_faults
@@ -41,7 +42,6 @@ from ..selectors.training import (
     trainings_under_way,
 )
 from ..services.scores import apply_evaluator
-from ..tables import FORMULA
 
 #: The parts of the catalogue in the order of the page: kind, heading, what they have in common.
 PARTS = (
@@ -279,11 +279,7 @@ def _csv_lines(score_set: ScoreSet) -> Iterator[str]:
     yield writer.writerow(["item", "system", "step", "value", "note", "in_training", "signature"])  # type: ignore[misc]
     fields = ("output__item__key", "output__system__name", "output__step", "value", "note", "in_training")
     rows = Score.objects.filter(score_set=score_set).order_by("pk").values_list(*fields)
-    signature = _safe(score_set.full_signature)
+    signature = guard_formula(score_set.full_signature)
     for item, system, step, value, note, seen in rows.iterator(chunk_size=5000):
-        row = [_safe(item), _safe(system), step, value, _safe(note), int(seen), signature]
+        row = [guard_formula(item), guard_formula(system), step, value, guard_formula(note), int(seen), signature]
         yield writer.writerow(row)  # type: ignore[misc]
-
-
-def _safe(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA) else text

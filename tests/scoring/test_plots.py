@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
+from scoring import plots
 from scoring.plots import MAX_POINTS, draw_distribution, draw_forest, draw_scatter, thin
+from tests.evalapp.test_markup import NASTY
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -73,3 +76,37 @@ def test_the_same_plot_as_pdf():
     plot = draw_forest([{"label": "a", "value": 1.0, "low": 0.5, "high": 1.5}], title="T", description="d", axis="x",
                        theme="light", zero=False)  # fmt: skip
     assert plot.as_pdf().startswith(b"%PDF-")
+
+
+def _all_plots(names):
+    """Every kind of plot with these names in each place that takes a text."""
+    title = " ".join(names)
+    said = {"title": title, "description": title, "theme": "light"}
+    values = dict(zip(("p5", "p25", "p50", "p75", "p95"), range(5), strict=True))
+    points = [{"x": 1, "value": 1.0, "low": 0.5, "high": 1.5}]
+    cells = [{"row": a, "column": b, "value": 0.9} for a in names for b in names[:3]]
+    ends = {"value": 1.0, "low": 0.5, "high": 1.5}
+    return {
+        "draw_forest": plots.draw_forest([{"label": name, **ends} for name in names], axis=title, zero=True, **said),
+        "draw_scatter": plots.draw_scatter(
+            [{"metric": 1.0, "people": 2.0, "system": name} for name in names[:8]], axes=(title, title), **said
+        ),
+        "draw_distribution": plots.draw_distribution([{"label": name, **values} for name in names], axis=title, **said),
+        "draw_lines": plots.draw_lines(
+            [{"name": name, "points": points} for name in names[:8]], axes=(title, title), **said
+        ),
+        "draw_heat": plots.draw_heat(cells, rows=names, columns=names[:3], axis=title, **said),
+    }
+
+
+@pytest.mark.parametrize("names", [NASTY[:8], NASTY[8:16], NASTY[16:]])
+def test_no_name_breaks_a_plot(names):
+    """FAULTS C3: U+2028 in a name was a syntax error in an expression; a control character ended the process."""
+    drawn = _all_plots(names)
+    assert set(drawn) == {name for name, _ in inspect.getmembers(plots, inspect.isfunction) if name.startswith("draw_")}
+    for name, plot in drawn.items():
+        root = read(plot.as_svg())
+        assert plot.as_pdf().startswith(b"%PDF"), name
+        assert root[0].text == plots.show_hidden(" ".join(names))
+    texts = {element.text for element in read(drawn["draw_forest"].as_svg()).iter(f"{SVG}text")}
+    assert plots.show_hidden(names[0]) in texts

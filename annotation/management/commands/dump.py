@@ -11,6 +11,7 @@ from annotation.exporters.people import NAMINGS
 from annotation.exporters.wishes import LEVELS, Wishes
 from annotation.pipelines.exports import write_export
 from evalapp.common import commands
+from evalapp.common.drafts import whole_folder
 from evalapp.common.errors import Conflict, EvalappError
 from evalapp.side_figures import collect_failures, failure_sentence
 
@@ -44,10 +45,6 @@ class Command(commands.Command):
         wishes = Wishes(format, level, not no_scores, raters, judgements, attributes, audit)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Conflict(f"{folder} is not empty. Name a new folder, so that old and new files do not mix.")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise EvalappError(f"{folder} cannot be made: {error.strerror}. Name another folder.") from error
         shown = 0
 
         def tick(done: int) -> None:
@@ -56,8 +53,11 @@ class Command(commands.Command):
                 shown = done
                 self.say(f"{done:,} rows written")
 
-        with collect_failures() as failed:
-            files = write_export(project, folder, wishes, tick)
+        try:
+            with collect_failures() as failed, whole_folder(folder) as draft:
+                files = write_export(project, draft, wishes, tick)
+        except OSError as error:
+            raise EvalappError(f"{folder} cannot be written: {error.strerror}. Nothing was left there.") from error
         found = {"project": slug, "folder": str(folder), **wishes.as_dict(), "files": files}
         return {**found, "failed": failed} if failed else found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.models import Upload
+from annotation.parsers import KEPT_FAULTS
 from annotation.services.uploads import Incoming, receive_upload
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.services.projects import create_project
@@ -84,11 +85,13 @@ class Command(commands.Command):
             self.stdout.write(f"{table}: {counts['rows']:,} rows ({figures or 'nothing to do'})")
         for name in result["ignored"]:
             self.stdout.write(f"ignored: {name}")
+        for hint in result["hints"]:
+            self.stderr.write(f"hint: {hint}")
         for fault in result["faults"]:
             place = ":".join(str(part) for part in (fault.get("file"), fault.get("line")) if part)
             self.stderr.write(f"{place}: {fault['message']}" if place else fault["message"])
-        if result["fault_count"] > len(result["faults"]):
-            self.stderr.write(f"and {result['fault_count'] - len(result['faults']):,} more")
+        if len(result["faults"]) >= KEPT_FAULTS:
+            self.stderr.write(f"These are the first; {result['fault_count']:,} rows have faults.")
         self.stdout.write(result["summary"])
 
 
@@ -133,6 +136,8 @@ def _report(upload: Upload, project: Project) -> dict[str, Any]:
         )
     return {
         "project": project.slug, "upload": upload.pk, "state": upload.state, "counts": upload.counts,
-        "ignored": upload.ignored, "fault_count": upload.fault_count, "faults": faults, "summary": summary,
+        "ignored": upload.ignored,
+        "hints": upload.options.get("hints", []),
+        "fault_count": upload.fault_count, "faults": faults, "summary": summary,
         "exit": 0 if done else 1,
     }  # fmt: skip

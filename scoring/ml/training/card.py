@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from evalapp.markup import escape_markdown, one_line
 from evalapp.stats.resampling import FEW_CLUSTERS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def write_card(evaluator: TrainedEvaluator) -> str:
     lines = [f"# {entry.name}", "", entry.summary, ""]
     if entry.citation:
         lines += [f"After {entry.citation.removesuffix('.')}.", ""]
-    lines += ["```", evaluator.signature, "```", "", "## Training", ""]
+    lines += ["```", one_line(evaluator.signature), "```", "", "## Training", ""]
     facts = {
         "Data": f"{record.dataset} ({record.data_hash})",
         "Profile": artefact.profile,
@@ -41,18 +42,19 @@ def write_card(evaluator: TrainedEvaluator) -> str:
         "Steps": f"{record.steps:,} in {record.seconds:,.0f} s",
         "Versions": ", ".join(f"{name} {number}" for name, number in record.versions.items()),
     }
-    lines += ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in facts.items()), ""]
+    lines += ["| | |", "|---|---|", *(f"| {key} | {escape_markdown(value)} |" for key, value in facts.items()), ""]
     if record.simulated_judgements:
         lines += [
             f"**{record.simulated_judgements:,} of the judgements it learned from were simulated**, "
             "not made by people.",
             "",
         ]
-    lines += ["Options: " + ", ".join(f"{key}={value}" for key, value in artefact.settings.items()), ""]
+    options = ", ".join(f"{key}={value}" for key, value in artefact.settings.items())
+    lines += ["Options: " + escape_markdown(options), ""]
     if record.metrics:
         lines += ["On the held-out part: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
     lines += _agreement(evaluator)
-    lines += ["## Known limits", "", *(f"- {note}" for note in _limits(evaluator)), ""]
+    lines += ["## Known limits", "", *(f"- {one_line(note)}" for note in _limits(evaluator)), ""]
     return "\n".join(lines)
 
 
@@ -66,7 +68,7 @@ def _encoder(evaluator: TrainedEvaluator) -> str:
 
 def _agreement(evaluator: TrainedEvaluator) -> list[str]:
     correlations, verdicts = evaluator.record.correlations, evaluator.record.verdicts
-    of = f" for {', '.join(evaluator.aspects)}" if evaluator.aspects else ""
+    of = f" for {escape_markdown(', '.join(evaluator.aspects))}" if evaluator.aspects else ""
     lines = ["## Agreement with people", ""]
     if not correlations and not verdicts:
         return [
@@ -91,7 +93,7 @@ def _correlations(rows: Sequence[Row]) -> list[str]:
         groups = _n_groups(row)
         number = f"{row['pearson']['n']} | {'-' if groups is None else groups}"
         cells = [_cell(row[kind]) for kind in COEFFICIENTS]
-        lines.append(f"| {row['evaluator']} | {row['aspect']} | {number} | {' | '.join(cells)} |")
+        lines.append(f"| {_named(row)} | {number} | {' | '.join(cells)} |")
     return [*lines, ""]
 
 
@@ -111,7 +113,7 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         number = f"{row['n_pairs'] - row['n_missing']} | {row['n_groups']}"
         verdicts = _cell(row["verdicts"]) + MARKS[row["ties"]]
-        lines.append(f"| {row['evaluator']} | {row['aspect']} | {number} | {_cell(row['decided'])} | {verdicts} |")
+        lines.append(f"| {_named(row)} | {number} | {_cell(row['decided'])} | {verdicts} |")
     return [*lines, "", *_where_from(rows)]
 
 
@@ -126,9 +128,9 @@ def _pairs_of(rows: Sequence[Row]) -> list[str]:
         said = ", ".join(f"{n:,} {what}" for what, n in left_out.items() if n) or "none"
         tied = row["n_tied"] / row["n_pairs"]
         line = (
-            f"- {row['aspect']}: {row['n_decided']:,} pairs decided and {row['n_tied']:,} tied; left out: {said}. "
-            f"Of all pairs {tied:.3f} are right for whoever always says tied, {(1 - tied) / 2:.3f} for whoever draws "
-            "the better text by lot."
+            f"- {escape_markdown(row['aspect'])}: {row['n_decided']:,} pairs decided and {row['n_tied']:,} tied; "
+            f"left out: {said}. Of all pairs {tied:.3f} are right for whoever always says tied, {(1 - tied) / 2:.3f} "
+            "for whoever draws the better text by lot."
         )
         if row["simulated"]:
             line += f" **{row['simulated']:,} of the judgements were simulated**, not made by people."
@@ -151,6 +153,10 @@ def _where_from(rows: Sequence[Row]) -> list[str]:
         if names:
             lines += [text.format(", ".join(names)), ""]
     return lines
+
+
+def _named(row: Row) -> str:
+    return f"{escape_markdown(row['evaluator'])} | {escape_markdown(row['aspect'])}"
 
 
 def _n_groups(row: Row) -> int | None:

@@ -33,9 +33,10 @@ def test_a_column_and_meta_that_disagree():
     ("kind", "row", "field"),
     [
         ("items", {"context": []}, "id"),
-        ("items", {"id": 12}, "id"),
+        ("items", {"id": 12.5}, "id"),
+        ("items", {"id": True}, "id"),
         ("items", {"id": "x" * 201}, "id"),
-        ("items", {"id": "x", "context": "hello"}, "context"),
+        ("items", {"id": "x", "context": 5}, "context"),
         ("items", {"id": "x", "references": ["a", 1]}, "references"),
         ("items", {"id": "x", "source": 3}, "source"),
         ("items", {"id": "x", "meta": []}, "meta"),

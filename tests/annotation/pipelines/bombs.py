@@ -107,6 +107,14 @@ def long_names(folder: Path) -> None:
             file.write(f'{{"id": "i{k}", "{name}": 1, "{name}": 2}}\n'.encode())
 
 
+def doubled_keys(folder: Path) -> None:
+    """Each time a key stands twice the fast reader of JSON loses its memory."""
+    name = "e" * 30_000
+    with gzip.open(folder / "items.jsonl.gz", "wb", 1) as file:
+        for k in range(20_000):
+            file.write(f'{{"id": "i{k}", "{name}": 1, "{name}": 2}}\n'.encode())
+
+
 def _items(folder: Path, n: int) -> None:
     (folder / "items.jsonl").write_text("".join(json.dumps({"id": f"i{k}"}) + "\n" for k in range(n)))
 
@@ -115,7 +123,7 @@ BOMBS = {
     write.__name__: write
     for write in (
         dictionary, many_allowed, nested, long_string, huge_count, wide, gzip_line, gzip_field, long_rows, document,
-        filters, long_names,
+        filters, long_names, doubled_keys,
     )
 }  # fmt: skip
 

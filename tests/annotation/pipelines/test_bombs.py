@@ -27,6 +27,7 @@ SAID = {
     "long_rows": "Nothing to do: p-long-rows holds all of it already.",
     "document": "The file holds more than 2,000,000 values.",
     "filters": "284 faults were found; nothing was stored.",
+    "doubled_keys": "Keys stand twice in more than a thousand rows up to here.",
     "long_names": "800 faults were found; nothing was stored.",
 }
 

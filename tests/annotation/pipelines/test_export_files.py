@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 import yaml
 
 from annotation.exporters.wishes import Wishes
-from annotation.models import Campaign, Comparison, Rating
+from annotation.models import Aspect, Campaign, Comparison, Rating, System
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
 from evalapp.common import audit
 from tests.annotation.pipelines.rich import RICH
+from tests.evalapp.test_markup import NASTY
 from tests.taking import faults_of, take_in
 
 pytestmark = pytest.mark.django_db
@@ -183,3 +185,23 @@ def test_a_campaign_of_which_little_is_told(rich, tmp_path):
     assert "- far: 3" in sheet
     assert "- far, quality: not recorded" in sheet
     assert "- far: not recorded practice items" in sheet
+
+
+def test_old_names_break_no_file_of_an_export(rich, tmp_path):
+    """FAULTS D4: names from before they were refused at the door."""
+    for k, name in enumerate(NASTY):
+        System.objects.create(project=rich, name=name, kind="human", declared=True)
+        Aspect.objects.create(project=rich, name=name, low=1, high=5, position=10 + k)
+    Rating.objects.filter(project=rich).update(rater="a\nb|c")
+    Project.objects.filter(pk=rich.pk).update(name=NASTY[0], licence="x\u2028 y\x85", source=NASTY[1])
+    for format in ("jsonl", "csv", "safe-csv", "parquet"):
+        folder = export(rich, tmp_path / format, format=format, level="both", judgements=True, attributes=True)
+        assert head_of(folder)["pretty_name"] == "good<U+000A>\\input{/etc/passwd}%"
+        for name in ("README.md", "DATASHEET.md"):
+            text = (folder / name).read_text(encoding="utf-8")
+            assert "\n\\input" not in text
+            for hidden in ("\x0b", "\x1b", "\x85", "\u2028", "\u2029", "\u202e", "\u200b", "\ufeff", "\ufffe"):
+                assert hidden not in text, (name, hidden)
+        table = (folder / "README.md").read_text(encoding="utf-8").split("## Judgements")[1]
+        rows = [line for line in table.splitlines() if line.startswith("| ")]
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {9}

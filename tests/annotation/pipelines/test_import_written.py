@@ -219,14 +219,14 @@ def test_faulty_rows_by_line(again):
     assert upload.state == "faulty"
     assert not ReferenceSet.objects.filter(project=again).exists()
     assert [fault.split(": ")[0] for fault in found] == [
-        *(f"references.jsonl:{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12)),
+        *(f"references.jsonl:{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11)),
         *(f"attempts.jsonl:{n}" for n in (2, 3, 4)),
     ]
     assert "“original” is the references in items.jsonl" in found[0]
     assert "There is no item “nowhere”" in found[3]
     assert "Only a text with written may stand outside" in found[5]
-    assert "stands already in references.jsonl:10" in found[9]
-    assert "stands already in references.jsonl:10" in found[10]
+    # Rows that say the same are one fault.
+    assert "stands already in references.jsonl:10. Keep one of the two rows. (2 rows: 11, 12)" in found[9]
 
 
 def test_replace_and_undo(again, tmp_path):

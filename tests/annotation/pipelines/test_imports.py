@@ -214,7 +214,7 @@ def test_a_faulty_scale_blames_no_rating(project, low, high, stored):
 
 def test_more_than_a_thousand_faults_are_counted_and_the_first_kept(project):
     take_in(project, WHOLE)
-    rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9} for n in range(1500)]
+    rows = [{**RATINGS[0], "rater": f"r{n}", "value": 9 + n} for n in range(1500)]
     upload = take_in(project, {"ratings.jsonl": rows})
     assert upload.fault_count == 1500
     assert upload.faults.count() == 1000

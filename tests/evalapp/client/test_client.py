@@ -135,7 +135,7 @@ def test_what_cannot_be_sent_is_said_before(rita, installation, tmp_path):
     project = rita.project("alpha")
     before = len(installation.seen)
     with pytest.raises(InvalidArgument, match=r"row 2.*write None"):
-        project.upload_rows("ratings", [{"value": 1.0}, {"value": math.nan}])
+        project.upload_rows("ratings", [{"value": 1.0}, {"value": math.inf}])
     with pytest.raises(InvalidArgument, match="row 1"):
         project.upload_rows("ratings", [{"value": object()}])
     with pytest.raises(InvalidArgument, match=r"row 1 .*: meta\.said\[1\] holds half a surrogate pair.*'replace'"):

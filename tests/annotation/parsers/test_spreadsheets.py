@@ -1,0 +1,106 @@
+"""Tables as spreadsheets and data frames write them (FAULTS F1)."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from annotation.parsers import KINDS, Limits
+from annotation.parsers.rows import read_rows
+
+
+def read(text: str | bytes, table: str, form: str = "csv"):
+    """(checked rows, faults)."""
+    faults, rows = [], []
+    raw = io.BytesIO(text.encode() if isinstance(text, str) else text)
+    for line, row in read_rows(raw, form, Limits(), lambda *fault: faults.append(fault), table):  # type: ignore[arg-type]
+        found = KINDS[table].check(row, lambda field, message, line=line: faults.append((line, field, message)))
+        rows.append((line, found))
+    return rows, faults
+
+
+OUTPUT = ("i1", "s", 100, "a, b; c", "{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "line"),
+    [
+        ('item,system,step,text\ni1,s,100,"a, b; c"\n', "csv", 2),
+        ('item;system;step;text\ni1;s;100;"a, b; c"\n', "csv", 2),
+        ('sep=;\r\nitem;system;step;text\r\ni1;s;100.0;"a, b; c"\r\n', "csv", 3),
+        ('"sep=;"\r\nitem;system;step;text\r\ni1;s;100.0;"a, b; c"\r\n', "csv", 3),
+        ("item\tsystem\tstep\ttext\ni1\ts\t100\ta, b; c\n", "csv", 2),
+        ("item\tsystem\tstep\ttext\ni1\ts\t100\ta, b; c\n", "tsv", 2),
+        ("sep=|\nitem|system|step|text\ni1|s|100|a, b; c\n", "csv", 3),
+        ('ITEM,System,"Step",Text\ni1,s,100.00,"a, b; c"\n', "csv", 2),
+        ('\n\nItem;System;Step;Text\ni1;s;100;"a, b; c"\n', "csv", 4),
+        ('"item";"system";"step";"text"\n"i1";"s";"100";"a, b; c"\n', "csv", 2),
+    ],
+)
+def test_what_parts_the_cells_is_found(text, form, line):
+    assert read(text, "outputs", form) == ([(line, OUTPUT)], [])
+
+
+def test_a_quoted_header_over_two_lines_and_a_column_alone():
+    assert read('id,"my\nnote"\ni1,x\n', "items")[0][0][1][:1] == ("i1",)
+    assert read("id\ni1\n", "items")[0][0] == (2, ("i1", "[]", None, "i1", "{}", "[]", 0))
+
+
+def test_a_decimal_comma():
+    rows, faults = read("item;system;rater;aspect;value\ni;s;r;q;3,5\ni;s;r2;q;-0,25\n", "ratings")
+    assert faults == []
+    assert [row[6] for _, row in rows] == [3.5, -0.25]
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    [
+        ("Hello there", ["Hello there"]), ('["a", "b"]', ["a", "b"]), ("[]", []), ("", []), ("5", ["5"]),
+        ("[laughs] Hi", ["[laughs] Hi"]), ("name[X], food[Y]", ["name[X], food[Y]"]), ("{a}", ["{a}"]),
+    ],
+)  # fmt: skip
+def test_plain_texts_for_lists(cell, texts):
+    quoted = cell.replace('"', '""')
+    ((_, row),), faults = read(f'id,context,references\ni1,"{quoted}","{quoted}"\n', "items")
+    assert (faults, json.loads(row[1]), json.loads(row[5])) == ([], texts, texts)
+    if not cell.startswith('["') and cell != "[]":
+        ((_, row),), faults = read(json.dumps({"id": "i1", "context": cell, "references": cell}), "items", "jsonl")
+        assert (faults, json.loads(row[1]), json.loads(row[5])) == ([], texts, texts)
+
+
+def test_a_damaged_list_is_still_a_fault():
+    _, faults = read('id,context\ni1,"[""a"", ""b"""\n', "items")
+    assert len(faults) == 1
+    assert "the cell must hold JSON such as" in faults[0][2]
+
+
+def test_a_column_of_another_table_is_plain_text():
+    text = 'item,system,text,context,references,value\ni1,s,t,"Hello, you",[x,5\n'
+    ((_, row),), faults = read(text, "outputs")
+    assert faults == []
+    assert json.loads(row[4]) == {"context": "Hello, you", "references": "[x", "value": "5"}
+    sink = io.BytesIO()
+    columns = {"item": ["i1"], "system": ["s"], "text": ["t"], "options": ["none"], "written": ["by hand"]}
+    pq.write_table(pa.table(columns), sink)
+    ((_, row),), faults = read(sink.getvalue(), "outputs", "parquet")
+    assert faults == []
+    assert json.loads(row[4]) == {"options": "none", "written": "by hand"}
+
+
+def test_numbers_as_ids_and_whole_numbers_with_a_point():
+    text = json.dumps({"item": 7, "system": 3, "step": 100.0, "text": "t"})
+    assert read(text, "outputs", "jsonl") == ([(1, ("7", "3", 100, "t", "{}"))], [])
+    rating = {"item": 7, "system": 3, "rater": 12, "aspect": "q", "value": 4, "step": None}
+    ((_, row),), faults = read(json.dumps(rating), "ratings", "jsonl")
+    assert (faults, row[0], row[1], row[4]) == ([], "7", "3", "12")
+    for bad in ({"item": True}, {"item": 7.5}, {"step": 1.5}, {"step": "x"}):
+        assert read(json.dumps({"item": 7, "system": 3, "text": "t", **bad}), "outputs", "jsonl")[1], bad
+
+
+def test_a_name_in_other_case_stays_where_the_right_one_is_there():
+    ((_, row),), faults = read("item,Item,system,text\ni1,x,s,t\n", "outputs")
+    assert (faults, row[0], json.loads(row[4])) == ([], "i1", {"Item": "x"})
