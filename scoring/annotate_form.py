@@ -7,8 +7,8 @@ from typing import Any
 
 from django import forms
 
-from annotation.models import System
 from annotation.models.data import ORIGINAL
+from annotation.selectors.data import system_names
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 
@@ -80,7 +80,7 @@ class AnnotateForm(forms.Form):
         slugs = [(slug, slug) for slug in trained_of(project).filter(name="ream").values_list("slug", flat=True)]
         corpora = [(f"corpus:{name}", f"corpus: {label}") for name, label in corpora_of(project)]
         sets = [(name, name) for name in reference_sets(project)]
-        systems = System.objects.filter(project=project).order_by("name").values_list("name", flat=True)[:MOST_SYSTEMS]
+        systems = system_names(project)[:MOST_SYSTEMS]
         self._choose("evaluator", slugs)
         self._choose("mix", [("", "none"), *slugs])
         self._choose(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from evalapp.markup import escape_markdown, one_line
+from evalapp.names import natural_key
 from evalapp.side_figures import FAILED, side_figure
 
 from .card import WAYS, agreement, share
@@ -70,7 +71,7 @@ def _origin(head: Head) -> Answers:
 
 def _evaluated(head: Head, facts: Facts) -> Answers:
     kinds: dict[str, list[str]] = {}
-    for system in sorted(facts.systems):
+    for system in sorted(facts.systems, key=natural_key):
         kinds.setdefault(facts.kinds.get(system, "machine"), []).append(system)
     systems = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
     return [

@@ -115,7 +115,7 @@ def _check(unit: Unit) -> dict[str, Any]:
 def plan_choices(*, project: Project) -> dict[str, Any]:
     """What a plan can choose from: systems with their number of outputs, aspects, number of items. Three queries."""
     return {
-        "systems": list(list_systems(project)),
+        "systems": list_systems(project),
         "aspects": list(Aspect.objects.filter(project=project).order_by("position", "pk")),
         "items": project.items.count(),
     }

@@ -17,6 +17,7 @@ from annotation.models import (
     Rating,
     System,
 )
+from evalapp.names import natural_key
 
 _COUNTED: dict[str, Any] = {
     "items": Item,
@@ -38,12 +39,19 @@ def count_rows(project: Any) -> int:
     return sum(table_counts(project).values())
 
 
-def list_systems(project: Any) -> QuerySet:
-    """Systems with `output_count`, by name. Counted for each system in the index of its outputs: half a million are
+def list_systems(project: Any) -> list[System]:
+    """Systems with `output_count`, in natural order of their names (`m2` before `m10`). Counted for each system in the
+    index of its outputs: half a million are
     counted without reading their texts, which joining and grouping would do."""
     counted = Output.objects.filter(system=OuterRef("pk")).order_by().values("system").annotate(n=Count("*"))
     count = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
-    return System.objects.filter(project=project).annotate(output_count=count).order_by("name")
+    systems = System.objects.filter(project=project).annotate(output_count=count)
+    return sorted(systems, key=lambda system: natural_key(system.name))
+
+
+def system_names(project: Any) -> list[str]:
+    """In natural order."""
+    return sorted(System.objects.filter(project=project).values_list("name", flat=True), key=natural_key)
 
 
 def list_aspects(project: Any) -> QuerySet:

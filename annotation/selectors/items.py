@@ -16,6 +16,7 @@ from annotation.models import Comparison, Item, Output, Rating, Reference
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
+from evalapp.names import natural_key
 
 SCOPES = {"context": "contexts", "output": "outputs", "id": "ids"}
 RATED = {"yes": "judged", "no": "not judged"}
@@ -128,6 +129,7 @@ def look_at(item: Item) -> ItemView:
         sets[reference.set.name].append(reference)
     found = Output.objects.filter(item=item).select_related("system")
     rows = list(found.order_by("system__name", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
+    rows.sort(key=lambda output: natural_key(output.system.name))
     more = found.count() - MAX_OUTPUTS if len(rows) > MAX_OUTPUTS else 0
     views = {output.pk: OutputView(output) for output in rows[:MAX_OUTPUTS]}
     aspects: dict[str, tuple[int, int]] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 from annotation.models import Campaign, Output, Reference
 from annotation.models.data import ORIGINAL
+from evalapp.names import natural_key
 
 from .campaigns_units import selected_outputs
 
@@ -50,10 +51,9 @@ def preview_assignment(campaign: Campaign, number: int = 0) -> dict[str, Any] | 
 def texts_of_item(campaign: Campaign, item: Any) -> tuple[list[Output], list[Reference]]:
     """Outputs of one item of the project (for choosing practice and controls), and its original references."""
     outputs = list(
-        Output.objects.filter(project_id=campaign.project_id, item=item)
-        .select_related("system")
-        .order_by("system__name", "step")
+        Output.objects.filter(project_id=campaign.project_id, item=item).select_related("system").order_by("step")
     )
+    outputs.sort(key=lambda output: natural_key(output.system.name))
     if campaign.kind != Campaign.Kind.TURING:
         return outputs, []
     return outputs, list(Reference.objects.filter(item=item, set__name=ORIGINAL).order_by("position"))

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Item, System
 from annotation.parsers.kinds import SYSTEM_KINDS
-from annotation.selectors.data import list_systems
+from annotation.selectors.data import list_systems, system_names
 from annotation.selectors.items import (
     RATED,
     SCOPES,
@@ -25,7 +25,7 @@ from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
-from evalapp.common.pagination import keyset
+from evalapp.common.pagination import page_of_list
 
 PAGE = 50
 MAX_CHOICES = 500
@@ -41,14 +41,13 @@ def item_list(request: HttpRequest, slug: str) -> HttpResponse:
     )
     found = item_page(project, wanted, cursor=request.GET.get("cursor", ""), size=PAGE)
     counts = count_judgements(found.rows)
-    systems = System.objects.filter(project=project).order_by("name").values_list("name", flat=True)
     context = {
         "project": project,
         "filter": wanted,
         "page": found,
         "rows": [(item, counts[item.pk]) for item in found.rows],
         "any": bool(found.rows) or Item.objects.filter(project=project).exists(),
-        "systems": list(systems[:MAX_CHOICES]),
+        "systems": system_names(project)[:MAX_CHOICES],
         "scopes": SCOPES.items(),
         "rated": RATED.items(),
         "may_write": can(user=request.user, project=project, need="write"),
@@ -70,7 +69,7 @@ def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @require_safe
 def system_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    found = keyset(list_systems(project), order=("name",), cursor=request.GET.get("cursor", ""), size=100)
+    found = page_of_list(list_systems(project), cursor=request.GET.get("cursor", ""), size=100)
     context = {
         "project": project,
         "page": found,

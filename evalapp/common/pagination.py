@@ -82,6 +82,17 @@ def keyset(queryset: QuerySet, *, order: Sequence[str] = ("pk",), cursor: str = 
     return Page(rows, at(rows[-1], False) if has_next else None, at(rows[0], True) if has_previous else None)
 
 
+def page_of_list(rows: Sequence[Any], *, cursor: str = "", size: int = 50) -> Page:
+    """One page of rows that are all there, in their order, as `keyset` gives it of a table."""
+    _, values = read_cursor(cursor, 1)
+    first = values[0] if values else 0
+    if type(first) is not int or first < 0:
+        raise BadInput("The cursor is not one of ours. Start again without it.")
+    after, before = first + size, max(first - size, 0)
+    following = _encode([after], False) if after < len(rows) else None
+    return Page(list(rows[first:after]), following, _encode([before], True) if first else None)
+
+
 class KeysetPagination(BasePagination):
     """`?cursor=...&limit=...` -> `results, next, previous`. A view may set `keyset_order`."""
 

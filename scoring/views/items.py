@@ -10,6 +10,7 @@ from annotation.models import Item, Output
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
+from evalapp.names import natural_key
 
 from ..selectors.score_sets import scores_of_outputs
 
@@ -21,7 +22,8 @@ def item_scores(request: HttpRequest, slug: str, item: int) -> HttpResponse:
     row = Item.objects.filter(project=project, pk=item).first()
     if row is None:
         raise NotThere(f"There is no item {item} in {project.slug}.")
-    outputs = list(Output.objects.filter(item=row).select_related("system").order_by("system__name", "step"))
+    outputs = list(Output.objects.filter(item=row).select_related("system").order_by("step"))
+    outputs.sort(key=lambda output: natural_key(output.system.name))
     scores = scores_of_outputs(project, [output.pk for output in outputs])
     sets = {score.score_set_id: score.score_set for score in scores}
     of_output = {(score.output_id, score.score_set_id): score for score in scores}
