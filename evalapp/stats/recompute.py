@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evalapp import __version__
+from evalapp.markup import show_hidden
 from evalapp.stats.folder import ExportFolder, FolderError
 from evalapp.stats.folder_tables import COMPUTED, Entry, Table
 from evalapp.stats.kept_tables import fault_of_list, fault_of_table
@@ -259,7 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps({"tables": tables, "n_tables": len(outcomes), "n_equal": n_equal}, ensure_ascii=False))
     else:
         for outcome in outcomes:
-            print("\n".join(lines_of(outcome)))
+            print("\n".join(map(show_hidden, lines_of(outcome))))
         verdict = "all equal" if n_equal == len(outcomes) else f"{len(outcomes) - n_equal} NOT equal"
         print(f"{len(outcomes)} tables: {verdict}.")
     return 0 if n_equal == len(outcomes) else 1
