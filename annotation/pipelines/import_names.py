@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: Hints of one kind that are given, and names with unusual characters that are looked at.
 _MOST_HINTS, _MOST_NAMES = 20, 100_000
+_ONLY = "only in Unicode form, white space or characters that cannot be seen"
 #: Something besides letters, digits and signs of ASCII.
 _UNUSUAL = "key GLOB '*[^!-~]*'"
 
@@ -58,8 +59,7 @@ def _there(check: Check, names: Iterable[str]) -> list[str]:
 def _say(kind: str, names: Iterable[str], known: set[str]) -> list[str]:
     groups = [group for group in find_alike({*names, *known}) if not known.issuperset(group)]
     said = [
-        f"The {kind} {' and '.join(map(describe_name, group))} differ only in Unicode form, white space or characters "
-        "that cannot be seen. Are they one? Then give them one name."
+        f"The {kind} {' and '.join(map(describe_name, group))} differ {_ONLY}. Are they one? Then give them one name."
         for group in groups[:_MOST_HINTS]
     ]
     more = len(groups) - _MOST_HINTS
@@ -82,9 +82,7 @@ class Lookalikes:
             other = next(iter(_there(self.check, spellings(str(name)))), None)
         if other is None or other == name:
             return ""
-        return (
-            f" There is {describe_name(other)}, which differs only in Unicode form, white space or hidden characters."
-        )
+        return f" There is {describe_name(other)}, which differs {_ONLY}."
 
     def _names(self, table: str) -> list[str]:
         if table == "items":

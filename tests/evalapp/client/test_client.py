@@ -119,7 +119,7 @@ def test_rows_from_an_iterator(rita):
 
 
 def test_faulty_rows_are_an_exception_with_rows(rita, tmp_path):
-    (tmp_path / "items.jsonl").write_text('{"id": "i1"}\n{"context": "x"}\n')
+    (tmp_path / "items.jsonl").write_text('{"id": "i1"}\n{"context": 5}\n')
     with pytest.raises(UploadFaulty) as raised:
         rita.project("alpha").upload(tmp_path)
     error = raised.value

@@ -118,6 +118,7 @@ IN_PLACE = {
     "evalapp/demo/build.py": "texts of the demonstration, made by developers",
     "retrieval/services/corpora.py": "a received file, under its number until it is taken in",
     "retrieval/index/inversion.py": "into the draft of a segment",
+    "retrieval/index/segment.py": "into the draft of a segment",
     "retrieval/index/writer.py": "into the draft of a segment",
     "retrieval/index/embedded.py": "a lock; the list of segments is renamed",
     "retrieval/services/places.py": "a lock",
