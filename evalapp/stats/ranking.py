@@ -37,6 +37,8 @@ from evalapp.stats.resampling import (
 CannotDecide: TypeAlias = Literal["drop", "tie"]
 M1Unit: TypeAlias = Literal["judgement", "output"]
 
+# So many items must agree entirely for p < .05 in a two-sided sign test: 2 / 2^6 = .031.
+_LEAST_ALIKE = 6
 NO_JUDGEMENT = "no judgement of this system"
 _A, _B, _TIE, _BOTH_BAD, _CANNOT_DECIDE = range(5)
 
@@ -296,9 +298,10 @@ def _rank(
         return Ranking(shares.method, (), 0, 0, settings.resamples, settings.seed, settings.confidence, totals)
     columns = _cell_columns(shares)
     scores = _system_means(shares, columns.sum(axis=0)[None, :])[0]
-    # A system of one item comes out the same in every resample: that is no certainty.
+    # A system of one item comes out the same in every resample, and so does a share of 0 or 1: that is no certainty.
     n_drawn = np.count_nonzero(columns[:, len(shares.labels) :], axis=0)
-    replicates = np.where(n_drawn >= 2, _replicates(shares, columns, settings), np.nan)
+    alike = (shares.method != "mean") & ((scores == 0) | (scores == 1)) & (n_drawn < _LEAST_ALIKE)
+    replicates = np.where((n_drawn >= 2) & ~alike, _replicates(shares, columns, settings), np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
     rank_low, rank_high = _rank_intervals(scores, ranks, replicates, settings.confidence)
@@ -311,6 +314,8 @@ def _rank(
             point = Estimate.point(float(scores[k]), int(n_outputs[k]))
             clusters = {"items": int(n_drawn[k])}
             estimate = with_interval(point, replicates[:, k], clusters=clusters, confidence=settings.confidence)
+            if alike[k] and n_drawn[k] >= 2:
+                estimate = point.with_note(f"no interval: all is alike on fewer than {_LEAST_ALIKE} items")
         row = SystemScore(
             system=np.asarray(shares.labels)[k : k + 1].tolist()[0],
             estimate=estimate,

@@ -154,3 +154,13 @@ def test_another_model_than_the_method_is_named():
         assert said
         assert all(line.startswith("By Davidson’s model: ") != own for line in said)
         assert any("deviation says how far" in line for line in table["findings"]) == (method == "glicko2")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 40])
+def test_a_few_wins_are_no_certain_rank_by_win_rate_either(n):
+    """All of five items agree in a sixteenth of pairs of equal systems (two-sided), of six in a thirty-second."""
+    found = rank_by_win_rate(np.arange(n), ["x"] * n, ["y"] * n, ["a"] * n)
+    certain = [(1, 1), (2, 2)] if n >= 6 else [(1, 2), (1, 2)]
+    assert [(row.rank_low, row.rank_high) for row in found.systems] == certain
+    assert all(row.estimate.has_interval == (n >= 6) for row in found.systems)
+    assert all(row.estimate.note for row in found.systems) == (n < 10)
