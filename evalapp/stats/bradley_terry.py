@@ -337,8 +337,8 @@ def _step(model: Model, design: Design, counts: FloatArray, beta: FloatArray) ->
     try:
         return np.asarray(np.linalg.solve(matrix, gradient[..., None])[..., 0])
     except np.linalg.LinAlgError:
-        matrix[:, diagonal, diagonal] += 1e-8 * np.maximum(scale, 1e-300)[:, None]
-        return np.asarray(np.linalg.solve(matrix, gradient[..., None])[..., 0])
+        # Where the likelihood is flat in some direction, as it is far out on the way to an endless estimate.
+        return np.asarray((np.linalg.pinv(matrix, rcond=1e-12, hermitian=True) @ gradient[..., None])[..., 0])
 
 
 def _derivatives(model: Model, design: Design, counts: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:

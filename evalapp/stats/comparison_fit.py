@@ -25,7 +25,6 @@ from evalapp.stats.bradley_terry import (
 )  # fmt: skip
 from evalapp.stats.coding import (
     BoolArray,
-    ColumnError,
     FloatArray,
     IntArray,
     encode,
@@ -171,8 +170,6 @@ def fit_judgements(
 ) -> ComparisonFit:
     """Fits the systems `among`, with a sandwich covariance; by default the largest class that has finite ratings in the
     largest part that comparisons link (all systems with `prior_sd`)."""
-    if judged.length is not None and len(judged) and not judged.length.any():
-        raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
     k = len(judged.labels)
     connectivity = judged.connectivity
     rated = np.ones(k, dtype=np.bool_) if among is None else among

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from evalapp.stats.bradley_terry import ELO, ELO_ZERO, MODELS
-from evalapp.stats.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.coding import BoolArray, ColumnError, FloatArray, IntArray
 from evalapp.stats.comparison_fit import ALL_TIES, ComparisonFit, fit_judgements
 from evalapp.stats.connectivity import LARGEST_PART, NEVER_COMPARED, classes_above
 from evalapp.stats.estimate import NAN, Estimate
@@ -93,6 +93,8 @@ def rank_by_comparisons(
         system_a, system_b, verdict, item=item, cluster=cluster, rater=rater, weight=weight,
         length_difference=length_difference, cannot_decide=cannot_decide,
     )  # fmt: skip
+    if length_difference is not None and np.size(length_difference) and not np.any(length_difference):
+        raise ColumnError("length_difference", "all differences are 0, so there is nothing to adjust for")
     if method == "glicko2":
         if side or rater is not None or length_difference is not None or weight is not None:
             raise ValueError("Glicko-2 has no covariates and no weights; choose another method for them")
