@@ -223,6 +223,7 @@ class OwnAssignments(APIView):
         responses=OwnAssignmentSerializer(many=True),
     )
     def get(self, request: Request) -> Any:
+        """Your own assignments, newest first."""
         number = request.query_params.get("campaign", "")
         if not number.isdecimal() or len(number) > 18:
             fault = Fault("Name a campaign by its number.", field="campaign")
@@ -240,6 +241,7 @@ class OwnAssignments(APIView):
 class OwnAssignment(APIView):
     @extend_schema(summary="One of one's own assignments, with form and answer", responses=OwnAssignmentSerializer)
     def get(self, request: Request, public: str) -> HttpResponse:
+        """One of your assignments: texts, questions and the stored draft or answer."""
         row, sheet = _own(request, public)
         return fast_json(wire_own(row, sheet))
 
@@ -274,6 +276,7 @@ class SubmitAssignment(APIView):
         responses={200: SubmittedSerializer, 400: ProblemSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Store the answer. The same `submission` again answers as the first time."""
         done = submit_answer(user=request.user, public=public, **read_answer(read_body(request)))
         return fast_json(done.wire())
 
@@ -281,6 +284,7 @@ class SubmitAssignment(APIView):
 class SkipAssignment(APIView):
     @extend_schema(summary="Give an assignment back", request=SkipInputSerializer, responses={200: SkippedSerializer})
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Skip the assignment with a reason, where the campaign allows it."""
         body = read_body(request)
         turn = skip_assignment(
             user=request.user,
@@ -306,6 +310,7 @@ class FlagAssignment(APIView):
         responses={201: FlaggedSerializer},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Report that something is wrong with the item; the assignment stays open."""
         body = read_body(request)
         flag = flag_assignment(
             user=request.user, public=public, reason=read_text(body, "reason"), text=read_text(body, "text")

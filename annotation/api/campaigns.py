@@ -151,6 +151,7 @@ class ProjectCampaigns(APIView):
         responses=CampaignSerializer(many=True),
     )
     def get(self, request: Request, slug: str) -> Response:
+        """The campaigns of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = self.pagination_class()
         rows = paginator.paginate_queryset(list_campaigns(project=project), request, view=self)
@@ -163,6 +164,7 @@ class ProjectCampaigns(APIView):
     )
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:
+        """Make a draft of a campaign from a plan; nothing is handed out before it is opened."""
         project = get_project(user=request.user, slug=slug, need="write")
         campaign = services.create_campaign(project=project, user=request.user, plan=read_body(request))
         return Response(CampaignDetailSerializer(campaign).data, status=201)
@@ -171,6 +173,7 @@ class ProjectCampaigns(APIView):
 class CampaignDetail(APIView):
     @extend_schema(summary="One campaign with its plan", responses=CampaignDetailSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """A campaign with its whole plan."""
         return Response(CampaignDetailSerializer(get_campaign(user=request.user, campaign_id=pk)).data)
 
     @extend_schema(
@@ -186,13 +189,14 @@ class CampaignDetail(APIView):
 
     @extend_schema(summary="Delete a campaign without judgements", responses={204: None, 409: CONFLICT})
     def delete(self, request: Request, pk: int) -> Response:
+        """Delete a campaign that has no judgements."""
         campaign = get_campaign(user=request.user, campaign_id=pk, need="write")
         services.delete_campaign(campaign=campaign, user=request.user)
         return Response(status=204)
 
 
 class CampaignMove(APIView):
-    """POST opens, pauses, resumes or closes."""
+    """Open, pause, resume or close the campaign, as the address says; 409 where its state does not allow that."""
 
     move = ""
 
@@ -214,6 +218,7 @@ class CampaignMove(APIView):
 class CampaignProgressView(APIView):
     @extend_schema(summary="How far a campaign is", responses=CampaignProgressSerializer)
     def get(self, request: Request, pk: int) -> HttpResponse:
+        """How far a campaign is: by annotator, with flags and agreement so far."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
         return fast_json(watch_campaign(campaign).wire())
 
@@ -227,6 +232,7 @@ class CampaignFlags(APIView):
         responses=FlagSerializer(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
+        """What annotators reported about items, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
         paginator = self.pagination_class()
         rows = paginator.paginate_queryset(list_flags(campaign), request, view=self)
@@ -236,5 +242,6 @@ class CampaignFlags(APIView):
 class FlagResolve(APIView):
     @extend_schema(summary="A flag has been dealt with", request=None, responses=FlagSerializer)
     def post(self, request: Request, pk: int) -> Response:
+        """Mark a report about an item as dealt with."""
         flag = get_flag(user=request.user, flag_id=pk)
         return Response(FlagSerializer(resolve_flag(user=request.user, flag=flag)).data)

@@ -84,6 +84,7 @@ class ExportList(APIView):
 
     @extend_schema(operation_id="exports_list", responses=ExportSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
+        """The exports of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(list_exports(project), request, self)
@@ -96,6 +97,7 @@ class ExportList(APIView):
     )
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:
+        """Write the project as an interchange folder, in a run. The same request joins the run under way."""
         project = get_project(user=request.user, slug=slug, need="write")
         wanted = ExportRequestSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
@@ -107,10 +109,12 @@ class ExportList(APIView):
 class ExportShow(APIView):
     @extend_schema(operation_id="exports_retrieve", responses=ExportSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """State of an export; once it succeeded, its files and the archive."""
         return Response(ExportSerializer(find_export(request, pk), context={"request": request}).data)
 
     @extend_schema(operation_id="exports_destroy", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
+        """Delete the files of an export; its run stays in the list of runs."""
         delete_export(run=find_export(request, pk, "write"), user=request.user)
         return Response(status=204)
 
@@ -118,4 +122,5 @@ class ExportShow(APIView):
 class ExportFile(APIView):
     @extend_schema(operation_id="exports_file", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int, name: str) -> HttpResponseBase:
+        """Download one file of an export."""
         return send_file(find_export(request, pk), name)

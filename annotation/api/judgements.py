@@ -78,6 +78,7 @@ class CampaignJudgements(APIView):
         responses=JudgementSerializer(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
+        """The judgements of a campaign, oldest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
         only = read_flag(request.query_params, "current")
         rows = latest_judgements(campaign) if only else list_judgements(campaign)

@@ -128,7 +128,8 @@ class ProjectList(generics.ListAPIView):
 
 def listing(name: str, filters: dict[str, str]) -> Any:
     parameters = [OpenApiParameter(key, str, description=f"Only rows of this {key}.") for key in filters]
-    return extend_schema_view(get=extend_schema(operation_id=f"{name}_list", parameters=parameters))
+    words = f"The {name} of a project, page by page."
+    return extend_schema_view(get=extend_schema(operation_id=f"{name}_list", parameters=parameters, description=words))
 
 
 @listing("items", {"group": "group", "key": "key"})
@@ -193,10 +194,12 @@ class SystemShow(APIView):
 
     @extend_schema(operation_id="systems_retrieve", responses=SystemSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """A system and its kind."""
         return Response(SystemSerializer(self._find(request, pk, "read")).data)
 
     @extend_schema(operation_id="systems_partial_update", request=SystemKindSerializer, responses=SystemSerializer)
     def patch(self, request: Request, pk: int) -> Response:
+        """Say whether a system is machine, human, reference or control."""
         system = self._find(request, pk, "write")
         wanted = SystemKindSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
@@ -208,6 +211,7 @@ class SystemShow(APIView):
 class ItemShow(APIView):
     @extend_schema(operation_id="items_retrieve", responses=ItemSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """An item with its context, source and references."""
         item = Item.objects.visible_to(request.user).filter(pk=pk).select_related("project").first()
         if item is None:
             raise NotThere("There is no such item that you can see.")

@@ -148,6 +148,7 @@ class UploadList(APIView):
 
     @extend_schema(operation_id="uploads_list", responses=UploadSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
+        """The uploads of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(uploads_of(project).select_related("project"), request, self)
@@ -196,6 +197,7 @@ class UploadList(APIView):
 class UploadShow(APIView):
     @extend_schema(operation_id="uploads_retrieve", responses=UploadDetailSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """State of an upload; where it was refused, its faulty rows."""
         upload = find_upload(user=request.user, pk=pk)
         return Response(UploadDetailSerializer(upload, context={"request": request}).data)
 

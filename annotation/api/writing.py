@@ -220,6 +220,7 @@ class ProjectWriting(APIView):
 
     @extend_schema(summary="Writing campaigns of a project, newest first", responses=WritingSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
+        """The writing campaigns of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = self.pagination_class()
         rows = paginator.paginate_queryset(list_writing(project=project), request, view=self)
@@ -231,6 +232,7 @@ class ProjectWriting(APIView):
         responses={201: WritingDetailSerializer, 400: ProblemSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, slug: str) -> Response:
+        """Make a draft of a writing campaign from a plan."""
         project = get_project(user=request.user, slug=slug, need="write")
         campaign = services.create_writing(user=request.user, project=project, plan=read_body(request))
         return Response(WritingDetailSerializer(campaign).data, status=201)
@@ -239,6 +241,7 @@ class ProjectWriting(APIView):
 class WritingDetail(APIView):
     @extend_schema(summary="One writing campaign with its plan", responses=WritingDetailSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """A writing campaign with its whole plan."""
         return Response(WritingDetailSerializer(get_writing(user=request.user, campaign_id=pk)).data)
 
     @extend_schema(
@@ -254,13 +257,14 @@ class WritingDetail(APIView):
 
     @extend_schema(summary="Delete a writing campaign without attempts", responses={204: None, 409: CONFLICT})
     def delete(self, request: Request, pk: int) -> Response:
+        """Delete a writing campaign without texts."""
         campaign = get_writing(user=request.user, campaign_id=pk, need="write")
         services.delete_writing(user=request.user, campaign=campaign)
         return Response(status=204)
 
 
 class WritingMove(APIView):
-    """POST opens, pauses, resumes or closes."""
+    """Open, pause, resume or close the campaign, as the address says; 409 where its state does not allow that."""
 
     move = ""
 
@@ -274,6 +278,7 @@ class WritingMove(APIView):
 class WritingProgressView(APIView):
     @extend_schema(summary="How far a writing campaign is, and how its sets grew", responses=WritingProgressSerializer)
     def get(self, request: Request, pk: int) -> HttpResponse:
+        """How far a writing campaign is, with the predicted reliability by round and arm."""
         campaign = get_writing(user=request.user, campaign_id=pk)
         return fast_json(watch(user=request.user, campaign=campaign).wire())
 
@@ -287,6 +292,7 @@ class WritingReferences(APIView):
         responses=WrittenSerializer(many=True),
     )  # fmt: skip
     def get(self, request: Request, pk: int) -> Response:
+        """The references written in a campaign, newest first."""
         campaign = get_writing(user=request.user, campaign_id=pk)
         paginator = self.pagination_class()
         page = paginator.paginate_queryset(list_written(campaign=campaign), request, view=self)
@@ -303,6 +309,7 @@ class WritingAttempts(APIView):
         responses={200: serializers.ListSerializer(child=serializers.DictField())},
     )
     def get(self, request: Request, pk: int) -> Response:
+        """Every text that was sent in a writing campaign, oldest first."""
         campaign = get_writing(user=request.user, campaign_id=pk)
         paginator = self.pagination_class()
         page: list[WritingAttempt] = paginator.paginate_queryset(list_attempts(campaign=campaign), request, view=self)
@@ -324,6 +331,7 @@ def _written(row: WrittenReference, pseudonyms: dict[int, str]) -> dict[str, Any
 class WrittenWithdraw(APIView):
     @extend_schema(summary="Take a written reference out of its set", request=ReasonSerializer, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
+        """Take a reference out of its set, with a reason; its record stays."""
         reason = read_text(read_body(request), "reason", most=300)
         services.withdraw_reference(user=request.user, reference_id=pk, reason=reason)
         return Response(status=204)
@@ -332,6 +340,7 @@ class WrittenWithdraw(APIView):
 class WrittenRestore(APIView):
     @extend_schema(summary="Put a withdrawn reference back", request=None, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
+        """Put a withdrawn reference back into its set."""
         services.restore_reference(user=request.user, reference_id=pk)
         return Response(status=204)
 
@@ -353,6 +362,7 @@ class NextWriting(APIView):
         responses={200: DeskSerializer, 204: OpenApiResponse(description="Nothing is left."), 409: CONFLICT},
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
+        """The open writing task, or a new one; 204 when there is nothing more to write."""
         desk = services.next_task(user=request.user, campaign_id=pk)
         if desk.task is None and desk.why in ("empty", "limit"):
             return HttpResponse(status=204)
@@ -364,6 +374,7 @@ class NextWriting(APIView):
 class WritingDesk(APIView):
     @extend_schema(summary="A task of one's own as it stands now", responses=DeskSerializer)
     def get(self, request: Request, public: str) -> HttpResponse:
+        """A writing task: context, references so far, candidates, scores where the arm has them."""
         return fast_json(services.get_desk(user=request.user, public=public).wire())
 
     @extend_schema(
@@ -409,6 +420,7 @@ class WritingDrop(APIView):
         summary="Put a candidate aside", request=DropInputSerializer, responses={200: OutcomeSerializer, 409: CONFLICT}
     )
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Discard the candidate; the answer offers the next one."""
         body = read_body(request)
         outcome = services.drop_candidate(
             user=request.user, public=public, submission=read_submission(body, "text"),
@@ -432,6 +444,7 @@ class WritingBack(APIView):
 class WritingDone(APIView):
     @extend_schema(summary="One is done with the item", request=None, responses={200: DeskSerializer, 409: CONFLICT})
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Finish the item; the next task is another one."""
         return fast_json(services.finish_task(user=request.user, public=public).wire())
 
 
@@ -440,6 +453,7 @@ class WritingSkip(APIView):
         summary="Give an item back", request=ReasonSerializer, responses={200: DeskSerializer, 409: CONFLICT}
     )
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Skip the item with a reason."""
         reason = read_text(read_body(request), "reason", most=300)
         return fast_json(services.skip_task(user=request.user, public=public, reason=reason).wire())
 
@@ -451,6 +465,7 @@ class NextConfirmation(APIView):
         responses={200: ToConfirmSerializer, 204: OpenApiResponse(description="Nothing waits.")},
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
+        """The next pair of texts to compare; 204 when there is none."""
         found = services.next_confirmation(user=request.user, campaign_id=pk)
         return fast_json(found.wire()) if found.public else HttpResponse(status=204)
 
@@ -461,6 +476,7 @@ class ConfirmWritten(APIView):
         responses={204: None, 400: ProblemSerializer, 409: CONFLICT},
     )  # fmt: skip
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Say which of two texts is better, to confirm or refuse a text that somebody wrote."""
         body = read_body(request)
         services.confirm_reference(
             user=request.user, public=public, submission=read_submission(body, "text"), better=read_text(body, "better")

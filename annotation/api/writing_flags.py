@@ -35,6 +35,7 @@ class WritingFlags(APIView):
 
     @extend_schema(summary="What those who write flagged", responses=WritingFlagSerializer(many=True))
     def get(self, request: Request, pk: int) -> Response:
+        """What annotators reported about items, newest first."""
         campaign = get_writing(user=request.user, campaign_id=pk)
         paginator = self.pagination_class()
         rows = paginator.paginate_queryset(list_writing_flags(campaign=campaign), request, view=self)
@@ -44,6 +45,7 @@ class WritingFlags(APIView):
 class WritingFlagResolve(APIView):
     @extend_schema(summary="A flag of writing has been dealt with", request=None, responses=WritingFlagSerializer)
     def post(self, request: Request, pk: int) -> Response:
+        """Mark a report about an item as dealt with."""
         flag = get_writing_flag(user=request.user, flag_id=pk)
         return Response(WritingFlagSerializer(resolve_flag(user=request.user, flag=flag)).data)
 
@@ -55,6 +57,7 @@ class WritingFlagged(APIView):
         responses={201: FlaggedSerializer, 400: ProblemSerializer},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
+        """Report that something is wrong with the item; the task stays open."""
         body = read_body(request)
         reason, text = read_text(body, "reason"), read_text(body, "text")
         flag = flag_task(user=request.user, public=public, reason=reason, text=text)

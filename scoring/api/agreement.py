@@ -144,7 +144,7 @@ class FilterList(APIView):
 class FilterShow(APIView):
     @extend_schema(operation_id="rater_filters_show", responses=RaterFilterSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """One filter."""
+        """A named filter: whom it leaves out, and why."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(RaterFilterSerializer(get_filter(project, name)).data)
 

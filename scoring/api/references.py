@@ -103,6 +103,7 @@ class ReferenceSetList(APIView):
 class ReferenceSetShow(APIView):
     @extend_schema(operation_id="reference_sets_retrieve", responses=ReferenceSetSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
+        """A reference set: its size, where it comes from and which scores depend on it."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(ReferenceSetSerializer(get_set(project, name)).data)
 

@@ -132,6 +132,7 @@ def _shape_of(wishes: dict[str, Any]) -> Any:
 class SnapshotShow(APIView):
     @extend_schema(operation_id="snapshots_retrieve", responses=SnapshotDetailSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
+        """A stored table, as it was when the snapshot was taken."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(SnapshotDetailSerializer(get_snapshot(project, name)).data)
 

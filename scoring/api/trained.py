@@ -76,6 +76,7 @@ class TrainedList(APIView):
 class TrainedShow(APIView):
     @extend_schema(operation_id="trained_retrieve", responses=TrainedDetailSerializer)
     def get(self, request: Request, slug: str, evaluator: str) -> Response:
+        """A trained evaluator: what it learned from, its settings, its figures and its files."""
         project = get_project(user=request.user, slug=slug, need="read")
         found = find_trained(project, evaluator)
         found.project = project

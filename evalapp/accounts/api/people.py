@@ -36,6 +36,7 @@ class MemberList(APIView):
 
     @extend_schema(operation_id="members_list", responses=MemberSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
+        """The people of a project and their roles."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(members_of(project).order_by(), request, self)
@@ -46,12 +47,14 @@ class MemberList(APIView):
 class MemberShow(APIView):
     @extend_schema(operation_id="members_retrieve", responses=MemberSerializer)
     def get(self, request: Request, slug: str, pk: int) -> Response:
+        """One member of a project."""
         project = get_project(user=request.user, slug=slug, need="read")
         context = {"manages": can(user=request.user, project=project, need="manage")}
         return Response(MemberSerializer(_member(project, pk), context=context).data)
 
     @extend_schema(operation_id="members_update", request=RoleSerializer, responses=MemberSerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
+        """Give a member another role."""
         project = get_project(user=request.user, slug=slug, need="manage")
         wishes = RoleSerializer(data=request.data)
         wishes.is_valid(raise_exception=True)
@@ -60,6 +63,7 @@ class MemberShow(APIView):
 
     @extend_schema(operation_id="members_delete", responses={204: GONE})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
+        """Remove a member; what this person judged stays."""
         project = get_project(user=request.user, slug=slug, need="manage")
         remove_member(member=_member(project, pk), actor=request.user)
         return Response(status=204)
@@ -71,6 +75,7 @@ class InvitationList(APIView):
 
     @extend_schema(operation_id="invitations_list", responses=InvitationSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
+        """The invitation links of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="manage")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(invitations_of(project).order_by(), request, self)
@@ -80,6 +85,7 @@ class InvitationList(APIView):
         operation_id="invitations_create", request=NewInvitationSerializer, responses={201: MadeInvitationSerializer}
     )
     def post(self, request: Request, slug: str) -> Response:
+        """Make an invitation link. Its address is shown in this answer only."""
         project = get_project(user=request.user, slug=slug, need="manage")
         wishes = NewInvitationSerializer(data=request.data)
         wishes.is_valid(raise_exception=True)
@@ -102,6 +108,7 @@ class InvitationShow(APIView):
 
     @extend_schema(operation_id="invitations_retrieve", responses=InvitationSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """An invitation link: role, limits and how often it was used. The secret is never shown again."""
         return Response(InvitationSerializer(self._find(request, pk)).data)
 
     @extend_schema(operation_id="invitations_delete", responses={204: GONE})

@@ -21,12 +21,14 @@ class ProjectList(APIView):
 
     @extend_schema(operation_id="projects_list", responses=ProjectSerializer(many=True))
     def get(self, request: Request) -> Response:
+        """The projects in which you have a role."""
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(my_projects(request.user).order_by(), request, self)
         return paginator.get_paginated_response(ProjectSerializer(rows, many=True, context={"request": request}).data)
 
     @extend_schema(operation_id="projects_create", request=NewProjectSerializer, responses={201: ProjectSerializer})
     def post(self, request: Request) -> Response:
+        """Make a project; you become its owner."""
         check_scope(request.user, "manage")
         if not may_create_projects(request.user):
             raise NotAllowed("Projects are made by people who research in one already. Ask an owner of yours.")
@@ -41,11 +43,13 @@ class ProjectList(APIView):
 class ProjectShow(APIView):
     @extend_schema(operation_id="projects_retrieve", responses=ProjectSerializer)
     def get(self, request: Request, slug: str) -> Response:
+        """A project with its description and your role."""
         project = get_project(user=request.user, slug=slug, need="read")
         return Response(ProjectSerializer(project, context={"request": request}).data)
 
     @extend_schema(operation_id="projects_update", request=ProjectSerializer, responses=ProjectSerializer)
     def patch(self, request: Request, slug: str) -> Response:
+        """Change name, task, language, licence, source or notes."""
         project = get_project(user=request.user, slug=slug, need="manage")
         changes = ProjectSerializer(project, data=request.data, partial=True)
         changes.is_valid(raise_exception=True)

@@ -23,6 +23,7 @@ class TokenList(APIView):
 
     @extend_schema(operation_id="tokens_list", responses=TokenSerializer(many=True))
     def get(self, request: Request) -> Response:
+        """Your tokens, without their secrets."""
         check_scope(request.user, "manage")
         paginator = KeysetPagination()
         tokens = ApiToken.objects.visible_to(request.user).select_related("project")
@@ -32,6 +33,7 @@ class TokenList(APIView):
 
     @extend_schema(operation_id="tokens_create", request=NewTokenSerializer, responses={201: MadeTokenSerializer})
     def post(self, request: Request) -> Response:
+        """Make a token. Its secret is shown in this answer only."""
         check_scope(request.user, "manage")
         wishes = NewTokenSerializer(data=request.data)
         wishes.is_valid(raise_exception=True)
@@ -53,6 +55,7 @@ class TokenShow(APIView):
 
     @extend_schema(operation_id="tokens_retrieve", responses=TokenSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """One of your tokens: scopes, expiry and last use."""
         return Response(TokenSerializer(self._find(request, pk)).data)
 
     @extend_schema(operation_id="tokens_delete", responses={204: GONE})

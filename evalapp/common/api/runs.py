@@ -87,6 +87,7 @@ class RunList(APIView):
         responses=RunSerializer(many=True),
     )
     def get(self, request: Request, slug: str) -> Response:
+        """The runs of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
         paginator = KeysetPagination()
         rows = paginator.paginate_queryset(runs_of(project), request, self)
@@ -100,6 +101,7 @@ class RunList(APIView):
     )
     @idempotent()
     def post(self, request: Request, slug: str) -> Response:
+        """Start a run. `kind` decides which other members there are. The same request joins the run under way."""
         project = get_project(user=request.user, slug=slug, need="write")
         if not isinstance(request.data, dict):
             raise BadInput("Send one JSON object with the member “kind”.")
@@ -117,6 +119,7 @@ class RunList(APIView):
 class RunShow(APIView):
     @extend_schema(operation_id="runs_retrieve", responses=RunDetailSerializer)
     def get(self, request: Request, pk: int) -> Response:
+        """A run with its progress, place in the queue, faults and the end of its log."""
         run = find_run(user=request.user, pk=pk)
         return Response(RunDetailSerializer(run, context={"request": request}).data)
 
@@ -124,6 +127,7 @@ class RunShow(APIView):
 class RunCancel(APIView):
     @extend_schema(operation_id="runs_cancel", request=None, responses={202: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
+        """Ask a run to stop. One that waits stops at once, one that works within seconds."""
         run = cancel_run(run=find_run(user=request.user, pk=pk, need="write"), user=request.user)
         return Response(RunDetailSerializer(run, context={"request": request}).data, status=202)
 
@@ -131,5 +135,6 @@ class RunCancel(APIView):
 class RunRetry(APIView):
     @extend_schema(operation_id="runs_retry", request=None, responses={202: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
+        """Queue a run again that failed or was cancelled."""
         run = retry_run(run=find_run(user=request.user, pk=pk, need="write"), user=request.user)
         return Response(RunDetailSerializer(run, context={"request": request}).data, status=202)
