@@ -26,6 +26,7 @@ _NEED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 SPDX = {
     "apache 2.0 license": "Apache-2.0",
     "apache software license": "Apache-2.0",
+    "3-clause bsd license": "BSD-3-Clause",
     "bsd 3-clause": "BSD-3-Clause",
     "bsd license": "BSD-3-Clause",
     "gnu library or lesser general public license (lgpl)": "LGPL-3.0-or-later",

@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,10 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "scores": ("set", "item", "system"),
 }
 _NUMBERS = ("value",)
+#: Names under which `load` takes a table.
+_TABLE_FILE = re.compile(
+    rf"(?:{'|'.join(_NEEDED)})(?:[-_.][^/]*?)?(?:\.(?:jsonl|ndjson|csv|tsv)(?:\.gz)?|\.parquet)", re.IGNORECASE
+)
 #: Of a file that others refer to: an export writes it, so it was lost on the way.
 _LOST = "the folder has no such file, and others refer to it; copy every file of the export"
 #: What a spreadsheet-safe cell has in front where the text could be taken for a formula.
@@ -63,6 +68,18 @@ class ExportFolder:
         self.path = path
         if not path.is_dir():
             raise FolderError(str(path), "this is not a folder")
+        self._refuse_unread()
+
+    def _refuse_unread(self) -> None:
+        """Raises `FolderError` for a file of a table that would not be read: its rows would be missing in every table."""
+        read = {found[0].name for table in _NEEDED if (found := self._file(table)) is not None}
+        for file in sorted(self.path.iterdir()):
+            if _TABLE_FILE.fullmatch(file.name) and file.name not in read:
+                raise FolderError(
+                    file.name,
+                    "it would not be read: a folder to recompute has one file of each table, named as exports name it "
+                    "(outputs.jsonl, outputs.csv.gz ...). Put its rows into that file, or load the folder and export it",
+                )
 
     def document(self, name: str) -> Any:
         """A file that is one JSON object."""

@@ -46,7 +46,9 @@ TOKENIZER_FILES = (
     "vocab.json",
     "merges.txt",
     "spm.model",
+    "spiece.model",
     "sentencepiece.bpe.model",
+    "tokenizer.model",
 )
 ALLOWED = (*REQUIRED, *TOKENIZER_FILES)
 #: What `evaluator.json` holds of every artefact.

@@ -27,7 +27,7 @@ MOST_BYTES = {
     "split.json": 200_000_000,
 }
 MOST_TEXT = 20_000_000
-BINARY = ("model.safetensors", "spm.model", "sentencepiece.bpe.model")
+BINARY = ("model.safetensors", "spm.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 #: What `save_pretrained` of transformers and ours write into config.json.
 CONFIG_KEYS = frozenset(
     {

@@ -34,6 +34,7 @@ def load_tokenizer(source: EncoderSource) -> Any:
     # Without any file transformers makes one that knows no word.
     if not any(any(source.folder.glob(pattern)) for pattern in _TOKENIZER_FILES):
         raise EncoderError(source.name, f"{source.folder} holds no tokenizer: copy its tokenizer.json there")
+    _check_sentencepiece(source)
     # Told of the encoder, transformers need not take the config.json beside it, in an artefact the evaluator's own.
     config = _config_of(source)
     with foreign_files(source.name, f"the tokenizer in {source.folder} cannot be read", _AGAIN):
@@ -43,6 +44,26 @@ def load_tokenizer(source: EncoderSource) -> Any:
     if not tokenizer.is_fast:
         raise EncoderError(source.name, "its tokenizer has no fast form: save one as tokenizer.json beside the weights")
     return tokenizer
+
+
+def _check_sentencepiece(source: EncoderSource) -> None:
+    """Raises `EncoderError` where the tokenizer is a SentencePiece model alone and what reads it is not installed."""
+    if (source.folder / "tokenizer.json").is_file() or not any(source.folder.glob("*.model")):
+        return
+    missing = [name for name in ("sentencepiece", "google.protobuf") if not _is_installed(name)]
+    if missing:
+        packages = " and ".join(name.removeprefix("google.") for name in missing)
+        message = f"its tokenizer is a SentencePiece model, and {packages} is not installed: install requirements.txt"
+        raise EncoderError(source.name, message)
+
+
+def _is_installed(name: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is not there
+        return False
 
 
 def _config_of(source: EncoderSource) -> Any:

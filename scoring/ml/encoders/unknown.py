@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from collections.abc import Iterable, Sequence
@@ -31,10 +30,10 @@ class Known(IntEnum):
 
 
 class UnknownTokens:
-    """Looks for unknown tokens in texts. `backend` is the Rust tokenizer, `unknown` the number of its unknown token."""
+    """Looks for unknown tokens in texts; `backend` is a tokenizer of the package tokenizers."""
 
-    def __init__(self, name: str, backend: Any, unknown: int | None) -> None:
-        self.name, self.backend, self.unknown = name, backend, unknown
+    def __init__(self, name: str, backend: Any) -> None:
+        self.name, self.backend, self.unknown = name, backend, find_unknown(backend)
         backend.no_truncation()
         backend.no_padding()
         # What looks like a special token in a text is text.
@@ -43,7 +42,7 @@ class UnknownTokens:
     @classmethod
     def of_tokenizer(cls, name: str, tokenizer: Any) -> UnknownTokens:
         """That of a tokenizer of transformers."""
-        return cls(name, tokenizer.backend_tokenizer, tokenizer.unk_token_id)
+        return cls(name, tokenizer.backend_tokenizer)
 
     @classmethod
     def of_folder(cls, name: str, folder: Path) -> UnknownTokens | None:
@@ -100,9 +99,16 @@ def _read(name: str, path: str, size: int, modified: int) -> UnknownTokens:
     """Read once for each state of the file, which size and time stand for."""
     from tokenizers import Tokenizer
 
-    backend = Tokenizer.from_file(path)
-    model = json.loads(backend.to_str())["model"]
-    unknown = model.get("unk_id")
-    if unknown is None and model.get("unk_token"):
-        unknown = backend.token_to_id(model["unk_token"])
-    return UnknownTokens(name, backend, unknown)
+    return UnknownTokens(name, Tokenizer.from_file(path))
+
+
+def find_unknown(backend: Any) -> int | None:
+    """The number that a tokenizer's model gives to what it does not know; None where it knows every byte. The
+    `unk_token_id` of transformers may be another one, which no text ever gets."""
+    model = backend.model
+    if hasattr(model, "unk_token"):
+        number: int | None = backend.token_to_id(model.unk_token) if model.unk_token else None
+        return number
+    # A Unigram model tells it in its saved form only, before its vocabulary.
+    said = re.search(rb'"unk_id":\s*(\d+)', model.__getstate__())
+    return int(said[1]) if said else None

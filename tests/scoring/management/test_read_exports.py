@@ -1,0 +1,75 @@
+"""The library reads what the product writes: every format of `dump`, plain and gzip, gives the same dataset."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from annotation.exporters.formats import FORMATS
+from scoring.ml import fit, read_dataset
+from tests.scoring.ml.everything import SMALLEST, write_everything
+from tests.scoring.ml.tiny import tiny_encoder
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    """Everything a training reads, with texts that spreadsheets take for formulas, line breaks, steps and speakers."""
+    folder = tmp_path / "original"
+    folder.mkdir()
+    write_everything(folder)
+
+    def change(name: str, rows: dict[int, dict]) -> None:
+        path = folder / f"{name}.jsonl"
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for number, more in rows.items():
+            lines[number].update(more)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    change("outputs", {0: {"text": '=1+1, "quoted"\nand é'}, 1: {"text": "'tis"}, 2: {"text": ""}, 7: {"step": 3}})
+    change("items", {0: {"source": "name[The Cat]", "meta": {"domain": "food"}}, 1: {"context": []}})
+    change("dialogues", {0: {"turns": ["-a", "b"], "speakers": ["A", "B"]}})
+    (folder / "systems.jsonl").write_text('{"id": "s0", "kind": "human"}\n', encoding="utf-8")
+    return folder
+
+
+def test_every_export_is_the_same_dataset_and_trains(original, tmp_path):
+    call_command("load", str(original), "--project", "all", verbosity=0)
+    found = {}
+    for name in FORMATS:
+        call_command("dump", "all", str(tmp_path / name), "--format", name, verbosity=0)
+        found[name] = read_dataset(tmp_path / name)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for path in (tmp_path / "jsonl").iterdir():
+        is_table = path.suffix == ".jsonl"
+        content = path.read_bytes()
+        target = packed / (f"{path.name}.gz" if is_table else path.name)
+        target.write_bytes(gzip.compress(content) if is_table else content)
+    found["gzip"] = read_dataset(packed)
+    first = found["jsonl"]
+    assert len(first.ratings) == 384
+    assert len(first.comparisons) == 24
+    for name, data in found.items():
+        for table in ("systems", "items", "outputs", "ratings", "comparisons", "dialogues", "aspects"):
+            assert getattr(data, table) == getattr(first, table), (name, table)
+        assert data == first, name
+    # Nothing of what was loaded is missing: exports sort rows and put every item into a group.
+    source = read_dataset(original)
+    assert {row.text for row in first.outputs} == {row.text for row in source.outputs}
+    assert {(r.rater, r.item, r.system, r.aspect, r.value, r.step) for r in first.ratings} == {
+        (r.rater, r.item, r.system, r.aspect, r.value, r.step) for r in source.ratings
+    }
+    encoder = tiny_encoder("bert", tmp_path / "encoder")
+    values = [
+        fit("adem", found[name], encoder=encoder, **SMALLEST["adem"]).score(first.outputs_with_context())
+        for name in ("jsonl", "parquet", "safe-csv")
+    ]
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
