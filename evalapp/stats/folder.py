@@ -71,14 +71,14 @@ class ExportFolder:
         self._refuse_unread()
 
     def _refuse_unread(self) -> None:
-        """Raises `FolderError` for a file of a table that would not be read: its rows would be missing in every table."""
+        """Raises `FolderError` for a file of a table that would not be read: its rows would be missing."""
         read = {found[0].name for table in _NEEDED if (found := self._file(table)) is not None}
         for file in sorted(self.path.iterdir()):
             if _TABLE_FILE.fullmatch(file.name) and file.name not in read:
                 raise FolderError(
                     file.name,
-                    "it would not be read: a folder to recompute has one file of each table, named as exports name it "
-                    "(outputs.jsonl, outputs.csv.gz ...). Put its rows into that file, or load the folder and export it",
+                    "it would not be read: a folder to recompute has one file of each table, named as exports name "
+                    "it (outputs.jsonl, outputs.csv.gz ...). Put its rows there, or load the folder and export it",
                 )
 
     def document(self, name: str) -> Any:

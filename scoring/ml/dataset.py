@@ -72,6 +72,7 @@ def read_dataset(folder: str | Path) -> Dataset:
     return replace(
         header,
         name=header.name or root.name,
+        aspects=header.aspects if "dataset" in files else _observed_aspects(ratings, comparisons),
         systems=systems,
         items=items,
         outputs=outputs,
@@ -227,6 +228,16 @@ def _comparison(fields: dict[str, Any], row: Row) -> Comparison:
 def _dialogue(fields: dict[str, Any], row: Row) -> Dialogue:
     speakers = () if fields["speakers"] is None else tuple(orjson.loads(fields["speakers"]))
     return Dialogue(fields["key"], tuple(orjson.loads(fields["turns"])), fields["system"], speakers)
+
+
+def _observed_aspects(ratings: Sequence[Rating], comparisons: Sequence[Comparison]) -> tuple[Aspect, ...]:
+    """The aspects that people judged, rated ones on the scale of the values given: what `load` does without
+    dataset.json."""
+    values: dict[str, list[float]] = {}
+    for row in ratings:
+        values.setdefault(row.aspect, []).append(row.value)
+    rated = [Aspect(name, min(given), max(given)) for name, given in sorted(values.items())]
+    return (*rated, *(Aspect(name) for name in sorted({row.aspect for row in comparisons} - set(values))))
 
 
 def _rating_with_step(files: _Files, row: Rating, steps: _Steps) -> Rating:

@@ -136,7 +136,9 @@ def test_names_that_load_takes_and_no_header(tmp_path):
     assert data.name == tmp_path.name
     assert [(row.system, row.text) for row in data.outputs] == [("gpt", "yes"), ("old", "no")]
     (tmp_path / "ratings.csv").write_text("item,system,rater,aspect,value\ni1,gpt,a,overall,4\n", encoding="utf-8")
-    assert [row.value for row in read_dataset(tmp_path).ratings] == [4]
+    data = read_dataset(tmp_path)
+    assert [row.value for row in data.ratings] == [4]
+    assert [(one.name, one.minimum, one.maximum) for one in data.aspects] == [("overall", 4, 4)]
 
 
 @pytest.mark.parametrize("name", ["output.jsonl", "my-ratings.csv", "ratings.xlsx", "data.parquet", "items.jsonl.zip"])
